@@ -1,0 +1,63 @@
+# The verbs of the project. `make` alone prints them.
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+ROOMS := contract broker shim agent tools cli
+BIN := .venv/bin
+UV := .uv/bin/uv
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run ask test check fix lock bench clean
+
+help: ## Show the verbs
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo '  After `make setup`, `.venv/bin/beckon --help` teaches the command line.'
+
+setup: .venv/ready ## Make the private environment in .venv from the locked dependencies
+
+run: .venv/ready ## Start the local platform: broker, shim, agent, tools (Ctrl-C stops all)
+	@exec $(BIN)/beckon up
+
+ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
+	@test -n '$(subst ','\'',$(Q))' || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
+	@exec $(BIN)/beckon ask -- '$(subst ','\'',$(Q))'
+
+test: check ## Style, strict types, layer rules, and every test that needs no cluster
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench
+	$(BIN)/lint-imports --no-logo
+	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry --config ../pyproject.toml .) || exit 1; done
+	$(BIN)/codespell $(ROOMS) tests bench docs deploy *.md Makefile pyproject.toml
+	$(BIN)/yamllint --strict deploy
+
+fix: .venv/ready ## Format, and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
+	$(BIN)/python -m bench.shim
+
+lock: $(UV) ## Resolve the dependencies anew into requirements.lock
+	$(UV) lock --upgrade
+	$(UV) export --all-packages --all-groups --no-emit-workspace --no-header --no-annotate -q -o requirements.lock
+
+clean: ## Remove the environments and every cache
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache uv.lock
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo 'Beckon needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11' >&2; exit 2; }
+	@$(PYTHON) -m venv .uv >/dev/null || { rm -rf .uv; \
+		echo 'Python cannot make a virtual environment; on Debian: apt-get install python3-venv' >&2; exit 2; }
+	@.uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/ready: $(UV) requirements.lock pyproject.toml $(ROOMS:%=%/pyproject.toml)
+	@echo 'Setting up .venv …'
+	@test -x $(BIN)/python || $(UV) venv --quiet --no-config --python $$(command -v $(PYTHON)) .venv
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(ROOMS:%=-e ./%)
+	@touch $@

@@ -1,0 +1,5 @@
+"""The demo model: a small OpenAI-compatible server that stands in where no model is configured.
+
+It is deterministic and is not a language model; it says so wherever it answers.
+A program of its own: the agent speaks to it over HTTP and imports nothing of it.
+"""

@@ -1,0 +1,82 @@
+"""What the model client, the dialects and the loop say to each other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Message = dict[str, Any]
+"""One chat message in OpenAI's shape: role, content, tool_calls, tool_call_id."""
+
+Declaration = dict[str, Any]
+"""One entry of OpenAI's `tools` array."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer, to be shown as it comes."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of the model's reasoning, kept apart from the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asked for; `arguments` is its raw text, not yet trusted.
+
+    `id` is unique in the conversation: nine letters and digits, which every provider takes.
+    `extra` holds the unknown fields of the wire, which some providers want back.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A whole answer of the model: the last item of every stream.
+
+    `finish_reason` is what the server said, `None` where it said nothing.
+    `usage` is `None` where the server does not count.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage | None = None
+
+
+StreamItem = TextDelta | ReasoningDelta | ToolCall | Turn
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to a model: the conversation, the declarations, the limits."""
+
+    messages: Sequence[Message]
+    tools: Sequence[Declaration] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""The embedded broker: Knative's Broker and Trigger semantics in one process, in memory."""

@@ -1,0 +1,1 @@
+"""`beckon`: the command line, and the local platform it starts."""

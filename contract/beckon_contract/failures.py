@@ -1,0 +1,19 @@
+"""How a failed tool call is told to the model: data it can act on."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a call gave no result; the closed set that a model may see."""
+
+    TIMEOUT = "timeout"
+    UNDELIVERABLE = "undeliverable"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    TOOL_FAILED = "tool_failed"
+    DENIED = "denied"
+    UNKNOWN_TOOL = "unknown_tool"
+
+
+def failure(reason: Reason, message: str, **details: object) -> dict[str, object]:
+    """Return the error object of a failed call: `{"error": {"reason", "message", …}}`."""
+    return {"error": {"reason": reason.value, "message": message, **details}}

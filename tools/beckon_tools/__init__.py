@@ -1,0 +1,1 @@
+"""The SDK that makes a Python function a tool, and the tools that ship."""
