@@ -1,0 +1,18 @@
+"""The one thing that the agent knows about the origin of its tools."""
+
+from typing import Protocol
+
+from beckon_contract.catalogue import Catalogue
+
+
+class CatalogueSource(Protocol):
+    """Something that keeps a catalogue up to date."""
+
+    @property
+    def current(self) -> Catalogue:
+        """The catalogue as it is now; never blocks, never raises."""
+        ...
+
+    async def watch(self) -> None:
+        """Keep `current` up to date until cancelled."""
+        ...

@@ -1,0 +1,153 @@
+"""The loop: the model is asked, its tool calls are made, their results go back, until it answers."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol, TypeVar
+
+from beckon_agent.calls import Caller, Prepared, prepare
+from beckon_agent.catalogue.source import CatalogueSource
+from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.results import for_model
+from beckon_agent.runs import Agent, CallFinished, CallStarted, Ending, RunEvent, RunFinished
+from beckon_contract.tools import Tool
+
+Item = TypeVar("Item")
+
+
+class Model(Protocol):
+    """Anything that answers a conversation; the last item of its stream is a `Turn`."""
+
+    def stream(self, messages: Sequence[Message], tools: Sequence[Tool]) -> AsyncIterator[StreamItem]:
+        """Yield the pieces of one answer."""
+        ...
+
+
+class _OutOfTime(Exception):
+    """The run has used up its seconds."""
+
+
+class Run:
+    """One run of an agent over a conversation: `events()` is iterated once."""
+
+    def __init__(
+        self, agent: Agent, model: Model, catalogue: CatalogueSource, caller: Caller, *, use_tools: bool = True
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self._agent = agent
+        self._model = model
+        self._catalogue = catalogue
+        self._caller = caller
+        self._use_tools = use_tools
+        self._deadline = time.monotonic() + agent.limits.seconds
+        self._messages: list[Message] = []
+        self._added: list[Message] = []
+        self._usage: Usage | None = None
+        self._ending: Ending = "stop"
+
+    async def events(self, messages: Sequence[Message]) -> AsyncIterator[RunEvent]:
+        """Yield what happens; the last event is `RunFinished`. Raises `ModelError` when the model fails."""
+        self._messages = [{"role": "system", "content": self._agent.system_prompt}, *messages]
+        try:
+            async for event in self._steps():
+                yield event
+        except _OutOfTime:
+            self._ending = "time_limit"
+        yield RunFinished(self._ending, self._usage, tuple(self._added))
+
+    async def _steps(self) -> AsyncIterator[RunEvent]:
+        for step in range(self._agent.limits.steps):
+            tools = dict(self._catalogue.current.tools) if self._use_tools else {}
+            turn = Turn()
+            async for item in self._until_deadline(self._model.stream(self._messages, list(tools.values()))):
+                if isinstance(item, Turn):
+                    turn = item
+                elif isinstance(item, TextDelta | ReasoningDelta):
+                    yield item
+            self._count(turn.usage)
+            calls = prepare(turn.calls, tools)
+            self._add(_assistant_message(turn, calls))
+            if not calls:
+                self._ending = _ending_of(turn)
+                return
+            async for event in self._call_all(calls, step):
+                yield event
+            if self._over_budget():
+                self._ending = "token_limit"
+                return
+        self._ending = "step_limit"
+
+    async def _call_all(self, calls: Sequence[Prepared], step: int) -> AsyncIterator[RunEvent]:
+        """Make the calls of one turn side by side; their results stand in the order of the calls."""
+        for call in calls:
+            yield CallStarted(call.asked.id, call.asked.name, call.arguments)
+        gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
+        tasks = [
+            asyncio.create_task(self._make(call, f"{self.id}.{step}.{number}", gate))
+            for number, call in enumerate(calls)
+        ]
+        try:
+            for next_done in asyncio.as_completed(tasks):
+                yield await next_done
+        finally:
+            for task in tasks:
+                task.cancel()
+        for task in tasks:
+            self._add(self._result_message(task.result()))
+
+    async def _make(self, call: Prepared, event_id: str, gate: asyncio.Semaphore) -> CallFinished:
+        async with gate:
+            remaining = max(self._deadline - time.monotonic(), 0.1)
+            return await self._caller.make(call, event_id=event_id, source=self._agent.source, remaining=remaining)
+
+    def _result_message(self, finished: CallFinished) -> Message:
+        content = for_model(finished.result, self._agent.limits.result_chars)
+        return {"role": "tool", "tool_call_id": finished.id, "name": finished.name, "content": content}
+
+    async def _until_deadline(self, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+        while True:
+            try:
+                async with asyncio.timeout(self._deadline - time.monotonic()) as limit:
+                    item = await anext(items)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if limit.expired():
+                    raise _OutOfTime from None
+                raise
+            yield item
+
+    def _add(self, message: Message) -> None:
+        self._messages.append(message)
+        self._added.append(message)
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is None:
+            return
+        before = self._usage or Usage(0, 0)
+        self._usage = Usage(
+            before.prompt_tokens + usage.prompt_tokens, before.completion_tokens + usage.completion_tokens
+        )
+
+    def _over_budget(self) -> bool:
+        limit = self._agent.limits.tokens
+        return limit is not None and self._usage is not None and self._usage.total_tokens >= limit
+
+
+def _assistant_message(turn: Turn, calls: Sequence[Prepared]) -> Message:
+    message: Message = {"role": "assistant", "content": turn.text or (None if calls else "")}
+    if turn.reasoning:
+        message["reasoning_content"] = turn.reasoning
+    if calls:
+        message["tool_calls"] = [call.as_message_part() for call in calls]
+    return message
+
+
+def _ending_of(turn: Turn) -> Ending:
+    """A finish reason that is not known means that the model stopped."""
+    if turn.finish_reason == "length":
+        return "length"
+    if turn.finish_reason == "content_filter":
+        return "content_filter"
+    return "stop"

@@ -1,0 +1,43 @@
+"""The agent's numbers for Prometheus."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from beckon_agent.runs import CallFinished
+
+
+class Metrics:
+    """Runs and calls, by agent, tool and outcome."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._runs = Counter(
+            "beckon_agent_runs_total", "Runs that ended.", ["agent", "ending"], registry=self.registry
+        )
+        self._calls = Counter(
+            "beckon_agent_tool_calls_total", "Tool calls that ended.", ["tool", "outcome"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "beckon_agent_tool_call_seconds", "How long tool calls took.", ["tool"], registry=self.registry
+        )
+        self._tools = Gauge("beckon_agent_tools", "Tools in the catalogue.", registry=self.registry)
+
+    def run(self, agent: str, ending: str) -> None:
+        """Count a run that ended."""
+        self._runs.labels(agent, ending).inc()
+
+    def call(self, call: CallFinished) -> None:
+        """Count a tool call; a name that the model invented is counted as one, whatever it is."""
+        outcome = _outcome(call.result) if call.failed else "answered"
+        name = "(unknown)" if outcome == "unknown_tool" else call.name
+        self._calls.labels(name, outcome).inc()
+        self._seconds.labels(name).observe(call.seconds)
+
+    def text(self, tools: int) -> bytes:
+        """Return the numbers in Prometheus' text format."""
+        self._tools.set(tools)
+        return generate_latest(self.registry)
+
+
+def _outcome(result: object) -> str:
+    error = result.get("error") if isinstance(result, dict) else None
+    return str(error.get("reason")) if isinstance(error, dict) else "tool_failed"

@@ -1,0 +1,78 @@
+"""What a run is made of: its limits, and the events that the loop tells its faces."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from beckon_agent.model.types import Message, ReasoningDelta, TextDelta, Usage
+
+Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far one run may go: model requests, seconds, tokens in all, calls side by side."""
+
+    steps: int = 16
+    seconds: float = 300.0
+    tokens: int | None = None
+    parallel_calls: int = 8
+    result_chars: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one request may ask of the model, beyond what its agent says."""
+
+    use_tools: bool = True
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One agent as the API names it: its prompt and its limits."""
+
+    name: str
+    namespace: str
+    system_prompt: str
+    limits: Limits
+
+    @property
+    def source(self) -> str:
+        """The CloudEvents source of the calls that this agent makes."""
+        return f"/beckon/agents/{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A tool call is on its way; `arguments` have passed the tool's schema."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """A tool call has its answer: the tool's data, or an error object as in `failures`."""
+
+    id: str
+    name: str
+    result: object
+    failed: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The last event of every run; `messages` are what the run added to the conversation."""
+
+    ending: Ending
+    usage: Usage | None
+    messages: tuple[Message, ...]
+
+
+RunEvent = TextDelta | ReasoningDelta | CallStarted | CallFinished | RunFinished

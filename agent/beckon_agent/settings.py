@@ -1,0 +1,57 @@
+"""The agent's settings, read once in `__main__` and passed down."""
+
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_SYSTEM_PROMPT = (
+    "You are a helpful assistant. Use the tools you are given when they help to answer; "
+    "when a tool reports an error, tell the user or try another way."
+)
+
+
+class Settings(BaseSettings):
+    """What the agent service reads from its environment."""
+
+    model_config = SettingsConfigDict(env_prefix="BECKON_", extra="ignore", populate_by_name=True)
+
+    host: str = Field("127.0.0.1", description="The address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="The port of the agent.")
+    manifests: str = Field(
+        "deploy/examples",
+        description="The folder of EventTypes and Triggers; several are separated by a colon.",
+    )
+    shim_url: str = Field("http://127.0.0.1:8082", description="Where the agent sends tool calls.")
+    agent_name: str = Field(
+        "beckon", pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="The agent's name: `model` in the API."
+    )
+    agent_namespace: str = Field("default", description="The agent's namespace, part of its events' source.")
+    system_prompt: str = Field(DEFAULT_SYSTEM_PROMPT, description="What every conversation begins with.")
+    openai_base_url: str = Field(
+        "",
+        validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"),
+        description="An OpenAI-compatible server, such as http://localhost:11434/v1; unset means the demo model.",
+    )
+    openai_api_key: SecretStr = Field(
+        SecretStr(""),
+        validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"),
+        description="The key for that server; it never appears in a log or an error.",
+    )
+    model: str = Field("", description="The model's name at that server; unset means the first one it lists.")
+    dialect: str = Field(
+        "auto",
+        description="How the model calls tools: auto, native, or the name of a dialect such as prompted or chatglm3.",
+    )
+    max_steps: int = Field(16, ge=1, description="How often the model may be asked in one run.")
+    max_seconds: float = Field(300, gt=0, description="How many seconds one run may take.")
+    max_tokens: int | None = Field(None, ge=1, description="How many tokens one run may use in all; unset: no limit.")
+    parallel_calls: int = Field(8, ge=1, description="How many tool calls of one turn run at the same time.")
+    call_timeout: float = Field(30, gt=0, description="Seconds a tool may take, unless its EventType says otherwise.")
+    max_result_chars: int = Field(20_000, ge=100, description="How much of a tool's result the model is shown.")
+    max_request_bytes: int = Field(4 * 1024 * 1024, ge=1024, description="The largest request that is read, in bytes.")
+    max_runs: int = Field(256, ge=1, description="How many runs may be under way; more are answered 503.")
+
+    def folders(self) -> list[Path]:
+        """Return the manifest folders in their order."""
+        return [Path(part) for part in self.manifests.split(":") if part]

@@ -1,0 +1,40 @@
+"""How every service logs: JSON lines for machines, short lines for a terminal."""
+
+from typing import Any
+
+from pythonjsonlogger.json import JsonFormatter
+
+_FIELDS = ("levelname", "name", "message")
+
+
+def log_config(service: str, *, readable: bool, level: str = "INFO") -> dict[str, Any]:
+    """Return the `logging.config.dictConfig` document of a service, for its `__main__` to apply.
+
+    Both forms go to standard error. Libraries that tell of every request are quiet below WARNING.
+    """
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "readable": {"format": f"%(asctime)s {service} %(levelname)s %(message)s", "datefmt": "%H:%M:%S"},
+            "json": {"()": json_formatter, "service": service},
+        },
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "readable" if readable else "json"}
+        },
+        "root": {"level": level, "handlers": ["stderr"]},
+        "loggers": {
+            name: {"level": "WARNING"}
+            for name in ("aiohttp", "httpx", "httpx2", "openai", "uvicorn", "watchfiles")
+        },
+    }
+
+
+def json_formatter(service: str) -> JsonFormatter:
+    """Return the formatter of JSON lines: time, level, logger, message, and the service."""
+    return JsonFormatter(
+        list(_FIELDS),
+        rename_fields={"levelname": "level", "name": "logger"},
+        static_fields={"service": service},
+        timestamp="time",
+    )
