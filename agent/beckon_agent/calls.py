@@ -63,7 +63,10 @@ def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
     if not parts:
         return [call]
     texts = [orjson.dumps(part).decode() for part in parts]
-    return [replace(call, arguments=texts[0]), *(replace(call, id=call_id(), arguments=text) for text in texts[1:])]
+    return [
+        replace(call, arguments=texts[0]),
+        *(replace(call, id=call_id(), arguments=text) for text in texts[1:]),
+    ]
 
 
 def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
@@ -77,7 +80,9 @@ def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
         refused = failure(Reason.INVALID_ARGUMENTS, message, problems=list(error.problems))
         return Prepared(call, {}, refusal=Outcome(refused, failed=True))
     if tool.requires_approval:
-        message = f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
+        message = (
+            f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
+        )
         return Prepared(call, arguments, refusal=Outcome(failure(Reason.DENIED, message), failed=True))
     return Prepared(call, arguments, tool)
 

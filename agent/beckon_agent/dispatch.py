@@ -61,11 +61,15 @@ class Dispatcher:
             return _failed(Reason.UNDELIVERABLE, "the platform is busy; try again later")
         except aiohttp.ClientError as error:
             logger.warning("the shim at %s does not answer: %s", self._url, error)
-            return _failed(Reason.UNDELIVERABLE, "the event platform does not answer; the tool was not called")
+            return _failed(
+                Reason.UNDELIVERABLE, "the event platform does not answer; the tool was not called"
+            )
 
     async def _send_until_taken(self, call: Call) -> Outcome:
         refused = (_Busy, aiohttp.ClientConnectorError)
-        async for attempt in stamina.retry_context(on=refused, attempts=4, timeout=call.wait, wait_initial=0.2):
+        async for attempt in stamina.retry_context(
+            on=refused, attempts=4, timeout=call.wait, wait_initial=0.2
+        ):
             with attempt:
                 return await self._post(call)
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -32,7 +32,13 @@ class Run:
     """One run of an agent over a conversation: `events()` is iterated once."""
 
     def __init__(
-        self, agent: Agent, model: Model, catalogue: CatalogueSource, caller: Caller, *, use_tools: bool = True
+        self,
+        agent: Agent,
+        model: Model,
+        catalogue: CatalogueSource,
+        caller: Caller,
+        *,
+        use_tools: bool = True,
     ) -> None:
         self.id = secrets.token_hex(8)
         self._agent = agent
@@ -99,7 +105,9 @@ class Run:
     async def _make(self, call: Prepared, event_id: str, gate: asyncio.Semaphore) -> CallFinished:
         async with gate:
             remaining = max(self._deadline - time.monotonic(), 0.1)
-            return await self._caller.make(call, event_id=event_id, source=self._agent.source, remaining=remaining)
+            return await self._caller.make(
+                call, event_id=event_id, source=self._agent.source, remaining=remaining
+            )
 
     def _result_message(self, finished: CallFinished) -> Message:
         content = for_model(finished.result, self._agent.limits.result_chars)

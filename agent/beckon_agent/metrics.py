@@ -14,7 +14,10 @@ class Metrics:
             "beckon_agent_runs_total", "Runs that ended.", ["agent", "ending"], registry=self.registry
         )
         self._calls = Counter(
-            "beckon_agent_tool_calls_total", "Tool calls that ended.", ["tool", "outcome"], registry=self.registry
+            "beckon_agent_tool_calls_total",
+            "Tool calls that ended.",
+            ["tool", "outcome"],
+            registry=self.registry,
         )
         self._seconds = Histogram(
             "beckon_agent_tool_call_seconds", "How long tool calls took.", ["tool"], registry=self.registry

@@ -24,14 +24,16 @@ class Settings(BaseSettings):
     )
     shim_url: str = Field("http://127.0.0.1:8082", description="Where the agent sends tool calls.")
     agent_name: str = Field(
-        "beckon", pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="The agent's name: `model` in the API."
+        "beckon",
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        description="The agent's name: `model` in the API.",
     )
     agent_namespace: str = Field("default", description="The agent's namespace, part of its events' source.")
     system_prompt: str = Field(DEFAULT_SYSTEM_PROMPT, description="What every conversation begins with.")
     openai_base_url: str = Field(
         "",
         validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"),
-        description="An OpenAI-compatible server, such as http://localhost:11434/v1; unset means the demo model.",
+        description="The OpenAI-compatible server, such as http://localhost:11434/v1.",
     )
     openai_api_key: SecretStr = Field(
         SecretStr(""),
@@ -41,15 +43,23 @@ class Settings(BaseSettings):
     model: str = Field("", description="The model's name at that server; unset means the first one it lists.")
     dialect: str = Field(
         "auto",
-        description="How the model calls tools: auto, native, or the name of a dialect such as prompted or chatglm3.",
+        description="How the model calls tools: auto, native, or a dialect such as prompted or chatglm3.",
     )
     max_steps: int = Field(16, ge=1, description="How often the model may be asked in one run.")
     max_seconds: float = Field(300, gt=0, description="How many seconds one run may take.")
-    max_tokens: int | None = Field(None, ge=1, description="How many tokens one run may use in all; unset: no limit.")
+    max_tokens: int | None = Field(
+        None, ge=1, description="How many tokens one run may use in all; unset: no limit."
+    )
     parallel_calls: int = Field(8, ge=1, description="How many tool calls of one turn run at the same time.")
-    call_timeout: float = Field(30, gt=0, description="Seconds a tool may take, unless its EventType says otherwise.")
-    max_result_chars: int = Field(20_000, ge=100, description="How much of a tool's result the model is shown.")
-    max_request_bytes: int = Field(4 * 1024 * 1024, ge=1024, description="The largest request that is read, in bytes.")
+    call_timeout: float = Field(
+        30, gt=0, description="Seconds a tool may take, unless its EventType says otherwise."
+    )
+    max_result_chars: int = Field(
+        20_000, ge=100, description="How much of a tool's result the model is shown."
+    )
+    max_request_bytes: int = Field(
+        4 * 1024 * 1024, ge=1024, description="The largest request that is read, in bytes."
+    )
     max_runs: int = Field(256, ge=1, description="How many runs may be under way; more are answered 503.")
 
     def folders(self) -> list[Path]:

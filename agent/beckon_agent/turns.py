@@ -39,7 +39,9 @@ class Model:
         """The name of the dialect in use."""
         return self._dialect.name
 
-    async def stream(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> AsyncIterator[StreamItem]:
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[Declaration]
+    ) -> AsyncIterator[StreamItem]:
         """Yield the pieces of one answer; the last item is the whole `Turn`."""
         try:
             async for item in self._speak(self._dialect, messages, tools):

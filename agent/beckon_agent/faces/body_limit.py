@@ -43,6 +43,8 @@ class BodyLimit:
         except _TooLarge:
             if begun:
                 raise
-            detail = f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
+            detail = (
+                f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
+            )
             answer = problem_response(Problem(413, "too-large", "Request too large", detail))
             await answer(scope, receive, send)

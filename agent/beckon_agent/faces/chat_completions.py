@@ -39,7 +39,9 @@ def router(service: Service) -> APIRouter:
         await _fail_early(events)
         with_usage = request.stream_options is not None and request.stream_options.include_usage
         stream = _stream(completion, events, with_usage=with_usage)
-        return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        return StreamingResponse(
+            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
 
     return routes
 
@@ -72,7 +74,9 @@ async def _fail_early(events: Paced[RunEvent]) -> None:
         raise _told(error) from error
 
 
-async def _stream(completion: Completion, events: Paced[RunEvent], *, with_usage: bool) -> AsyncGenerator[bytes, None]:
+async def _stream(
+    completion: Completion, events: Paced[RunEvent], *, with_usage: bool
+) -> AsyncGenerator[bytes, None]:
     try:
         yield completion.opening()
         async for event in _kept_alive(events):

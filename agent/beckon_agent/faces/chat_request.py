@@ -73,7 +73,7 @@ class ChatRequest(BaseModel):
         for name in ("tools", "functions"):
             if getattr(self, name):
                 message = (
-                    f"this agent brings its own tools and calls them itself, so a request may not bring {name!r}; "
+                    f"this agent brings its own tools and calls them; a request may not bring {name!r}: "
                     "leave it out, or apply an EventType and a Trigger to add a tool"
                 )
                 raise FaceError(400, message, code="tools_not_accepted", param=name)
@@ -81,4 +81,6 @@ class ChatRequest(BaseModel):
             message = "the agent chooses its tools itself: leave 'tool_choice' out, or send 'auto' or 'none'"
             raise FaceError(400, message, code="tools_not_accepted", param="tool_choice")
         if self.n not in (None, 1):
-            raise FaceError(400, "one answer a request: leave 'n' out or send 1", code="unsupported_value", param="n")
+            raise FaceError(
+                400, "one answer a request: leave 'n' out or send 1", code="unsupported_value", param="n"
+            )

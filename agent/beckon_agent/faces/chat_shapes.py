@@ -56,9 +56,15 @@ class Completion:
             "logprobs": None,
             "finish_reason": finish_reason(finished.ending),
         }
-        document = {**self._head("chat.completion"), "choices": [choice], "usage": usage_document(finished.usage)}
+        document = {
+            **self._head("chat.completion"),
+            "choices": [choice],
+            "usage": usage_document(finished.usage),
+        }
         if self.tell_events:
-            calls = [call_document(event) for event in events if isinstance(event, CallStarted | CallFinished)]
+            calls = [
+                call_document(event) for event in events if isinstance(event, CallStarted | CallFinished)
+            ]
             document["beckon"] = {"events": calls}
         return document
 

@@ -1,0 +1,102 @@
+"""The command line's client of a running agent."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import httpx
+import orjson
+
+from beckon_cli.errors import CommandError
+
+_LONG = httpx.Timeout(10.0, read=None)  # the agent has limits of its own, and sends keep-alives
+
+
+class AgentClient:
+    """Speaks to the agent at `url`; failures become `CommandError`, one line each."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._http = httpx.AsyncClient(base_url=url, timeout=_LONG)
+
+    async def __aenter__(self) -> "AgentClient":
+        """Open the connections."""
+        await self._http.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def agents(self) -> list[str]:
+        """Return the names of the agents."""
+        document = await self._json("GET", "/v1/models")
+        return [entry["id"] for entry in document["data"]]
+
+    async def catalogue(self) -> dict[str, Any]:
+        """Return the catalogue: tools, refused, skipped."""
+        return await self._json("GET", "/tools")
+
+    async def state(self) -> dict[str, Any]:
+        """Return what the agent says of itself when it is ready."""
+        return await self._json("GET", "/readyz")
+
+    async def call(self, tool: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Call a tool through the Broker, without a model."""
+        return await self._json("POST", f"/tools/{tool}", json=arguments)
+
+    async def chat(
+        self, agent: str, messages: Sequence[Mapping[str, object]]
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the chunks of a streamed answer, those of tool calls included."""
+        request = {"model": agent, "messages": messages, "stream": True, "beckon": {"events": True}}
+        try:
+            async with self._http.stream("POST", "/v1/chat/completions", json=request) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise _failure(response)
+                async for line in response.aiter_lines():
+                    if line.startswith("data: ") and line != "data: [DONE]":
+                        yield _checked(orjson.loads(line[6:]))
+        except httpx.HTTPError as error:
+            raise CommandError(
+                f"the agent at {self.url} went away: {error or type(error).__name__}"
+            ) from None
+
+    async def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        try:
+            response = await self._http.request(method, path, **request)
+        except httpx.HTTPError as error:
+            message = f"no agent answers at {self.url} ({type(error).__name__}); start one: beckon up"
+            raise CommandError(message) from None
+        if response.status_code != 200:
+            raise _failure(response)
+        document: dict[str, Any] = response.json()
+        return document
+
+
+async def is_agent(url: str) -> bool:
+    """Whether a Beckon agent answers at this address."""
+    try:
+        async with httpx.AsyncClient(timeout=2.0) as client:
+            response = await client.get(f"{url}/healthz")
+            return response.status_code == 200 and response.json().get("service") == "beckon-agent"
+    except (httpx.HTTPError, ValueError, AttributeError):
+        return False
+
+
+def _checked(chunk: dict[str, Any]) -> dict[str, Any]:
+    error = chunk.get("error")
+    if error:
+        raise CommandError(str(error.get("message", error)))
+    return chunk
+
+
+def _failure(response: httpx.Response) -> CommandError:
+    try:
+        document = response.json()
+    except ValueError:
+        return CommandError(f"the agent answered {response.status_code}: {response.text[:200]}")
+    error = document.get("error") or {}
+    detail = document.get("detail") or error.get("message") or f"the agent answered {response.status_code}"
+    problems = document.get("problems") or []
+    return CommandError("; ".join([str(detail), *map(str, problems)]))

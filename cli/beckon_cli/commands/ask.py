@@ -1,0 +1,137 @@
+"""`beckon ask` and `beckon chat`: questions, answers, and the tool calls between them."""
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from beckon_cli.client import AgentClient
+from beckon_cli.errors import CommandError
+from beckon_cli.local.session import agent_session
+from beckon_cli.output import call_text, compact, err, out, print_json
+from beckon_cli.settings import Settings, load_settings
+
+
+def ask(*question: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool = False) -> None:
+    """Ask one question; print the answer and the tool calls that led to it.
+
+    Starts the platform for as long as it takes, where none is running.
+
+    Parameters
+    ----------
+    question
+        The question, in quotes or not.
+    json
+        Print one JSON document: question, answer, calls.
+    """
+    asked = " ".join(question).strip()
+    if not asked:
+        raise CommandError('no question; write: beckon ask "What is 17% of 2340?"', status=2)
+    asyncio.run(_ask(load_settings(), asked, as_json=json))
+
+
+def chat() -> None:
+    """Talk with the agent on the terminal; answers stream as they are written."""
+    asyncio.run(_chat(load_settings()))
+
+
+async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
+    async with agent_session(settings) as client:
+        agent = (await client.agents())[0]
+        answer = await _answer(client, agent, [{"role": "user", "content": question}], quiet=as_json)
+    if as_json:
+        print_json({"question": question, "answer": answer.text, "calls": answer.calls})
+
+
+async def _chat(settings: Settings) -> None:
+    messages: list[dict[str, object]] = []
+    async with agent_session(settings) as client:
+        agent = (await client.agents())[0]
+        err.print("A conversation with the agent; /new begins anew, /quit or Ctrl-D ends it.", style="dim")
+        for line in _lines():
+            if line == "/quit":
+                return
+            if line == "/new":
+                messages.clear()
+                continue
+            messages.append({"role": "user", "content": line})
+            try:
+                answer = await _answer(client, agent, messages, quiet=False)
+            except CommandError as error:
+                err.print(Text(str(error), style="red"))
+                messages.pop()
+                continue
+            messages.append({"role": "assistant", "content": answer.text})
+
+
+class _Answer:
+    """An answer as it comes: its text, and the calls that were made for it."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.text = ""
+        self.calls: list[dict[str, Any]] = []
+        self._quiet = quiet
+        self._begun: dict[str, dict[str, Any]] = {}
+
+    def take(self, chunk: dict[str, Any]) -> None:
+        """Read one chunk, and show it unless quiet."""
+        if event := chunk.get("beckon"):
+            self._take_call(event)
+        for choice in chunk.get("choices") or []:
+            self._show_text(choice.get("delta", {}).get("content") or "")
+
+    def _show_text(self, text: str) -> None:
+        self.text += text
+        if not self._quiet:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    def _take_call(self, event: dict[str, Any]) -> None:
+        if event["type"] == "call.started":
+            self._begun[event["id"]] = event
+            self._show(f"→ {call_text(event['name'], event['arguments'])}", "cyan")
+            return
+        begun = self._begun.get(event["id"], {})
+        self.calls.append(
+            {
+                "name": event["name"],
+                "arguments": begun.get("arguments"),
+                "failed": event["failed"],
+                "result": event["result"],
+                "seconds": event["seconds"],
+            }
+        )
+        style = "red" if event["failed"] else "green"
+        self._show(f"← {event['name']}: {compact(event['result'])} ({event['seconds']:.2f} s)", style)
+
+    def _show(self, line: str, style: str) -> None:
+        if not self._quiet:
+            if self.text and not self.text.endswith("\n"):
+                sys.stdout.write("\n")
+            out.print(Text(line, style=style))
+
+
+async def _answer(
+    client: AgentClient, agent: str, messages: list[dict[str, object]], *, quiet: bool
+) -> _Answer:
+    answer = _Answer(quiet=quiet)
+    async for chunk in client.chat(agent, messages):
+        answer.take(chunk)
+    if not quiet:
+        sys.stdout.write("\n")
+    return answer
+
+
+def _lines() -> Iterable[str]:
+    """Yield what is typed, line by line; the prompt is shown only on a terminal."""
+    prompt = "you> " if sys.stdin.isatty() else ""
+    while True:
+        try:
+            line = input(prompt).strip()
+        except EOFError:
+            return
+        if line:
+            yield line

@@ -1,0 +1,94 @@
+"""`beckon up`: start the local platform and keep it running."""
+
+import asyncio
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from beckon_cli.errors import CommandError
+from beckon_cli.local.platform import Platform
+from beckon_cli.local.session import running_platform
+from beckon_cli.output import err, out
+from beckon_cli.settings import Settings, load_settings
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The settings of `beckon up` as flags; one that is not given comes from the environment or .env."""
+
+    manifests: Annotated[Path | None, Parameter(name=["--manifests", "--beckon-manifests"])] = None
+    "The folder of EventTypes, Triggers and Services (BECKON_MANIFESTS; deploy/examples)."
+    host: Annotated[str | None, Parameter(name=["--host", "--beckon-host"])] = None
+    "The address to listen on (BECKON_HOST; 127.0.0.1)."
+    port: Annotated[int | None, Parameter(name=["--port", "--beckon-port"])] = None
+    "The agent's port; the other ports follow (BECKON_PORT; 8080)."
+    openai_base_url: str | None = None
+    "An OpenAI-compatible server (OPENAI_BASE_URL; unset: the demo model)."
+    openai_api_key: str | None = None
+    "Its key; in the environment or .env it is safer, `ps` shows flags (OPENAI_API_KEY)."
+    model: Annotated[str | None, Parameter(name=["--model", "--beckon-model"])] = None
+    "The model's name there (BECKON_MODEL; unset: the first one it lists)."
+    dialect: Annotated[str | None, Parameter(name=["--dialect", "--beckon-dialect"])] = None
+    "How the model calls tools: auto, native, prompted, chatglm3, … (BECKON_DIALECT; auto)."
+
+
+def up(flags: Annotated[Flags, Parameter(name="*")] = Flags()) -> None:
+    """Start the local platform, and keep it running until Ctrl-C."""
+    asyncio.run(_until_interrupted(load_settings(**asdict(flags))))
+
+
+async def _until_interrupted(settings: Settings) -> None:
+    if not settings.manifests.is_dir():
+        raise CommandError(
+            f"there is no folder {settings.manifests}; name one with --manifests or BECKON_MANIFESTS",
+            status=2,
+        )
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stopped.set)
+    starting = asyncio.create_task(_run(settings, stopped))
+    interrupted = asyncio.create_task(stopped.wait())
+    await asyncio.wait({starting, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+    await starting
+
+
+async def _run(settings: Settings, stopped: asyncio.Event) -> None:
+    async with running_platform(settings) as platform:
+        _introduce(platform)
+        await stopped.wait()
+        err.print("stopping …")
+    err.print("stopped")
+
+
+def _introduce(platform: Platform) -> None:
+    where, settings = platform.addresses, platform.settings
+    model = f"{settings.model or 'the first model'} at {settings.openai_base_url}"
+    out.print(f"[bold]agent[/bold]   {where.agent}   (OpenAI base URL: {where.agent}/v1, model: beckon)")
+    out.print(f"broker  {where.broker}   in memory: events are lost when it ends")
+    out.print(f"shim    {where.shim}   replies at {where.replies}")
+    out.print(
+        f"model   {where.demo + '   the demo model: a stand-in, no language model' if where.demo else model}"
+    )
+    names = ", ".join(
+        f"{name.partition('/')[2]} :{url.rpartition(':')[2]}" for name, url in platform.tools.items()
+    )
+    out.print(f"tools   {names or 'none'}   from {settings.manifests}")
+    for name in platform.missing:
+        err.print(
+            f"[yellow]nothing serves {name}[/yellow]: annotate it with beckon.dev/local-command or -url"
+        )
+    if settings.host not in _LOOPBACK:
+        err.print(
+            f"[yellow]open to others[/yellow]: {settings.host} is not loopback; nobody is asked who they are"
+        )
+    out.print()
+    port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "
+    out.print(f'Next:   {port}make ask Q="What is 17% of 2340?"')
+    out.print(f"        {port}.venv/bin/beckon chat      (also: tools, call, check; --help teaches)")
+    out.print("Ctrl-C stops all of it.")

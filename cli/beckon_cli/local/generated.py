@@ -1,0 +1,72 @@
+"""The manifests that the local platform writes: addresses, dead-letter sinks, reply Triggers.
+
+In a cluster, Knative's controllers and Beckon's chart see to all of this.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from beckon_cli.local.services import ServiceName
+from beckon_contract.resources import Resource
+
+# Six seconds of retries in all: long enough for a tool to be started again, short
+# enough that a call to a dead one is told as undeliverable before it times out.
+_DELIVERY: Mapping[str, Any] = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
+
+
+def manifests(
+    *,
+    addresses: Mapping[ServiceName, str],
+    brokers: Mapping[tuple[str, str], Resource | None],
+    broker_url: str,
+    reply_url: str,
+    reply_attribute: str,
+) -> str:
+    """Return, as YAML, a Service for each address, and a Broker and a reply Trigger for each broker."""
+    documents: list[dict[str, Any]] = [_service(name, url) for name, url in sorted(addresses.items())]
+    for (namespace, name), written in sorted(brokers.items()):
+        documents.append(_broker(namespace, name, written, broker_url, reply_url))
+        documents.append(_reply_trigger(namespace, name, reply_url, reply_attribute))
+    return _dump(documents)
+
+
+def _service(service: ServiceName, url: str) -> dict[str, Any]:
+    metadata = {"namespace": service.namespace, "name": service.name}
+    status = {"address": {"url": url}}
+    return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": metadata, "status": status}
+
+
+def _broker(
+    namespace: str, name: str, written: Resource | None, broker_url: str, reply_url: str
+) -> dict[str, Any]:
+    """Return the user's Broker with an address, and a dead-letter sink where it names none."""
+    spec: dict[str, Any] = dict(written.spec) if written else {}
+    delivery = dict(spec.get("delivery") or _DELIVERY)
+    delivery.setdefault("deadLetterSink", {"uri": f"{reply_url}/dead-letters"})
+    return {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Broker",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {**spec, "delivery": delivery},
+        "status": {"address": {"url": f"{broker_url}/{namespace}/{name}"}},
+    }
+
+
+def _reply_trigger(namespace: str, broker: str, reply_url: str, reply_attribute: str) -> dict[str, Any]:
+    """Return the Trigger that brings replies to the shim: an empty value means any, but present."""
+    return {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Trigger",
+        "metadata": {"namespace": namespace, "name": f"{broker}-beckon-replies"},
+        "spec": {
+            "broker": broker,
+            "filter": {"attributes": {reply_attribute: ""}},
+            "subscriber": {"uri": f"{reply_url}/replies"},
+        },
+    }
+
+
+def _dump(documents: Iterable[Mapping[str, Any]]) -> str:
+    return yaml.safe_dump_all(documents, sort_keys=False)

@@ -1,0 +1,91 @@
+"""Which processes the local platform consists of, with their ports and their settings."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from beckon_cli.local.process import Program
+from beckon_cli.local.services import LocalService
+from beckon_cli.settings import Settings
+
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the parts of the platform answer; `demo` is empty when another model is configured."""
+
+    agent: str
+    broker: str
+    shim: str
+    replies: str
+    demo: str = ""
+
+
+def addresses(settings: Settings, ports: Iterator[int]) -> Addresses:
+    """Give every part its port: the agent the one it was told, the others the next free ones."""
+    broker, shim, replies = (f"http://{_LOOPBACK}:{next(ports)}" for _ in range(3))
+    demo = "" if settings.openai_base_url else f"http://{_LOOPBACK}:{next(ports)}"
+    return Addresses(settings.url, broker, shim, replies, demo)
+
+
+def core_programs(settings: Settings, where: Addresses, generated: Path) -> list[Program]:
+    """Return the programs of the platform itself, in the order in which they must be there."""
+    manifests = f"{settings.manifests.resolve()}:{generated}"
+    programs = [
+        _program(
+            "broker",
+            "beckon_broker",
+            where.broker,
+            BECKON_BROKER_PORT=_port(where.broker),
+            BECKON_MANIFESTS=manifests,
+        ),
+        _program(
+            "shim",
+            "beckon_shim",
+            where.shim,
+            BECKON_SHIM_PORT=_port(where.shim),
+            BECKON_SHIM_REPLY_PORT=_port(where.replies),
+            BECKON_SHIM_BROKER_URL=where.broker + "/{namespace}/{name}",
+        ),
+    ]
+    if where.demo:
+        programs.append(
+            _program("demo model", "beckon_agent.demo", where.demo, BECKON_DEMO_PORT=_port(where.demo))
+        )
+    model = (
+        {"OPENAI_BASE_URL": where.demo + "/v1", "BECKON_MODEL": settings.model or "demo"}
+        if where.demo
+        else {
+            "OPENAI_BASE_URL": settings.openai_base_url,
+            "BECKON_MODEL": settings.model,
+        }
+    )
+    agent = _program(
+        "agent",
+        "beckon_agent",
+        where.agent,
+        **model,
+        OPENAI_API_KEY=settings.openai_api_key.get_secret_value(),
+        BECKON_DIALECT=settings.dialect,
+        BECKON_HOST=settings.host,
+        BECKON_PORT=str(settings.port),
+        BECKON_MANIFESTS=manifests,
+        BECKON_SHIM_URL=where.shim,
+    )
+    return [*programs, agent]
+
+
+def tool_program(local: LocalService, port: int) -> Program:
+    """Return the program of a tool; it finds its port in `PORT`, as in Knative."""
+    url = f"http://{_LOOPBACK}:{port}"
+    return Program(local.service.name, local.command, {"PORT": str(port), "BECKON_HOST": _LOOPBACK}, url)
+
+
+def _program(name: str, module: str, url: str, **environment: str) -> Program:
+    return Program(name, (sys.executable, "-m", module), {"BECKON_HOST": _LOOPBACK, **environment}, url)
+
+
+def _port(url: str) -> str:
+    return url.rpartition(":")[2]

@@ -1,0 +1,146 @@
+"""The local platform: starts what the plan says, follows the manifests, ends everything."""
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import httpx
+from watchfiles import awatch
+
+from beckon_agent.catalogue.folder import read_folders
+from beckon_cli.errors import CommandError
+from beckon_cli.local import generated, plan
+from beckon_cli.local.ports import free_ports, is_free
+from beckon_cli.local.process import Process
+from beckon_cli.local.services import LocalService, ServiceName, Wanted, wanted
+from beckon_cli.settings import Settings, child_environment
+from beckon_contract.resources import Resource
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+_DEBOUNCE_MS = 200
+
+Tell = Callable[[str], None]
+
+
+class Platform:
+    """All processes of the local platform; `tell` hears what is being waited for."""
+
+    def __init__(self, settings: Settings, tell: Tell) -> None:
+        self.settings = settings
+        self.addresses = plan.Addresses("", "", "", "")
+        self.missing: list[ServiceName] = []
+        self._tell = tell
+        self._environment = child_environment()
+        self._state = Path(tempfile.mkdtemp(prefix="beckon-"))
+        self._ports = free_ports("127.0.0.1", settings.port + 1)
+        self._core: list[Process] = []
+        self._tools: dict[ServiceName, Process] = {}
+
+    @property
+    def tools(self) -> dict[str, str]:
+        """Where each tool that runs here answers, by the name of its Service."""
+        return {str(name): process.program.url for name, process in sorted(self._tools.items())}
+
+    async def start(self) -> None:
+        """Start everything and wait until all of it answers; raises `CommandError` where it does not."""
+        if not is_free(self.settings.host, self.settings.port):
+            raise CommandError(
+                f"port {self.settings.port} on {self.settings.host} is taken; "
+                f"choose another: beckon up --port {self.settings.port + 100}, or BECKON_PORT",
+                status=2,
+            )
+        self.addresses = plan.addresses(self.settings, self._ports)
+        await self._reconcile()
+        for program in plan.core_programs(self.settings, self.addresses, self._state):
+            process = Process(program, self._environment)
+            self._core.append(process)
+            await process.start()
+        await self._until_ready([*self._core, *self._tools.values()])
+
+    async def follow(self) -> None:
+        """Start and end tools as the manifests change, until cancelled."""
+        async for _ in awatch(self.settings.manifests, debounce=_DEBOUNCE_MS, ignore_permission_denied=True):
+            before = set(self._tools)
+            await self._reconcile()
+            for name in sorted(set(self._tools) - before):
+                self._tell(f"started {name} at {self._tools[name].program.url}")
+            for name in sorted(before - set(self._tools)):
+                self._tell(f"ended {name}")
+
+    async def stop(self) -> None:
+        """End every process, the agent first, so that no new calls are made while the rest goes down."""
+        for process in reversed(self._core):
+            await process.stop(_STOP_SECONDS)
+        await asyncio.gather(*(process.stop(_STOP_SECONDS) for process in self._tools.values()))
+        shutil.rmtree(self._state, ignore_errors=True)
+
+    async def _reconcile(self) -> None:
+        needs = wanted(_resources(self.settings.manifests))
+        self.missing = needs.missing()
+        for name in self._tools.keys() - {name for name, local in needs.services.items() if local.command}:
+            await self._tools.pop(name).stop(_STOP_SECONDS)
+        begun = [await self._start_tool(local) for local in needs.services.values() if self._is_new(local)]
+        self._write_generated(needs)
+        if self._core:
+            await self._until_ready(begun)
+
+    def _is_new(self, local: LocalService) -> bool:
+        return bool(local.command) and local.service not in self._tools
+
+    async def _start_tool(self, local: LocalService) -> Process:
+        process = Process(plan.tool_program(local, next(self._ports)), self._environment)
+        self._tools[local.service] = process
+        await process.start()
+        return process
+
+    def _write_generated(self, needs: Wanted) -> None:
+        addresses = {name: local.url for name, local in needs.services.items() if local.url}
+        addresses.update({name: process.program.url for name, process in self._tools.items()})
+        text = generated.manifests(
+            addresses=addresses,
+            brokers=needs.brokers,
+            broker_url=self.addresses.broker,
+            reply_url=self.addresses.replies,
+            reply_attribute=self._environment.get("BECKON_SHIM_REPLY_ATTRIBUTE", "replyid"),
+        )
+        draft = self._state / "generated.draft"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(self._state / "generated.yaml")
+
+    async def _until_ready(self, processes: Iterable[Process]) -> None:
+        waiting = list(processes)
+        async with httpx.AsyncClient(timeout=2.0) as client:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_START_SECONDS):
+                    while waiting := [process for process in waiting if not await _answers(client, process)]:
+                        self._tell("waiting for " + ", ".join(process.program.name for process in waiting))
+                        _raise_for_failed(waiting)
+                        await asyncio.sleep(0.05)
+        if waiting:
+            names = ", ".join(process.program.name for process in waiting)
+            raise CommandError(f"no answer within {_START_SECONDS:g} seconds from: {names}")
+
+
+def _raise_for_failed(processes: Iterable[Process]) -> None:
+    for process in processes:
+        if process.failed_at_once:
+            raise CommandError(f"{process.program.name} did not start; its message stands above")
+
+
+async def _answers(client: httpx.AsyncClient, process: Process) -> bool:
+    try:
+        response = await client.get(f"{process.program.url}/healthz")
+    except httpx.HTTPError:
+        return False
+    return response.status_code < 500
+
+
+def _resources(folder: Path) -> list[Resource]:
+    return [found for found in read_folders([folder]) if isinstance(found, Resource)]

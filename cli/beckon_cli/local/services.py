@@ -1,0 +1,117 @@
+"""Which Services of the manifests run on this machine, and what they say to the world.
+
+A Service runs here when its manifest names a command (`beckon.dev/local-command`),
+when it runs already (`beckon.dev/local-url`), or when it is one of the tools that ship.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from beckon_contract.delivery import Destination
+from beckon_contract.resources import Resource
+from beckon_contract.triggers import Broker, InvalidResource, Trigger, parse_broker, parse_trigger
+from beckon_tools.shipped import SHIPPED
+
+LOCAL_COMMAND = "beckon.dev/local-command"
+LOCAL_URL = "beckon.dev/local-url"
+_SERVING = "serving.knative.dev"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServiceName:
+    """The namespace and the name of a Knative Service."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return it as kubectl would take it."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalService:
+    """How a Service is to be had here: by running `command`, or at `url`; neither means not at all."""
+
+    service: ServiceName
+    command: tuple[str, ...] = ()
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a set of manifests asks of this machine."""
+
+    services: Mapping[ServiceName, LocalService]
+    brokers: Mapping[tuple[str, str], Resource | None]
+
+    def missing(self) -> list[ServiceName]:
+        """Return the Services that Triggers name and nothing here serves."""
+        return sorted(name for name, local in self.services.items() if not local.command and not local.url)
+
+
+def wanted(resources: Iterable[Resource]) -> Wanted:
+    """Read from manifests which Services and Brokers must be there; broken ones ask for nothing."""
+    known: dict[ServiceName, Resource] = {}
+    asked: set[ServiceName] = set()
+    brokers: dict[tuple[str, str], Resource | None] = {("default", "default"): None}
+    for resource in resources:
+        if resource.kind == "Service" and resource.group in (_SERVING, ""):
+            known[ServiceName(resource.namespace, resource.name)] = resource
+        elif resource.kind == "Trigger" and (trigger := _trigger(resource)):
+            asked.update(_services_of(trigger))
+            brokers.setdefault((trigger.namespace, trigger.broker), None)
+        elif resource.kind == "Broker":
+            brokers[resource.namespace, resource.name] = resource
+            if (broker := _broker(resource)) and broker.delivery and broker.delivery.dead_letter:
+                asked.update(_service_of(broker.delivery.dead_letter, broker.namespace))
+    asked.update(name for name, service in known.items() if _has_local_form(service))
+    return Wanted({name: _local(name, known.get(name)) for name in sorted(asked)}, brokers)
+
+
+def _local(name: ServiceName, manifest: Resource | None) -> LocalService:
+    annotations = manifest.annotations if manifest else {}
+    if url := annotations.get(LOCAL_URL):
+        return LocalService(name, url=url)
+    if command := annotations.get(LOCAL_COMMAND):
+        return LocalService(name, command=tuple(_words(command)))
+    if name.name in SHIPPED:
+        return LocalService(name, command=(sys.executable, "-m", "beckon_tools", "serve", name.name))
+    return LocalService(name)
+
+
+def _words(command: str) -> list[str]:
+    words = shlex.split(command)
+    return [sys.executable, *words[1:]] if words and words[0] in ("python", "python3") else words
+
+
+def _has_local_form(service: Resource) -> bool:
+    return bool(service.annotations.keys() & {LOCAL_COMMAND, LOCAL_URL})
+
+
+def _services_of(trigger: Trigger) -> Iterable[ServiceName]:
+    yield from _service_of(trigger.subscriber, trigger.namespace)
+    if trigger.delivery and trigger.delivery.dead_letter:
+        yield from _service_of(trigger.delivery.dead_letter, trigger.namespace)
+
+
+def _service_of(destination: Destination, namespace: str) -> Iterable[ServiceName]:
+    reference = destination.ref
+    if reference is not None and reference.kind == "Service":
+        yield ServiceName(reference.namespace or namespace, reference.name)
+
+
+def _trigger(resource: Resource) -> Trigger | None:
+    try:
+        return parse_trigger(resource)
+    except InvalidResource:
+        return None
+
+
+def _broker(resource: Resource) -> Broker | None:
+    try:
+        return parse_broker(resource)
+    except InvalidResource:
+        return None

@@ -1,0 +1,70 @@
+"""The settings of the local platform: environment, `.env` and flags, by the same names."""
+
+import os
+from pathlib import Path
+
+from dotenv import dotenv_values
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from beckon_cli.errors import CommandError
+
+_OURS = ("BECKON_", "OPENAI_")
+
+
+class Settings(BaseSettings):
+    """What `beckon up` reads; every other setting of a service is handed through to it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BECKON_", env_file=".env", extra="ignore", populate_by_name=True, env_ignore_empty=True
+    )
+
+    openai_base_url: str = Field(
+        "",
+        validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"),
+        description="An OpenAI-compatible server, such as http://localhost:11434/v1; unset: the demo model.",
+    )
+    openai_api_key: SecretStr = Field(
+        SecretStr(""),
+        validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"),
+        description="The key for that server.",
+    )
+    model: str = Field("", description="The model's name at that server; unset: the first one it lists.")
+    dialect: str = Field("auto", description="How the model calls tools: auto, native, prompted, chatglm3, …")
+    manifests: Path = Field(
+        Path("deploy/examples"), description="The folder of EventTypes, Triggers and Services."
+    )
+    host: str = Field(
+        "127.0.0.1", description="The address to listen on; anything but loopback is open to others."
+    )
+    port: int = Field(8080, ge=1, le=65535, description="The agent's port; the other ports follow.")
+
+    @property
+    def url(self) -> str:
+        """Where the agent answers, seen from this machine."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 compared, not bound
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def load_settings(**flags: object) -> Settings:
+    """Read the settings; flags that were given win. Raises `CommandError` for a bad value."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise CommandError(f"{setting_name(name)}: {first['msg']}", status=2) from None
+
+
+def setting_name(field: str) -> str:
+    """Return the environment's name of a field."""
+    return field.upper() if field.lower().startswith("openai_") else f"BECKON_{field.upper()}"
+
+
+def child_environment() -> dict[str, str]:
+    """Return this environment with the `.env` file's own settings added, for the services."""
+    from_file = {
+        name: value for name, value in dotenv_values(".env").items() if value and name.startswith(_OURS)
+    }
+    return {**from_file, **os.environ}
