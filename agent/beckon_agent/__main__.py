@@ -75,8 +75,7 @@ def _service(settings: Settings, session: aiohttp.ClientSession) -> Service:
     return Service(
         agents={agent.name: agent},
         model=Model(client, settings.dialect),
-        model_name=client.model,
-        catalogue=FolderSource(settings.folders()),
+        catalogue=FolderSource(settings.folders(), agent.source),
         caller=Caller(dispatcher, settings.call_timeout),
         metrics=Metrics(),
         max_runs=settings.max_runs,

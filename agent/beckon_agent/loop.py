@@ -3,23 +3,37 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
 from typing import Protocol, TypeVar
 
 from beckon_agent.calls import Caller, Prepared, prepare
 from beckon_agent.catalogue.source import CatalogueSource
-from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn, Usage
 from beckon_agent.results import for_model
-from beckon_agent.runs import Agent, CallFinished, CallStarted, Ending, RunEvent, RunFinished
+from beckon_agent.runs import Agent, CallFinished, CallStarted, Ending, Options, RunEvent, RunFinished
 from beckon_contract.tools import Tool
 
 Item = TypeVar("Item")
+
+_NOTES: dict[Ending, str] = {
+    "step_limit": "the model was asked as often as one run may ask it",
+    "time_limit": "the run took as long as it may take",
+    "token_limit": "the run used as many tokens as it may use",
+}
 
 
 class Model(Protocol):
     """Anything that answers a conversation; the last item of its stream is a `Turn`."""
 
-    def stream(self, messages: Sequence[Message], tools: Sequence[Tool]) -> AsyncIterator[StreamItem]:
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        ...
+
+    def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer."""
         ...
 
@@ -32,59 +46,85 @@ class Run:
     """One run of an agent over a conversation: `events()` is iterated once."""
 
     def __init__(
-        self,
-        agent: Agent,
-        model: Model,
-        catalogue: CatalogueSource,
-        caller: Caller,
-        *,
-        use_tools: bool = True,
+        self, agent: Agent, model: Model, catalogue: CatalogueSource, caller: Caller, options: Options
     ) -> None:
         self.id = secrets.token_hex(8)
         self._agent = agent
         self._model = model
         self._catalogue = catalogue
         self._caller = caller
-        self._use_tools = use_tools
+        self._options = options
         self._deadline = time.monotonic() + agent.limits.seconds
         self._messages: list[Message] = []
         self._added: list[Message] = []
         self._usage: Usage | None = None
         self._ending: Ending = "stop"
+        self._spoke = False
 
-    async def events(self, messages: Sequence[Message]) -> AsyncIterator[RunEvent]:
+    async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
         """Yield what happens; the last event is `RunFinished`. Raises `ModelError` when the model fails."""
         self._messages = [{"role": "system", "content": self._agent.system_prompt}, *messages]
         try:
-            async for event in self._steps():
-                yield event
+            async with aclosing(self._steps()) as events:
+                async for event in events:
+                    yield event
         except _OutOfTime:
             self._ending = "time_limit"
+        if note := _NOTES.get(self._ending):
+            yield TextDelta(f"{self._gap()}[stopped: {note}]")
         yield RunFinished(self._ending, self._usage, tuple(self._added))
 
-    async def _steps(self) -> AsyncIterator[RunEvent]:
+    async def _steps(self) -> AsyncGenerator[RunEvent]:
         for step in range(self._agent.limits.steps):
-            tools = dict(self._catalogue.current.tools) if self._use_tools else {}
+            tools = dict(self._catalogue.current.tools) if self._options.use_tools else {}
             turn = Turn()
-            async for item in self._until_deadline(self._model.stream(self._messages, list(tools.values()))):
-                if isinstance(item, Turn):
-                    turn = item
-                elif isinstance(item, TextDelta | ReasoningDelta):
-                    yield item
+            async with aclosing(self._ask(list(tools.values()))) as items:
+                async for item in items:
+                    if isinstance(item, Turn):
+                        turn = item
+                    else:
+                        yield item
             self._count(turn.usage)
             calls = prepare(turn.calls, tools)
             self._add(_assistant_message(turn, calls))
             if not calls:
                 self._ending = _ending_of(turn)
                 return
-            async for event in self._call_all(calls, step):
-                yield event
+            async with aclosing(self._call_all(calls, step)) as finished:
+                async for event in finished:
+                    yield event
             if self._over_budget():
                 self._ending = "token_limit"
                 return
         self._ending = "step_limit"
 
-    async def _call_all(self, calls: Sequence[Prepared], step: int) -> AsyncIterator[RunEvent]:
+    async def _ask(self, tools: Sequence[Tool]) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
+        """Yield one answer of the model; what it says after a call is set off from what it said before."""
+        gap = self._gap()
+        async with aclosing(self._model.stream(self._messages, tools, self._options)) as items:
+            while (item := await self._in_time(anext(items, None))) is not None:
+                if isinstance(item, TextDelta):
+                    yield TextDelta(gap + item.text)
+                    gap, self._spoke = "", True
+                elif not isinstance(item, ToolCall):
+                    yield item
+
+    async def _in_time(self, coming: Awaitable[Item]) -> Item:
+        """Wait for something, no longer than the run may take."""
+        try:
+            async with asyncio.timeout(self._deadline - time.monotonic()) as limit:
+                return await coming
+        except TimeoutError:
+            if limit.expired():
+                raise _OutOfTime from None
+            raise
+
+    def _gap(self) -> str:
+        return "\n\n" if self._spoke else ""
+
+    async def _call_all(
+        self, calls: Sequence[Prepared], step: int
+    ) -> AsyncGenerator[CallStarted | CallFinished]:
         """Make the calls of one turn side by side; their results stand in the order of the calls."""
         for call in calls:
             yield CallStarted(call.asked.id, call.asked.name, call.arguments)
@@ -112,19 +152,6 @@ class Run:
     def _result_message(self, finished: CallFinished) -> Message:
         content = for_model(finished.result, self._agent.limits.result_chars)
         return {"role": "tool", "tool_call_id": finished.id, "name": finished.name, "content": content}
-
-    async def _until_deadline(self, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-        while True:
-            try:
-                async with asyncio.timeout(self._deadline - time.monotonic()) as limit:
-                    item = await anext(items)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                if limit.expired():
-                    raise _OutOfTime from None
-                raise
-            yield item
 
     def _add(self, message: Message) -> None:
         self._messages.append(message)

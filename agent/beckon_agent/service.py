@@ -1,6 +1,6 @@
 """What every face works with: the agents, and how to start a run of one."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -22,7 +22,6 @@ class Service:
 
     agents: Mapping[str, Agent]
     model: Model
-    model_name: str
     catalogue: CatalogueSource
     caller: Caller
     metrics: Metrics
@@ -32,7 +31,7 @@ class Service:
 
     async def run(
         self, agent: Agent, messages: Sequence[Message], options: Options
-    ) -> AsyncIterator[RunEvent]:
+    ) -> AsyncGenerator[RunEvent]:
         """Run an agent over a conversation; raises `TooManyRuns` before anything has happened."""
         if self.running >= self.max_runs or self.draining:
             raise TooManyRuns

@@ -1,23 +1,28 @@
 """One answer of the model, in whichever dialect it speaks."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
-from beckon_agent.dialects.base import Dialect, Reader
+from beckon_agent.dialects.base import Item, Reader
 from beckon_agent.dialects.registry import dialect, guess
 from beckon_agent.model.client import ModelClient
-from beckon_agent.model.errors import ToolsNotSupported
-from beckon_agent.model.history import repair
+from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
+from beckon_agent.model.pairing import paired
 from beckon_agent.model.types import (
     Declaration,
     Message,
     ModelRequest,
+    ReasoningDelta,
     StreamItem,
     TextDelta,
     ToolCall,
     Turn,
 )
+from beckon_agent.runs import Options
+from beckon_contract.lowering import Profile
+from beckon_contract.tools import Tool, declare
 
 logger = logging.getLogger(__name__)
 
@@ -25,58 +30,103 @@ logger = logging.getLogger(__name__)
 class Model:
     """A model with the dialect it speaks.
 
-    With `auto` it begins with native tool calling, and falls back for good when
-    the server says that it has no tools (vllm#30613, ollama's "does not support tools").
+    With `auto` it begins with native tool calling, and falls back for good when the
+    server says that it has no tools (vllm#30613, Ollama's "does not support tools").
     """
 
     def __init__(self, client: ModelClient, dialect_name: str) -> None:
+        """Raise `ValueError` for a dialect that does not exist."""
         self._client = client
-        self._auto = dialect_name == "auto"
-        self._dialect = dialect("native" if self._auto else dialect_name)
+        self._may_fall_back = dialect_name == "auto"
+        self._dialect = dialect("native" if self._may_fall_back else dialect_name)
+        self._lowering = Profile(client.profile.lowering)
+        self._declared: dict[str, tuple[Tool, Declaration]] = {}
 
     @property
-    def dialect(self) -> str:
-        """The name of the dialect in use."""
-        return self._dialect.name
+    def name(self) -> str:
+        """The model's name at its server, and the dialect in use."""
+        return f"{self._client.model} ({self._dialect.name})"
 
     async def stream(
-        self, messages: Sequence[Message], tools: Sequence[Declaration]
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncIterator[StreamItem]:
-        """Yield the pieces of one answer; the last item is the whole `Turn`."""
-        try:
-            async for item in self._speak(self._dialect, messages, tools):
-                yield item
-        except ToolsNotSupported as error:
-            if not self._auto or not self._dialect.native:
-                raise
-            self._dialect = guess(self._client.model)
-            logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
-            async for item in self._speak(self._dialect, messages, tools):
-                yield item
+        """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
+        while True:
+            try:
+                async with aclosing(self._speak(messages, tools, options)) as items:
+                    async for item in items:
+                        yield item
+            except SchemaRejected as error:
+                if not (self._lower_further(error) or self._fall_back(error)):
+                    raise
+            except ToolsNotSupported as error:
+                if not self._fall_back(error):
+                    raise
+            else:
+                return
 
     async def _speak(
-        self, spoken: Dialect, messages: Sequence[Message], tools: Sequence[Declaration]
-    ) -> AsyncIterator[StreamItem]:
-        rendered = spoken.render(repair(messages, self._client.profile), tools)
-        request = ModelRequest(messages=rendered.messages, tools=rendered.tools, stop=rendered.stop)
-        reader = spoken.reader(tools)
-        read = _Read(reader)
-        async for item in self._client.stream(request):
-            match item:
-                case TextDelta(text):
-                    for piece in read.take(reader.feed(text)):
-                        yield piece
-                case ToolCall():
-                    pass  # they stand in the Turn
-                case Turn():
-                    for piece in read.take(reader.finish()):
-                        yield piece
-                    yield replace(item, text=read.text, calls=(*item.calls, *read.calls))
-                case _:
-                    yield item
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        declarations = self._declare(tools)
+        rendered = self._dialect.render(paired(messages), declarations)
+        request = ModelRequest(
+            messages=rendered.messages,
+            tools=rendered.tools,
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            stop=(*rendered.stop, *options.stop),
+            extra=options.extra,
+        )
+        reading = _Reading(self._dialect.reader(declarations))
+        async with aclosing(self._client.stream(request)) as items:
+            async for item in items:
+                match item:
+                    case TextDelta(text):
+                        for piece in reading.take(reading.reader.feed(text)):
+                            yield piece
+                    case ReasoningDelta():
+                        yield item
+                    case Turn():
+                        for piece in reading.take(reading.reader.finish()):
+                            yield piece
+                        yield replace(item, text=reading.text, calls=(*item.calls, *reading.calls))
+
+    def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
+        """Return the declarations, each lowered once; more than the server takes are left out."""
+        limit = self._client.profile.tool_limit
+        if len(tools) > limit:
+            logger.warning(
+                "the model takes %d tools, the catalogue has %d; the rest is left out", limit, len(tools)
+            )
+        return [self._declared_once(tool) for tool in tools[:limit]]
+
+    def _declared_once(self, tool: Tool) -> Declaration:
+        known = self._declared.get(tool.name)
+        if known is None or known[0] is not tool:
+            known = self._declared[tool.name] = (tool, declare(tool, self._lowering))
+        return known[1]
+
+    def _lower_further(self, error: SchemaRejected) -> bool:
+        """Declare with the fewest keywords from now on; whether that is a change."""
+        if self._lowering is Profile.LLAMA_CPP:
+            return False
+        logger.warning("the model server refuses a schema (%s); declaring with fewer keywords", error)
+        self._lowering = Profile.LLAMA_CPP
+        self._declared.clear()
+        return True
+
+    def _fall_back(self, error: ModelRefused) -> bool:
+        """Speak a text dialect from now on; whether that is allowed and a change."""
+        if not self._may_fall_back:
+            return False
+        self._may_fall_back = False
+        self._dialect = guess(self._client.model)
+        logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
+        return True
 
 
-class _Read:
+class _Reading:
     """What a reader has found so far: the text that was shown, and the calls."""
 
     def __init__(self, reader: Reader) -> None:
@@ -84,9 +134,9 @@ class _Read:
         self.text = ""
         self.calls: list[ToolCall] = []
 
-    def take(self, pieces: Sequence[TextDelta | ToolCall]) -> list[TextDelta]:
+    def take(self, items: Sequence[Item]) -> list[TextDelta]:
         """Keep what was read; return what is to be shown."""
-        shown = [piece for piece in pieces if isinstance(piece, TextDelta)]
-        self.text += "".join(piece.text for piece in shown)
-        self.calls.extend(piece for piece in pieces if isinstance(piece, ToolCall))
+        shown = [item for item in items if isinstance(item, TextDelta)]
+        self.text += "".join(item.text for item in shown)
+        self.calls.extend(item for item in items if isinstance(item, ToolCall))
         return shown

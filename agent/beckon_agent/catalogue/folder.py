@@ -1,26 +1,30 @@
 """The catalogue of folders of manifests, reloaded when a file changes."""
 
+import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 
-from watchfiles import awatch
-
-from beckon_contract.catalogue import Catalogue, build_catalogue
-from beckon_contract.resources import Resource, Unreadable, parse_manifests
+from beckon_contract.catalogue import Catalogue, CatalogueBuilder
+from beckon_contract.readiness import with_readiness
+from beckon_manifests.changes import ticks
+from beckon_manifests.folders import ManifestFolders
 
 logger = logging.getLogger(__name__)
 
-_ENDINGS = (".yaml", ".yml", ".json")
-_DEBOUNCE_MS = 200
-
 
 class FolderSource:
-    """Reads EventTypes and Triggers from folders; a later folder wins over an earlier one."""
+    """Reads EventTypes and Triggers from folders; a later folder wins over an earlier one.
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
-        self._current = build_catalogue(read_folders(folders))
+    `caller` is the CloudEvents source of the calls, which Triggers may filter on.
+    """
+
+    def __init__(self, folders: Sequence[Path], caller: str) -> None:
+        self._paths = folders
+        self._folders = ManifestFolders(tuple(folders))
+        self._builder = CatalogueBuilder(caller)
+        self._current = self._read() or Catalogue({})
 
     @property
     def current(self) -> Catalogue:
@@ -29,28 +33,17 @@ class FolderSource:
 
     async def watch(self) -> None:
         """Rebuild the catalogue within a second of every change, until cancelled."""
-        async for _ in awatch(*self._folders, debounce=_DEBOUNCE_MS, ignore_permission_denied=True):
-            self._current = build_catalogue(read_folders(self._folders))
-            logger.info(
-                "reloaded the catalogue: %d tools, %d refused",
-                len(self._current.tools),
-                len(self._current.refusals),
-            )
+        async with aclosing(ticks(self._paths)) as changes:
+            async for _ in changes:
+                catalogue = await asyncio.to_thread(self._read)
+                if catalogue is not None:
+                    self._current = catalogue
+                    refused = len(catalogue.refusals)
+                    logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
 
-
-def read_folders(folders: Iterable[Path]) -> list[Resource | Unreadable]:
-    """Return every object in the manifests below these folders."""
-    found: list[Resource | Unreadable] = []
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in _ENDINGS and path.is_file():
-                found.extend(_read_file(path, path.relative_to(folder)))
-    return found
-
-
-def _read_file(path: Path, name: Path) -> Iterable[Resource | Unreadable]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        return [Unreadable(str(name), f"cannot be read: {error}")]
-    return parse_manifests(text, str(name))
+    def _read(self) -> Catalogue | None:
+        """Return the catalogue if the folders have changed; blocks on the file system."""
+        if not self._folders.refresh():
+            return None
+        resources = with_readiness(self._folders.resources)
+        return self._builder.build([*resources, *self._folders.unreadable])

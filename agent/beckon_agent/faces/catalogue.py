@@ -54,7 +54,7 @@ def _document(tool: Tool) -> dict[str, object]:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        "declaration": declare(tool, "openai"),
+        "declaration": declare(tool),
         "event_type": tool.event_type,
         "namespace": tool.namespace,
         "type": tool.type,

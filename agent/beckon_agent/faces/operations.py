@@ -21,7 +21,7 @@ def router(service: Service) -> APIRouter:
         """Answer whether requests are welcome, and what the agent works with."""
         state = {
             "status": "draining" if service.draining else "ready",
-            "model": service.model_name,
+            "model": service.model.name,
             "tools": len(service.catalogue.current.tools),
             "agents": list(service.agents),
         }

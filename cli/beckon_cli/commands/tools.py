@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.text import Text
 
-from beckon_agent.catalogue.folder import read_folders
 from beckon_cli.client import AgentClient, is_agent
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json, print_json_line
 from beckon_cli.settings import Settings, load_settings
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.tools import Tool, declare
+from beckon_manifests.folders import read_folder
 
 
 def tools(*, manifests: Path | None = None, json: bool = False) -> None:
@@ -49,11 +49,9 @@ def _offline(folder: Path) -> dict[str, Any]:
     """Return the catalogue of a folder in the shape in which the agent tells its own."""
     if not folder.is_dir():
         raise CommandError(f"there is no folder {folder}", status=2)
-    catalogue = build_catalogue(read_folders([folder]))
+    catalogue = build_catalogue(read_folder(folder))
     return {
-        "tools": [
-            {**_described(tool), "declaration": declare(tool, "openai")} for tool in catalogue.tools.values()
-        ],
+        "tools": [{**_described(tool), "declaration": declare(tool)} for tool in catalogue.tools.values()],
         "refused": [asdict(refusal) for refusal in catalogue.refusals],
         "skipped": [asdict(skipped) for skipped in catalogue.skipped],
     }

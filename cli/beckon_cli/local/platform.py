@@ -9,22 +9,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import httpx
-from watchfiles import awatch
 
-from beckon_agent.catalogue.folder import read_folders
 from beckon_cli.errors import CommandError
 from beckon_cli.local import generated, plan
 from beckon_cli.local.ports import free_ports, is_free
 from beckon_cli.local.process import Process
 from beckon_cli.local.services import LocalService, ServiceName, Wanted, wanted
 from beckon_cli.settings import Settings, child_environment
-from beckon_contract.resources import Resource
+from beckon_manifests.changes import ticks
+from beckon_manifests.folders import ManifestFolders
 
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
-_DEBOUNCE_MS = 200
 
 Tell = Callable[[str], None]
 
@@ -38,6 +36,7 @@ class Platform:
         self.missing: list[ServiceName] = []
         self._tell = tell
         self._environment = child_environment()
+        self._folder = ManifestFolders((settings.manifests,))
         self._state = Path(tempfile.mkdtemp(prefix="beckon-"))
         self._ports = free_ports("127.0.0.1", settings.port + 1)
         self._core: list[Process] = []
@@ -56,6 +55,7 @@ class Platform:
                 f"choose another: beckon up --port {self.settings.port + 100}, or BECKON_PORT",
                 status=2,
             )
+        self._folder.refresh()
         self.addresses = plan.addresses(self.settings, self._ports)
         await self._reconcile()
         for program in plan.core_programs(self.settings, self.addresses, self._state):
@@ -66,13 +66,21 @@ class Platform:
 
     async def follow(self) -> None:
         """Start and end tools as the manifests change, until cancelled."""
-        async for _ in awatch(self.settings.manifests, debounce=_DEBOUNCE_MS, ignore_permission_denied=True):
-            before = set(self._tools)
+        async with contextlib.aclosing(ticks([self.settings.manifests])) as changes:
+            async for _ in changes:
+                if await asyncio.to_thread(self._folder.refresh):
+                    await self._follow_once()
+
+    async def _follow_once(self) -> None:
+        before = set(self._tools)
+        try:
             await self._reconcile()
-            for name in sorted(set(self._tools) - before):
-                self._tell(f"started {name} at {self._tools[name].program.url}")
-            for name in sorted(before - set(self._tools)):
-                self._tell(f"ended {name}")
+        except CommandError as error:
+            logger.warning("%s", error)
+        for name in sorted(set(self._tools) - before):
+            logger.info("started %s at %s", name, self._tools[name].program.url)
+        for name in sorted(before - set(self._tools)):
+            logger.info("ended %s", name)
 
     async def stop(self) -> None:
         """End every process, the agent first, so that no new calls are made while the rest goes down."""
@@ -82,7 +90,7 @@ class Platform:
         shutil.rmtree(self._state, ignore_errors=True)
 
     async def _reconcile(self) -> None:
-        needs = wanted(_resources(self.settings.manifests))
+        needs = wanted(self._folder.resources)
         self.missing = needs.missing()
         for name in self._tools.keys() - {name for name, local in needs.services.items() if local.command}:
             await self._tools.pop(name).stop(_STOP_SECONDS)
@@ -140,7 +148,3 @@ async def _answers(client: httpx.AsyncClient, process: Process) -> bool:
     except httpx.HTTPError:
         return False
     return response.status_code < 500
-
-
-def _resources(folder: Path) -> list[Resource]:
-    return [found for found in read_folders([folder]) if isinstance(found, Resource)]

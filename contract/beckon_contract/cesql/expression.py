@@ -1,0 +1,39 @@
+"""A CESQL expression, ready to be evaluated against the attributes of events."""
+
+from dataclasses import dataclass
+
+from beckon_contract.cesql.grammar import parse_tree
+from beckon_contract.cesql.values import Attributes, CesqlError, Evaluator, Failure, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What an expression gives for one event: always a value, and the errors met on the way."""
+
+    value: Value
+    errors: tuple[CesqlError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed expression; `warnings` name what in it hardly does what it seems to say.
+
+    `evaluator` gives the bare value, or a `Failure` where there was an error.
+    """
+
+    text: str
+    evaluator: Evaluator
+    warnings: tuple[str, ...] = ()
+
+    def evaluate(self, attributes: Attributes) -> Evaluation:
+        """Return the value for an event with these attributes; it never raises."""
+        result = self.evaluator(attributes)
+        if isinstance(result, Failure):
+            return Evaluation(result.value, (result.error,))
+        return Evaluation(result)
+
+
+def parse(expression: str) -> Expression:
+    """Parse an expression; raise `CesqlSyntaxError` for anything that is none."""
+    node = parse_tree(expression)
+    return Expression(expression, node.evaluate, tuple(dict.fromkeys(node.warnings)))

@@ -1,0 +1,144 @@
+"""Reading a manifest field by field, so that one pass finds every mistake in it.
+
+A `Fields` never raises: what has the wrong type is noted with its path and what to
+write instead, and reads as absent.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One mistake: the path of the field, and what is wrong and what to write instead."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return the path and the message in one line."""
+        return f"{self.path}: {self.message}"
+
+
+class InvalidFields(ValueError):
+    """What was read has mistakes; `problems` holds every one of them."""
+
+    def __init__(self, problems: Iterable[FieldProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(str(problem) for problem in self.problems))
+
+
+@dataclass(slots=True)
+class Report:
+    """What one pass found: `problems` make the object invalid, `warnings` do not."""
+
+    problems: list[FieldProblem] = field(default_factory=list)
+    warnings: list[FieldProblem] = field(default_factory=list)
+
+
+class Fields:
+    """One mapping inside a manifest, with its path and the report of the whole pass."""
+
+    def __init__(self, values: Mapping[str, object], path: str, report: Report) -> None:
+        self.values = values
+        self.path = path
+        self.report = report
+
+    def at(self, name: str) -> str:
+        """Return the path of a field as Kubernetes writes it, or of the mapping itself for ""."""
+        return ".".join(part for part in (self.path, name) if part)
+
+    def problem(self, name: str, message: str) -> None:
+        """Note a mistake in a field."""
+        self.report.problems.append(FieldProblem(self.at(name), message))
+
+    def warn(self, name: str, message: str) -> None:
+        """Note what is allowed in a field and hardly meant."""
+        self.report.warnings.append(FieldProblem(self.at(name), message))
+
+    def text(self, name: str) -> str | None:
+        """Return a string field, `None` where it is absent."""
+        value = self.values.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        self.problem(name, f"must be a string, not {describe(value)}{_quoted(value)}")
+        return None
+
+    def integer(self, name: str) -> int | None:
+        """Return an integer field, `None` where it is absent."""
+        value = self.values.get(name)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        self.problem(name, f"must be an integer, not {describe(value)}; write it without quotes")
+        return None
+
+    def child(self, name: str) -> "Fields | None":
+        """Return a mapping field, `None` where it is absent."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, Mapping):
+            return Fields(value, self.at(name), self.report)
+        self.problem(name, f"must be a mapping, not {describe(value)}")
+        return None
+
+    def children(self, name: str) -> "list[Fields]":
+        """Return a field that is a list of mappings, empty where it is absent."""
+        value = self.values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.problem(name, f"must be a list, not {describe(value)}; put '- ' before each element")
+            return []
+        found = []
+        for index, item in enumerate(value):
+            where = f"{name}[{index}]"
+            if isinstance(item, Mapping):
+                found.append(Fields(item, self.at(where), self.report))
+            else:
+                self.problem(where, f"must be a mapping, not {describe(item)}")
+        return found
+
+    def texts(self, name: str) -> dict[str, str]:
+        """Return a field that maps names to strings, empty where it is absent."""
+        child = self.child(name)
+        found: dict[str, str] = {}
+        for key, value in (child.values if child else {}).items():
+            if isinstance(value, str):
+                found[str(key)] = value
+            else:
+                self.problem(f"{name}[{key}]", f"must be a string, not {describe(value)}{_quoted(value)}")
+        return found
+
+    def unknown(self, known: Collection[str]) -> list[str]:
+        """Return the names of fields that are none of the known ones."""
+        return [str(name) for name in self.values if name not in known]
+
+    def refuse_unknown(self, known: Collection[str]) -> None:
+        """Note every field that is none of the known ones, as kubectl and Knative's webhook do."""
+        for name in self.unknown(known):
+            self.problem(name, f"unknown field; the fields here are {', '.join(known)}")
+
+
+def describe(value: object) -> str:
+    """Return what a value is, in the words of YAML and JSON."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case Mapping():
+            return "a mapping"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _quoted(value: object) -> str:
+    """Return the cure for a scalar that YAML did not read as a string."""
+    return "" if isinstance(value, list | Mapping) else "; write it in quotes"

@@ -1,0 +1,110 @@
+"""Every object in folders of manifests, read again only where a file has changed."""
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from beckon_contract.resources import MAX_TEXT, Resource, Unreadable, parse_manifests
+
+logger = logging.getLogger(__name__)
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_Mark = tuple[int, int, int]  # what changes when a file does: time of change, size, inode
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    mark: _Mark
+    resources: tuple[Resource, ...]
+    problems: tuple[Unreadable, ...] = ()
+
+
+class ManifestFolders:
+    """Reads folders in order; of objects with one key the later folder's, then the later file's count.
+
+    What a file last held stays where it, or a document in it, can no longer be read, so that a
+    broken edit drops nothing. A folder that has gone is an empty one.
+    """
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self._folders = folders
+        self._files: dict[Path, _File] = {}
+        self._read_once = False
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Every object, in the order in which later ones replace earlier ones."""
+        return tuple(resource for file in self._files.values() for resource in file.resources)
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What could not be read at the last refresh."""
+        return tuple(problem for file in self._files.values() for problem in file.problems)
+
+    def refresh(self) -> bool:
+        """Read what has changed; return whether anything had. Blocks on the file system."""
+        files = dict(self._scan())
+        changed = not self._read_once or files != self._files or list(files) != list(self._files)
+        self._files, self._read_once = files, True
+        return changed
+
+    def _scan(self) -> Iterator[tuple[Path, _File]]:
+        for folder in self._folders:
+            for path in sorted(_manifest_paths(folder)):
+                file = self._read(path)
+                if file is not None:
+                    yield path, file
+
+    def _read(self, path: Path) -> _File | None:
+        """Return a file's content, from memory where it is unchanged; `None` where it has just gone."""
+        known = self._files.get(path)
+        try:
+            stat = path.stat()
+            mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if known is not None and known.mark == mark:
+                return known
+            found = list(_parse(path, stat.st_size))
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            mark, found = (0, 0, 0), [Unreadable(str(path), f"cannot be read: {error}")]
+        resources = tuple(each for each in found if isinstance(each, Resource))
+        problems = tuple(each for each in found if isinstance(each, Unreadable))
+        if problems and known is not None:
+            present = {resource.key for resource in resources}
+            resources = (*(each for each in known.resources if each.key not in present), *resources)
+        for problem in problems:
+            if known is None or problem not in known.problems:
+                logger.warning("%s: %s; what it last held stays in force", problem.origin, problem.message)
+        return _File(mark, resources, problems)
+
+
+def read_folder(folder: Path) -> list[Resource | Unreadable]:
+    """Return every object below a folder, and what could not be read; blocks on the file system."""
+    return [found for path in sorted(_manifest_paths(folder)) for found in read_file(path)]
+
+
+def read_file(path: Path) -> list[Resource | Unreadable]:
+    """Return every object in a file, and what could not be read; blocks on the file system."""
+    try:
+        return list(_parse(path, path.stat().st_size))
+    except (OSError, UnicodeDecodeError) as error:
+        return [Unreadable(str(path), f"cannot be read: {error}")]
+
+
+def _parse(path: Path, size: int) -> Iterator[Resource | Unreadable]:
+    if size > MAX_TEXT:
+        yield Unreadable(str(path), f"the file is larger than {MAX_TEXT} bytes; split it")
+        return
+    yield from parse_manifests(path.read_text(encoding="utf-8"), str(path))
+
+
+def _manifest_paths(folder: Path) -> Iterator[Path]:
+    """Yield the manifest files, but none in hidden folders: mounted ConfigMaps keep old versions there."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if Path(name).suffix in SUFFIXES and not name.startswith("."):
+                yield Path(parent, name)

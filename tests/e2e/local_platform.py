@@ -1,0 +1,123 @@
+"""The real local platform, started as a user starts it: `beckon up` in a process of its own."""
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+
+START_SECONDS = 60
+STOP_SECONDS = 30
+_numbers = itertools.count()
+
+
+def port_range() -> int:
+    """Return the first of fifty ports that no other test of this run uses."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for number in _numbers:
+        port = 11_000 + worker * 6_000 + (number % 100) * 60
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port")
+
+
+def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return this environment without any setting of Beckon's, and with these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))}
+    return {**kept, "PYTHONUNBUFFERED": "1", **settings}
+
+
+class LocalPlatform:
+    """A platform that runs; its output is kept in a file."""
+
+    def __init__(self, folder: Path, work: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.port = port_range()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.output = work / "output.txt"
+        environment = clean_environment(
+            {"BECKON_PORT": str(self.port), "BECKON_MANIFESTS": str(folder), **settings}
+        )
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "beckon_cli", "up"],
+                env=environment,
+                cwd=work,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait_until_ready(self) -> None:
+        """Wait until it has said that it runs."""
+        eventually(lambda: "Ctrl-C stops" in self.text() or self._raise_if_ended(), START_SECONDS)
+
+    def stop(self) -> int:
+        """Interrupt it as Ctrl-C does, and return its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        return self.process.wait(STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End it without letting it do anything."""
+        self.process.kill()
+        self.process.wait(STOP_SECONDS)
+
+    def text(self) -> str:
+        """Return all that it has printed."""
+        return self.output.read_text(encoding="utf-8", errors="replace")
+
+    def children(self) -> list[int]:
+        """Return the ids of its processes, its own not among them."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        return [int(pid) for task in tasks.glob("*/children") for pid in task.read_text().split()]
+
+    def tool_pid(self, name: str) -> int:
+        """Return the process that serves a tool of this name."""
+        for pid in self.children():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if name.encode() in words:
+                return pid
+        raise AssertionError(f"no process serves {name}")
+
+    def tools(self) -> dict[str, object]:
+        """Return the catalogue as the agent tells it."""
+        document: dict[str, object] = httpx.get(f"{self.url}/tools").json()
+        return document
+
+    def tool_names(self) -> set[str]:
+        """Return the names of the tools that the model sees."""
+        return {tool["name"] for tool in self.tools()["tools"]}  # type: ignore[attr-defined]  # JSON of our own
+
+    def _raise_if_ended(self) -> bool:
+        if self.process.poll() is not None:
+            raise AssertionError(f"beckon up ended with {self.process.returncode}: {self.text()}")
+        return False
+
+
+def eventually(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait until a condition holds; fail after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} seconds")
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and is not merely waiting to be buried."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False

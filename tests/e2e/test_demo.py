@@ -1,0 +1,72 @@
+"""From the shipped manifests to an answer over HTTP, in each dialect, streaming and not."""
+
+import pytest
+from openai import OpenAI
+
+from tests.e2e.conftest import Start
+from tests.e2e.local_platform import LocalPlatform
+
+DIALECTS = ("native", "prompted", "chatglm3")
+
+
+@pytest.fixture(scope="module")
+def platforms(start_platform: Start) -> dict[str, LocalPlatform]:
+    """One platform a dialect, started when it is first asked for."""
+    return {}
+
+
+@pytest.fixture
+def client_of(
+    request: pytest.FixtureRequest, platforms: dict[str, LocalPlatform], start_platform: Start
+) -> OpenAI:
+    """Return an OpenAI client in which only the base URL was changed."""
+    dialect: str = request.param
+    if dialect not in platforms:
+        platforms[dialect] = start_platform(BECKON_DIALECT=dialect)
+    return OpenAI(base_url=f"{platforms[dialect].url}/v1", api_key="none", max_retries=0)
+
+
+@pytest.mark.parametrize("client_of", DIALECTS, indirect=True)
+def test_a_question_is_answered_through_a_tool(client_of: OpenAI) -> None:
+    answer = client_of.chat.completions.create(
+        model="beckon", messages=[{"role": "user", "content": "What is 17% of 2340?"}]
+    )
+
+    assert answer.choices[0].finish_reason == "stop"
+    assert "397.8" in (answer.choices[0].message.content or "")
+    client_of.close()
+
+
+@pytest.mark.parametrize("client_of", DIALECTS, indirect=True)
+def test_a_streamed_answer_shows_no_markup(client_of: OpenAI) -> None:
+    stream = client_of.chat.completions.create(
+        model="beckon",
+        messages=[{"role": "user", "content": "What is 17% of 2340?"}],
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+    assert "397.8" in text
+    assert not any(mark in text for mark in ("functionCall", "tool_call", "<|", "```"))
+    assert sum(chunk.choices[0].finish_reason == "stop" for chunk in chunks if chunk.choices) == 1
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage is not None
+    client_of.close()
+
+
+@pytest.mark.parametrize("client_of", DIALECTS, indirect=True)
+def test_two_questions_in_one_are_two_calls(client_of: OpenAI) -> None:
+    answer = client_of.chat.completions.create(
+        model="beckon",
+        messages=[{"role": "user", "content": "What is 2+2 and what time is it in Europe/Paris?"}],
+        extra_body={"beckon": {"events": True}},
+    )
+    extension = (answer.model_extra or {})["beckon"]
+    kinds = [(event["type"], event["name"]) for event in extension["events"]]
+
+    assert kinds.count(("call.finished", "calculator")) == 1
+    assert kinds.count(("call.finished", "current_time")) == 1
+    assert [kind for kind, _ in kinds[:2]] == ["call.started", "call.started"]
+    client_of.close()

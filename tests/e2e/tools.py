@@ -1,0 +1,23 @@
+"""Tools for the end-to-end tests, served as a user's own are: `beckon_tools serve tests.e2e.tools:…`."""
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from beckon_tools import ToolError, tool
+
+
+@tool(type="test.sleep")
+async def sleep(seconds: Annotated[float, Field(description="How long to sleep")]) -> str:
+    """Sleep for some seconds."""
+    await asyncio.sleep(seconds)
+    return f"slept {seconds:g} seconds"
+
+
+@tool(type="test.fail")
+async def fail(kind: Annotated[str, Field(description="refuse or crash")]) -> str:
+    """Fail on purpose."""
+    if kind == "refuse":
+        raise ToolError("this tool was asked to refuse")
+    raise RuntimeError("secret internals")
