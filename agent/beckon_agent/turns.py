@@ -1,7 +1,7 @@
 """One answer of the model, in whichever dialect it speaks."""
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ class Model:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
-    ) -> AsyncIterator[StreamItem]:
+    ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
         while True:
             try:

@@ -58,9 +58,7 @@ class AgentClient:
                     if line.startswith("data: ") and line != "data: [DONE]":
                         yield _checked(orjson.loads(line[6:]))
         except httpx.HTTPError as error:
-            raise CommandError(
-                f"the agent at {self.url} went away: {error or type(error).__name__}"
-            ) from None
+            raise CommandError(f"the agent at {self.url} went away: {type(error).__name__}") from None
 
     async def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         try:

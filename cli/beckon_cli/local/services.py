@@ -65,7 +65,7 @@ def wanted(resources: Iterable[Resource]) -> Wanted:
             brokers.setdefault((trigger.namespace, trigger.broker), None)
         elif resource.kind == "Broker":
             brokers[resource.namespace, resource.name] = resource
-            if (broker := _broker(resource)) and broker.delivery and broker.delivery.dead_letter:
+            if (broker := _broker(resource)) and broker.delivery.dead_letter:
                 asked.update(_service_of(broker.delivery.dead_letter, broker.namespace))
     asked.update(name for name, service in known.items() if _has_local_form(service))
     return Wanted({name: _local(name, known.get(name)) for name in sorted(asked)}, brokers)
