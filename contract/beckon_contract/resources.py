@@ -1,14 +1,18 @@
 """Kubernetes objects as they stand in manifests or come from the API server."""
 
-import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import yaml
+from beckon_contract.yamltext import NotReadable, check_depth, read_document, split_documents
 
 DEFAULT_NAMESPACE = "default"
-MAX_DOCUMENT_BYTES = 3 * 1024 * 1024  # etcd refuses objects above 1.5 MiB; YAML may be twice its JSON
+MAX_TEXT = 32 * 1024 * 1024  # characters of one file; 5,000 EventTypes in one are about five million
+MAX_NAME = 253
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
+_NOT_IN_NAMES = re.compile(r"[/%\x00-\x20\x7f]")  # a name is a segment of the API's paths
 
 
 class Key(NamedTuple):
@@ -28,7 +32,8 @@ class Key(NamedTuple):
 class Resource:
     """One object: its identity, its metadata, and spec and status as plain data.
 
-    `origin` says where it came from ("weather.yaml, document 2"), for messages.
+    `origin` says where it came from ("weather.yaml, document 2"), for messages. `name_is_prefix`
+    marks an object whose name is only the beginning of the one that the API server will give it.
     """
 
     api_version: str
@@ -43,6 +48,7 @@ class Resource:
     uid: str = ""
     generation: int = 0
     origin: str = ""
+    name_is_prefix: bool = False
 
     @property
     def group(self) -> str:
@@ -73,20 +79,20 @@ def parse_manifests(
 ) -> Iterator[Resource | Unreadable]:
     """Yield every object in a YAML or JSON text, `List` objects opened, in their order.
 
-    An unreadable document ends the text with one `Unreadable`; the documents before it count.
+    A document that cannot be read is one `Unreadable`; those before and after it count.
     """
-    if len(text) > MAX_DOCUMENT_BYTES:
-        yield Unreadable(origin, f"the file is larger than {MAX_DOCUMENT_BYTES} bytes")
+    if len(text) > MAX_TEXT:
+        yield Unreadable(origin, f"the file is larger than {MAX_TEXT} characters; split it")
         return
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    number = 0
-    try:
-        for number, document in enumerate(yaml.load_all(io.StringIO(text), Loader=loader), start=1):
-            where = origin if number == 1 else f"{origin}, document {number}"
-            if document is not None:
-                yield from _open(document, where, namespace)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        yield Unreadable(origin, f"document {number + 1} is not YAML: {_one_line(error)}")
+    for number, (line, document) in enumerate(split_documents(text), start=1):
+        where = origin if number == 1 else f"{origin}, document {number}"
+        try:
+            found = read_document(document, line)
+        except NotReadable as error:
+            yield Unreadable(where, f"not YAML: {error}")
+            continue
+        if found is not None:
+            yield from _open(found, where, namespace)
 
 
 def from_object(
@@ -94,26 +100,28 @@ def from_object(
 ) -> Resource:
     """Read one object as decoded from YAML or JSON; raise `ValueError` where it is none."""
     api_version, kind = document.get("apiVersion"), document.get("kind")
-    if not isinstance(api_version, str) or not isinstance(kind, str):
-        raise ValueError("apiVersion and kind must be strings")
+    if not isinstance(api_version, str) or not isinstance(kind, str) or not api_version or not kind:
+        raise ValueError("apiVersion and kind are missing or no strings")
+    check_depth(document)
     metadata = _mapping(document, "metadata")
-    name = metadata.get("name") or metadata.get("generateName")
-    if not isinstance(name, str):
-        raise ValueError("metadata.name is missing")
-    owners = metadata.get("ownerReferences") or []
+    name, generated = _text(metadata, "name"), _text(metadata, "generateName")
+    generation = metadata.get("generation") or 0
+    if not isinstance(generation, int):
+        raise ValueError("metadata.generation must be an integer")
     return Resource(
         api_version=api_version,
         kind=kind,
-        namespace=str(metadata.get("namespace") or namespace),
-        name=name,
+        namespace=_checked_namespace(_text(metadata, "namespace") or namespace),
+        name=_checked_name(name or generated.rstrip("-.")),
         spec=_mapping(document, "spec"),
         labels=_strings(metadata, "labels"),
         annotations=_strings(metadata, "annotations"),
-        owners=tuple(owner for owner in owners if isinstance(owner, Mapping)),
+        owners=_owners(metadata),
         status=_mapping(document, "status"),
-        uid=str(metadata.get("uid") or ""),
-        generation=int(metadata.get("generation") or 0),
+        uid=_text(metadata, "uid"),
+        generation=generation,
         origin=origin,
+        name_is_prefix=not name,
     )
 
 
@@ -121,14 +129,31 @@ def _open(document: object, origin: str, namespace: str) -> Iterator[Resource | 
     if not isinstance(document, Mapping):
         yield Unreadable(origin, "not a Kubernetes object: expected a mapping with apiVersion and kind")
         return
-    if str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
-        for item in document["items"]:
-            yield from _open(item, origin, namespace)
+    kind, items = document.get("kind"), document.get("items")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
+        for number, item in enumerate(items, start=1):
+            yield from _open(_listed(item, document, kind), f"{origin}, item {number}", namespace)
         return
     try:
         yield from_object(document, origin, namespace)
-    except (ValueError, TypeError) as error:
-        yield Unreadable(origin, f"not a Kubernetes object: {error}")
+    except ValueError as error:
+        yield Unreadable(origin, f"{_called(document)}: {error}")
+
+
+def _called(document: Mapping[str, Any]) -> str:
+    """Return what a document seems to be that is no valid object, for the message."""
+    kind, metadata = document.get("kind"), document.get("metadata")
+    if not isinstance(kind, str) or not isinstance(metadata, Mapping):
+        return "not a Kubernetes object"
+    name = metadata.get("name")
+    return f"not a valid {kind[:60]}" + (f" {name[:60]!r}" if isinstance(name, str) else "")
+
+
+def _listed(item: object, outer: Mapping[str, Any], kind: str) -> object:
+    """Return an item of a typed list with what the API server leaves out: apiVersion and kind."""
+    if not isinstance(item, Mapping) or kind == "List" or "kind" in item:
+        return item
+    return {"apiVersion": outer.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
 
 
 def _mapping(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -140,14 +165,43 @@ def _mapping(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
+def _text(metadata: Mapping[str, Any], name: str) -> str:
+    value = metadata.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"metadata.{name} must be a string; write it in quotes")
+    return value or ""
+
+
 def _strings(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
     """Return labels or annotations; YAML turns unquoted `true` and `5` into other types."""
-    found = _mapping(metadata, name)
-    for key, value in found.items():
-        if not isinstance(value, str):
+    value = metadata.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"metadata.{name} must be a mapping")
+    found: Mapping[str, str] = value or {}
+    for key, text in found.items():
+        if not isinstance(text, str):
             raise ValueError(f"metadata.{name}[{key!r}] must be a string; write it in quotes")
     return found
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _owners(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    owners = metadata.get("ownerReferences") or []
+    if not isinstance(owners, list) or not all(isinstance(owner, Mapping) for owner in owners):
+        raise ValueError("metadata.ownerReferences must be a list of mappings")
+    return tuple(owners)
+
+
+def _checked_name(name: str) -> str:
+    if not name:
+        raise ValueError("metadata.name is missing")
+    if len(name) > MAX_NAME or name in {".", ".."} or _NOT_IN_NAMES.search(name):
+        raise ValueError(f"metadata.name {name[:60]!r} is no name that Kubernetes takes")
+    return name
+
+
+def _checked_namespace(namespace: str) -> str:
+    if not _NAMESPACE.fullmatch(namespace):
+        raise ValueError(
+            f"metadata.namespace {namespace[:70]!r} is none: lower-case letters, digits and '-', at most 63"
+        )
+    return namespace

@@ -1,0 +1,86 @@
+"""From a Destination to the URL that events for it are sent to."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urljoin, urlsplit
+
+from beckon_contract.delivery import Destination, Reference
+from beckon_contract.resources import Key, Resource
+
+CLUSTER_DOMAIN = "cluster.local"
+
+
+class Unaddressable(ValueError):
+    """Nothing can be sent to a Destination; the message says what is missing."""
+
+
+class AddressBook:
+    """The addresses of a set of objects, by reference; of two objects with one key the later counts.
+
+    The rules are those of Knative's resolver (knative/pkg resolver/addressable_resolver.go):
+    the first of `status.addresses`, and only without those `status.address`; a core Service
+    has its name in the cluster's DNS; a `uri` beside a `ref` is relative to the ref's URL.
+    """
+
+    def __init__(self, resources: Iterable[Resource], cluster_domain: str = CLUSTER_DOMAIN) -> None:
+        self._statuses = {resource.key: resource.status for resource in resources}
+        self._cluster_domain = cluster_domain
+
+    def resolve(self, destination: Destination) -> str:
+        """Return the absolute http(s) URL of a Destination; raise `Unaddressable`."""
+        if destination.ref is None:
+            if not destination.uri:
+                raise Unaddressable("the destination has neither ref nor uri; write one of them")
+            return _absolute(destination.uri, "uri")
+        base = self._of_reference(destination.ref)
+        if not destination.uri:
+            return base
+        if not _is_relative(destination.uri):
+            raise Unaddressable(
+                f"uri {destination.uri!r} stands beside a ref; "
+                "write a path relative to the ref, or leave one of the two out"
+            )
+        return urljoin(base, destination.uri)
+
+    def _of_reference(self, ref: Reference) -> str:
+        group = ref.api_version.rpartition("/")[0]
+        status = self._statuses.get(Key(group, ref.kind, ref.namespace, ref.name))
+        url = _published_url(status) if status is not None else None
+        if url is not None:
+            return _absolute(url, f"the address of {ref.kind} {ref.namespace}/{ref.name}")
+        if not group and ref.kind == "Service":
+            return f"http://{ref.name}.{ref.namespace}.svc.{self._cluster_domain}"
+        raise Unaddressable(_why_not(ref, found=status is not None))
+
+
+def _published_url(status: Mapping[str, object]) -> str | None:
+    """Return the URL an object publishes; `status.address` counts only without `addresses`."""
+    addresses = status.get("addresses")
+    first = addresses[0] if isinstance(addresses, list) and addresses else status.get("address")
+    url = first.get("url") if isinstance(first, Mapping) else None
+    return url if isinstance(url, str) and url else None
+
+
+def _is_relative(uri: str) -> bool:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
+    return not parts.scheme and not parts.netloc
+
+
+def _absolute(url: str, what: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Unaddressable(f"{what} is {url!r}; expected an absolute http or https URL with a host")
+    return url
+
+
+def _why_not(ref: Reference, *, found: bool) -> str:
+    what = f"{ref.kind} {ref.namespace}/{ref.name} ({ref.api_version})"
+    if found:
+        return f"{what} publishes no status.address.url: it is not ready yet, or its kind takes no events"
+    return f"{what} does not exist; create it, or correct apiVersion, kind, namespace and name of the ref"

@@ -1,0 +1,125 @@
+"""The arguments of a tool call: read from what the model wrote, repaired, and valid or refused.
+
+The order of repair: JSON; without a fence; as a Python literal; decoded once more; `json_repair`; then
+towards the schema. Each repair is reported by name: fence, python_literal, double_encoding, json_repair,
+type, single_value, enum_spelling, null_left_out, unknown_dropped.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_contract.schemas.coercion import coerce
+from beckon_contract.schemas.decoding import MAX_DEPTH, UndecodableError, decode, decode_several
+from beckon_contract.schemas.validation import Validator, shorten, shorten_text
+
+__all__ = ["Arguments", "InvalidArguments", "Validator", "read_arguments", "split_arguments"]
+
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+
+
+class InvalidArguments(ValueError):
+    """Arguments that cannot be read or do not fit; `problems` says to the model what to change."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments that satisfy the schema, and the names of the repairs it took, none for most."""
+
+    value: dict[str, Any]
+    repaired: tuple[str, ...] = ()
+
+
+def read_arguments(
+    raw: str | bytes | Mapping[str, Any] | None, schema: Mapping[str, Any] | Validator
+) -> Arguments:
+    """Return the arguments that a model meant, valid against the schema; nothing at all means `{}`.
+
+    Raises `InvalidArguments`. Valid JSON that satisfies the schema comes back as it is.
+    """
+    validator = schema if isinstance(schema, Validator) else Validator(schema)
+    value, repairs = _read(raw)
+    return _fit(value, repairs, validator)
+
+
+def split_arguments(raw: str, schema: Mapping[str, Any] | Validator) -> list[dict[str, Any]] | None:
+    """Return the arguments of several calls that a server ran together: `{"a": 1}{"a": 2}`.
+
+    `None` unless there are at least two objects and each fits the schema (BerriAI/litellm#33678).
+    """
+    validator = schema if isinstance(schema, Validator) else Validator(schema)
+    values = decode_several(raw)
+    if values is None:
+        return None
+    try:
+        return [_fit(value, [], validator).value for value in values]
+    except InvalidArguments:
+        return None
+
+
+def _read(raw: str | bytes | Mapping[str, Any] | None) -> tuple[Any, list[str]]:
+    if raw is None:
+        return {}, []
+    if isinstance(raw, Mapping):
+        return dict(raw), []
+    try:
+        text = raw.decode() if isinstance(raw, bytes) else raw
+        value, repairs = decode(text) if text.strip() else ({}, [])
+    except UnicodeDecodeError:
+        raise InvalidArguments(("the arguments are not UTF-8",)) from None
+    except UndecodableError as error:
+        raise InvalidArguments((str(error),)) from None
+    return ({}, repairs) if value in (None, "") else (value, repairs)
+
+
+def _fit(value: Any, repairs: list[str], validator: Validator) -> Arguments:
+    if not isinstance(value, dict):
+        raise InvalidArguments((f"the arguments must be an object, got {shorten(value)}",))
+    _check_json(value)
+    fitted, more = coerce(value, validator)
+    problems = validator.problems(fitted)
+    if problems:
+        raise InvalidArguments(problems)
+    _check_integers(fitted)
+    return Arguments(fitted, (*repairs, *more))
+
+
+def _check_json(value: dict[str, Any]) -> None:
+    """Refuse what no JSON text could say or no tool could read."""
+    pending: list[tuple[int, object]] = [(1, value)]
+    while pending:
+        depth, node = pending.pop()
+        if depth > MAX_DEPTH:
+            raise InvalidArguments((f"the arguments are nested more than {MAX_DEPTH} levels deep",))
+        if isinstance(node, dict):
+            pending.extend((depth + 1, entry) for pair in node.items() for entry in pair)
+            if not all(isinstance(name, str) for name in node):
+                raise InvalidArguments(("every name in the arguments must be a string",))
+        elif isinstance(node, list):
+            pending.extend((depth + 1, entry) for entry in node)
+        elif not _is_scalar(node):
+            raise InvalidArguments((f"the arguments hold {shorten_text(repr(node), 60)}, which is not JSON",))
+
+
+def _is_scalar(value: object) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int)
+
+
+def _check_integers(value: object) -> None:
+    """Refuse whole numbers that most JSON readers would round or refuse themselves."""
+    if isinstance(value, dict | list):
+        for entry in value.values() if isinstance(value, dict) else value:
+            _check_integers(entry)
+    elif isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
+        raise InvalidArguments(
+            (f"{shorten_text(str(value), 30)} does not fit into 64 bits; give a smaller one",)
+        )

@@ -1,0 +1,91 @@
+"""Everything that is wrong with a set of manifests, or hardly meant, and what to write instead."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass
+
+from beckon_contract.catalogue import Catalogue, build_catalogue
+from beckon_contract.check_eventtypes import check_event_type, check_shared_types, check_tool
+from beckon_contract.check_triggers import check_broker, check_loop, check_trigger
+from beckon_contract.eventtypes import GROUP
+from beckon_contract.findings import Finding, warning
+from beckon_contract.resources import Key, Resource, Unreadable
+from beckon_contract.routes import DEFAULT_CALLER
+from beckon_contract.tools import Refusal
+
+_CHECKS = {"EventType": check_event_type, "Trigger": check_trigger, "Broker": check_broker}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The findings in the order of the manifests, errors first, and what every EventType becomes.
+
+    `catalogue` holds the tools with their routes and the place of their parameters, what was
+    refused (each refusal is an error among the findings, too) and what is no tool.
+    """
+
+    findings: tuple[Finding, ...]
+    catalogue: Catalogue
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+
+def check(resources: Iterable[Resource | Unreadable], caller: str = DEFAULT_CALLER) -> Report:
+    """Check manifests of every kind; only EventTypes, Triggers and Brokers are looked into.
+
+    `caller` is the CloudEvents source of the agent. Nothing in a manifest makes this raise.
+    """
+    everything = list(resources)
+    catalogue = build_catalogue(everything, caller)
+    latest: dict[Key, Resource] = {}
+    findings: list[Finding] = []
+    for resource in everything:
+        if isinstance(resource, Resource) and resource.kind in _CHECKS:
+            findings += _identity(resource, latest)
+            latest[resource.key] = resource
+    for resource in latest.values():
+        if resource.group == GROUP:
+            findings += _CHECKS[resource.kind](resource)
+    findings += map(_refused, catalogue.refusals)
+    findings += _tools(catalogue, latest)
+    place = {resource.origin: number for number, resource in enumerate(everything)}
+    return Report(
+        tuple(sorted(set(findings), key=lambda found: (place[found.origin], *astuple(found)))), catalogue
+    )
+
+
+def _identity(resource: Resource, seen: Mapping[Key, Resource]) -> Iterator[Finding]:
+    """Yield what is odd about which object a manifest is."""
+    if resource.group != GROUP:
+        message = f"{resource.api_version} {resource.kind} is none of Knative's; write {GROUP}/…"
+        yield warning(resource, "apiVersion", message)
+    if resource.name_is_prefix:
+        message = "works with kubectl create alone; write metadata.name, which kubectl apply needs"
+        yield warning(resource, "metadata.generateName", message)
+    earlier = seen.get(resource.key)
+    if earlier is not None:
+        message = f"{earlier.origin} holds an object of the same name, which this one replaces; remove one"
+        yield warning(resource, "metadata.name", message)
+
+
+def _refused(refusal: Refusal) -> Finding:
+    kind = "EventType" if refusal.event_type else ""
+    return Finding(
+        refusal.origin, refusal.namespace, kind, refusal.event_type, "error", refusal.field, refusal.message
+    )
+
+
+def _tools(catalogue: Catalogue, resources: Mapping[Key, Resource]) -> Iterator[Finding]:
+    pairs = [
+        (tool, resources[Key(GROUP, "EventType", tool.namespace, tool.event_type)])
+        for tool in catalogue.tools.values()
+    ]
+    for tool, resource in pairs:
+        candidates = catalogue.table.candidates(tool.namespace, tool.type)
+        ways = [listener for listener in candidates if listener.trigger.name in tool.routes]
+        yield from check_tool(tool, resource, ways)
+        for way in ways:
+            yield from check_loop(way, tool.type)
+    yield from check_shared_types(pairs)

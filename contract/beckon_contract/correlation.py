@@ -1,0 +1,127 @@
+"""Correlation tokens: they name the replica that waits, and mean nothing to a forger.
+
+A token is `<replica>.<nonce>.<mac>`: a DNS label, 16 characters of random base64url,
+and 22 of a truncated HMAC-SHA256 (RFC 2104, section 5) over what stands before it. It
+travels as the value of a CloudEvents attribute, so it is plain ASCII without spaces,
+quotes, percent signs or colons. A tool copies it as it is; nobody but a shim reads it.
+"""
+
+import base64
+import binascii
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+MAX_TOKEN = 102
+_NONCE_BYTES = 12
+_MAC_BYTES = 16
+_SHORTEST_KEY = 16
+_CONTEXT = b"beckon correlation 1\n"
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_REPLICA = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
+_TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\Z", re.ASCII)
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One secret that signs tokens: at least 16 bytes, never shown."""
+
+    secret: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.secret) < _SHORTEST_KEY:
+            raise ValueError(
+                f"a key needs at least {_SHORTEST_KEY} bytes; make one with: openssl rand -hex 32"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> "Key":
+        """Read a key written in hexadecimal or Base64 (either alphabet).
+
+        Raises `ValueError`; its message never holds the key.
+        """
+        text = text.strip()
+        if _HEX.match(text):
+            return cls(bytes.fromhex(text))
+        try:
+            padded = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
+            return cls(
+                base64.b64decode(padded, altchars=b"-_" if re.search("[-_]", text) else None, validate=True)
+            )
+        except (binascii.Error, UnicodeEncodeError):
+            raise ValueError(
+                "a key is neither hexadecimal nor Base64; make one with: openssl rand -hex 32"
+            ) from None
+
+    @classmethod
+    def random(cls) -> "Key":
+        """Return a fresh key, good for as long as this process lives."""
+        return cls(secrets.token_bytes(32))
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The keys in force: the first signs, every one verifies.
+
+    To rotate, put the new key second everywhere, then first everywhere, then drop the old one.
+    """
+
+    keys: Sequence[Key]
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise ValueError("a keyring needs at least one key")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a genuine token says: which replica waits, and for which of its calls."""
+
+    replica: str
+    nonce: str
+
+
+def check_replica(replica: str) -> str:
+    """Return the name of a replica if a token can carry it; raise `ValueError` where not."""
+    if not _REPLICA.match(replica):
+        raise ValueError(
+            f"the replica name {replica!r} is not a DNS label; use at most 63 of a-z, 0-9 and '-'"
+        )
+    return replica
+
+
+def mint(keyring: Keyring, replica: str) -> str:
+    """Return a new token of this replica, signed with the first key.
+
+    `replica` must have passed `check_replica`. The nonce is the text between the dots.
+    """
+    nonce = _encode(secrets.token_bytes(_NONCE_BYTES))
+    named = f"{replica}.{nonce}"
+    return f"{named}.{_sign(keyring.keys[0], named)}"
+
+
+def verify(keyring: Keyring, token: str) -> Claim | None:
+    """Return what a token claims, or `None` where no key of the ring signed it. Never raises."""
+    parts = _TOKEN.match(token)
+    if parts is None:
+        return None
+    replica, nonce, mac = parts.groups()
+    named = f"{replica}.{nonce}"
+    # The text is compared, not the bytes: the last character of 16 bytes in base64url has
+    # spare bits, and a token must have one spelling only.
+    genuine = False
+    for key in keyring.keys:
+        genuine |= hmac.compare_digest(_sign(key, named), mac)
+    return Claim(replica, nonce) if genuine else None
+
+
+def _sign(key: Key, named: str) -> str:
+    return _encode(hmac.digest(key.secret, _CONTEXT + named.encode("ascii"), "sha256")[:_MAC_BYTES])
+
+
+def _encode(data: bytes) -> str:
+    """Return unpadded base64url."""
+    return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=").decode("ascii")

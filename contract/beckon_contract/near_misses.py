@@ -1,0 +1,152 @@
+"""Why no Trigger passes the call of a tool, and what to write so that one does."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import chain
+
+from beckon_contract.events import AttributeValue
+from beckon_contract.filters import compile_filter
+from beckon_contract.routes import Attributes, BrokenTrigger, Listener, RouteTable, wanted_type
+
+_NEIGHBOURS = 5  # compared on each side; a whole catalogue with typing mistakes stays cheap
+_ALIKE = 0.8
+_COMPARED = 128  # characters; comparing costs their square
+
+
+class NearMisses:
+    """Explains missing routes; reads the table once, however many explanations are asked for."""
+
+    def __init__(self, table: RouteTable) -> None:
+        self._table = table
+
+    def explain(self, namespace: str, broker: str, attributes: Attributes) -> str:
+        """Return what comes nearest to passing a call on a Broker, and what to write."""
+        event_type = str(attributes["type"])
+        finders = (
+            self._passing(namespace, broker, attributes),
+            self._broken(namespace, event_type),
+            self._differing(namespace, event_type, attributes),
+            self._in_other_namespaces(namespace, attributes),
+            self._misspelt(namespace, event_type),
+        )
+        miss = next((message for finder in finders for message in finder), "")
+        if not miss and (namespace, broker) not in self._heard:
+            miss = f"namespace {namespace!r} has no Trigger on Broker {broker!r}"
+        return (
+            f"no Trigger brings events of type {event_type!r} from Broker {broker!r} to a service"
+            f"{': ' if miss else ''}{miss}; "
+            f"write a Trigger with spec.broker: {broker}, spec.filter.attributes: {{type: {event_type}}} "
+            "and the service as spec.subscriber"
+        )
+
+    def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[str]:
+        """Yield Triggers that would pass it, and are not ready or listen to another Broker."""
+        for listener in self._table.passing(namespace, attributes):
+            name, heard = listener.trigger.name, listener.trigger.broker
+            if heard == broker:
+                yield f"Trigger {name!r} passes it and is not ready ({listener.not_ready})"
+            elif not listener.catches_all:
+                yield f"Trigger {name!r} passes it and listens to Broker {heard!r}"
+
+    def _broken(self, namespace: str, event_type: str) -> Iterator[str]:
+        for broken in self._broken_by_type.get((namespace, event_type), ()):
+            yield f"Trigger {broken.resource.name!r} has mistakes ({broken.problems[0]})"
+
+    def _differing(self, namespace: str, event_type: str, attributes: Attributes) -> Iterator[str]:
+        for listener in self._table.by_type.get((namespace, event_type), ()):
+            differences = "; ".join(_differences(listener, attributes))
+            if differences:
+                name = listener.trigger.name
+                yield f"Trigger {name!r} asks for this type and does not pass it: {differences}"
+
+    def _in_other_namespaces(self, namespace: str, attributes: Attributes) -> Iterator[str]:
+        for listener in self._by_type_alone.get(str(attributes["type"]), ()):
+            trigger = listener.trigger
+            if trigger.namespace != namespace and trigger.filter(attributes):
+                yield (
+                    f"Trigger {trigger.name!r} in namespace {trigger.namespace!r} asks for it, "
+                    "but a Trigger hears only Brokers of its own namespace"
+                )
+
+    def _misspelt(self, namespace: str, event_type: str) -> Iterator[str]:
+        if len(event_type) > _COMPARED:
+            return
+        near = get_close_matches(event_type, self._neighbours(namespace, event_type), n=1, cutoff=_ALIKE)
+        for wanted in near:
+            trigger = self._table.by_type[(namespace, wanted)][0].trigger
+            yield (
+                f"Trigger {trigger.name!r} comes nearest: attribute type: its filter wants {wanted!r}, "
+                f"the call has {event_type!r}"
+            )
+
+    def _neighbours(self, namespace: str, event_type: str) -> list[str]:
+        """Return types that begin or end alike, wherever the mistake in the other half is."""
+        forward, backward = self._sorted_types.get(namespace, ([], []))
+        reverse = event_type[::-1]
+        return [*_around(forward, event_type), *(text[::-1] for text in _around(backward, reverse))]
+
+    @cached_property
+    def _heard(self) -> set[tuple[str, str]]:
+        """The Brokers, by namespace and name, that some Trigger listens to."""
+        listeners = chain(*self._table.by_type.values(), *self._table.untyped.values())
+        return {(found.trigger.namespace, found.trigger.broker) for found in listeners}
+
+    @cached_property
+    def _broken_by_type(self) -> Mapping[tuple[str, str | None], list[BrokenTrigger]]:
+        found: dict[tuple[str, str | None], list[BrokenTrigger]] = {}
+        for broken in self._table.broken:
+            key = broken.resource.namespace, wanted_type(broken.resource.spec)
+            found.setdefault(key, []).append(broken)
+        return found
+
+    @cached_property
+    def _by_type_alone(self) -> Mapping[str, list[Listener]]:
+        found: dict[str, list[Listener]] = {}
+        for (_, event_type), listeners in sorted(self._table.by_type.items()):
+            found.setdefault(event_type, []).extend(listeners)
+        return found
+
+    @cached_property
+    def _sorted_types(self) -> Mapping[str, tuple[list[str], list[str]]]:
+        """The types asked for in every namespace, sorted from their front and from their end."""
+        types: dict[str, list[str]] = {}
+        for namespace, event_type in self._table.by_type:
+            types.setdefault(namespace, []).append(event_type)
+        return {
+            namespace: (sorted(found), sorted(text[::-1] for text in found))
+            for namespace, found in types.items()
+        }
+
+
+def _around(ordered: list[str], text: str) -> list[str]:
+    place = bisect_left(ordered, text)
+    return ordered[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
+
+
+def _differences(listener: Listener, attributes: Attributes) -> Iterator[str]:
+    """Yield every part of a Trigger's filter that the event does not pass."""
+    spec = listener.resource.spec
+    elements = spec.get("filters")
+    if not elements:
+        yield from _differing_attributes(spec["filter"]["attributes"], attributes)
+        return
+    for index, element in enumerate(elements):
+        if compile_filter({"filters": [element]})(attributes):
+            continue
+        if isinstance(element.get("exact"), Mapping):
+            yield from _differing_attributes(element["exact"], attributes)
+        else:
+            yield f"spec.filters[{index}] does not pass"
+
+
+def _differing_attributes(wanted: Mapping[str, str], attributes: Attributes) -> Iterator[str]:
+    for name, want in wanted.items():
+        if not compile_filter({"filter": {"attributes": {name: want}}})(attributes):
+            wish = repr(want) if want else "any value"
+            yield f"attribute {name}: the filter wants {wish}, the call has {_shown(attributes.get(name))}"
+
+
+def _shown(value: AttributeValue | None) -> str:
+    return "none" if value is None else repr(value)

@@ -1,0 +1,168 @@
+"""Which Triggers pass the call of a tool: the way of an event to the service behind it.
+
+A Trigger gets the events of one Broker in its own namespace. Triggers are indexed by the exact
+type that their filter asks for, so thousands of them cost no more than the few that could match.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from beckon_contract.events import AttributeValue
+from beckon_contract.fields import FieldProblem
+from beckon_contract.filters import passes_all
+from beckon_contract.resources import Resource
+from beckon_contract.triggers import GROUP, InvalidResource, Trigger, parse_trigger
+
+DEFAULT_BROKER = "default"
+DEFAULT_CALLER = "/beckon/agents/default/beckon"
+
+_TYPE_EQUALS = re.compile(r"\s*type\s*=\s*(['\"])([^'\"\\]+)\1\s*")
+
+Attributes = Mapping[str, AttributeValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A Trigger as a possible way of calls.
+
+    `wanted_type` is the one type its filter can pass, `None` where there is no such type;
+    `not_ready` why its status says that it takes no events, empty where it does not say so.
+    """
+
+    resource: Resource
+    trigger: Trigger
+    wanted_type: str | None
+    not_ready: str
+
+    @property
+    def catches_all(self) -> bool:
+        """Whether the Trigger has no filter: it gets every event, replies too."""
+        return self.trigger.filter is passes_all
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenTrigger:
+    """A Trigger that Knative would refuse, and why."""
+
+    resource: Resource
+    problems: tuple[FieldProblem, ...]
+
+
+@dataclass(slots=True)
+class RouteTable:
+    """The Triggers of a set of manifests, ready to be asked for the way of a call."""
+
+    by_type: dict[tuple[str, str], list[Listener]] = field(default_factory=dict)
+    untyped: dict[str, list[Listener]] = field(default_factory=dict)
+    broken: list[BrokenTrigger] = field(default_factory=list)
+
+    def candidates(self, namespace: str, event_type: str) -> list[Listener]:
+        """Return the Triggers of a namespace whose filter could pass this type."""
+        return [*self.by_type.get((namespace, event_type), ()), *self.untyped.get(namespace, ())]
+
+    def passing(self, namespace: str, attributes: Attributes) -> list[Listener]:
+        """Return the Triggers of a namespace that pass this event, by name, ready or not."""
+        found = [
+            listener
+            for listener in self.candidates(namespace, str(attributes["type"]))
+            if listener.trigger.filter(attributes)
+        ]
+        return sorted(found, key=lambda listener: listener.trigger.name)
+
+
+def is_trigger(resource: Resource) -> bool:
+    """Whether an object is a Trigger of Knative, in any version."""
+    return resource.group == GROUP and resource.kind == "Trigger"
+
+
+def read_trigger(resource: Resource) -> Listener | BrokenTrigger:
+    """Read a Trigger for the table; one that Knative would refuse is kept with its problems."""
+    try:
+        trigger = parse_trigger(resource)
+    except InvalidResource as error:
+        return BrokenTrigger(resource, error.problems)
+    return Listener(resource, trigger, wanted_type(resource.spec), _not_ready(resource))
+
+
+def route_table(triggers: Iterable[Listener | BrokenTrigger]) -> RouteTable:
+    """Index Triggers by namespace and by the exact type that they ask for."""
+    table = RouteTable()
+    for found in triggers:
+        if isinstance(found, BrokenTrigger):
+            table.broken.append(found)
+        elif found.wanted_type is None:
+            table.untyped.setdefault(found.trigger.namespace, []).append(found)
+        else:
+            key = found.trigger.namespace, found.wanted_type
+            table.by_type.setdefault(key, []).append(found)
+    return table
+
+
+def call_attributes(
+    event_type: str, source: str | None, caller: str = DEFAULT_CALLER
+) -> dict[str, AttributeValue]:
+    """Return the context attributes that the call of a tool has when it reaches the Broker.
+
+    Values that differ from call to call stand for any: filters ask only for their presence.
+    """
+    return {
+        "specversion": "1.0",
+        "id": "call",
+        "type": event_type,
+        "source": source or caller,
+        "datacontenttype": "application/json",
+        "correlationid": "token",
+        "expirytime": "2030-01-01T00:00:00Z",
+        "traceparent": "00-00000000000000000000000000000001-0000000000000001-01",
+    }
+
+
+def choose_broker(stated: str | None, listeners: Iterable[Listener]) -> str:
+    """Return the Broker to call: the stated one, or one whose Triggers pass, the default if it does."""
+    if stated is not None:
+        return stated
+    brokers = {listener.trigger.broker for listener in listeners}
+    return DEFAULT_BROKER if DEFAULT_BROKER in brokers or not brokers else min(brokers)
+
+
+def wanted_type(spec: Mapping[str, object]) -> str | None:
+    """Return the type without which a Trigger's filter never passes, `None` where none is sure.
+
+    `filters` replaces `filter`, and an `exact` element with an empty value decides nothing.
+    """
+    filters, legacy = spec.get("filters"), spec.get("filter")
+    if isinstance(filters, list) and filters:
+        return _common_type(filters)
+    return _type_of(legacy.get("attributes")) if isinstance(legacy, Mapping) else None
+
+
+def _common_type(elements: list[object]) -> str | None:
+    """Return the type that one of several filter elements insists on; all of them have to pass."""
+    for element in elements:
+        if not isinstance(element, Mapping):
+            continue
+        exact, expression = element.get("exact"), element.get("cesql")
+        if isinstance(expression, str) and (found := _TYPE_EQUALS.fullmatch(expression)):
+            return found[2]
+        if isinstance(exact, Mapping) and "" not in exact.values() and (wanted := _type_of(exact)):
+            return wanted
+    return None
+
+
+def _type_of(attributes: object) -> str | None:
+    value = attributes.get("type") if isinstance(attributes, Mapping) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _not_ready(resource: Resource) -> str:
+    conditions = resource.status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == "Ready":
+            if condition.get("status") == "False":
+                return (
+                    " ".join(str(condition.get(name) or "") for name in ("reason", "message")).strip()
+                    or "not ready"
+                )
+            return ""
+    return ""

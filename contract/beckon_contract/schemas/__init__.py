@@ -1,0 +1,1 @@
+"""How JSON Schemas are read, rewritten and lowered, for `parameters`, `lowering` and `arguments`."""

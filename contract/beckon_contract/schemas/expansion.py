@@ -1,0 +1,85 @@
+"""A schema with what applies in place written out: `$ref`, `allOf`, booleans."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from beckon_contract.schemas.keywords import Schema
+from beckon_contract.schemas.merging import conjunction
+from beckon_contract.schemas.recursion import definition
+
+Stack = frozenset[str]
+"""The definitions that are being written out around a schema."""
+
+MAX_SCHEMAS = 5000  # a few definitions that name each other twice would otherwise grow without end
+
+
+class Expansion:
+    """Writes out the references of one schema, within a budget."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Take the definitions of a schema in normal form."""
+        found = schema.get("$defs")
+        self.definitions: Schema = found if isinstance(found, dict) else {}
+        self._left = MAX_SCHEMAS
+        self._referred: dict[str, None] = {}
+
+    def expand(self, node: object, stack: Stack) -> tuple[Schema, Stack]:
+        """Return a schema without `$ref` and `allOf` that accepts what the node accepts, and the new stack.
+
+        A definition that is already being written out, and everything once the budget is spent, becomes the
+        loosest schema of its type.
+        """
+        self._left -= 1
+        if node is False:
+            return {"not": {}}, stack
+        if not isinstance(node, dict) or self._left < 0:
+            return {}, stack
+        if "$ref" not in node and "allOf" not in node:
+            return node, stack
+        entered: set[str] = set()
+        merged = conjunction(list(self._parts(node, stack, entered)))
+        return merged, stack | entered
+
+    def reference(self, node: object) -> Schema | None:
+        """Return a node that only refers to a definition as it is, and remember that it does."""
+        if not isinstance(node, dict) or node.keys() != {"$ref"}:
+            return None
+        name = definition(node["$ref"])
+        if name not in self.definitions:
+            return None
+        self._referred[name] = None
+        return {"$ref": node["$ref"]}
+
+    def lowered_definitions(self, lower: Callable[[Schema, Stack], Schema]) -> Schema:
+        """Return `{"$defs": …}` with all that is still referred to, lowered; empty where nothing is."""
+        lowered: Schema = {}
+        while missing := [name for name in self._referred if name not in lowered]:
+            for name in missing:
+                lowered[name] = lower(*self.expand(self.definitions[name], frozenset({name})))
+        return {"$defs": lowered} if lowered else {}
+
+    def _parts(self, node: object, stack: Stack, entered: set[str]) -> Iterator[Schema]:
+        self._left -= 1
+        if node is False:
+            yield {"not": {}}
+        if not isinstance(node, dict) or self._left < 0:
+            return
+        yield {keyword: value for keyword, value in node.items() if keyword not in ("$ref", "allOf")}
+        if "$ref" in node:
+            yield from self._target(definition(node["$ref"]), stack, entered)
+        for part in node.get("allOf", ()):
+            yield from self._parts(part, stack, entered)
+
+    def _target(self, name: str, stack: Stack, entered: set[str]) -> Iterator[Schema]:
+        target = self.definitions.get(name)
+        if name not in stack:
+            entered.add(name)
+            yield from self._parts(target, stack, entered)
+        elif isinstance(target, dict):
+            yield _outline(target)
+
+
+def _outline(target: Schema) -> Schema:
+    """Return the loosest schema that still says what kind of value is meant."""
+    kept: dict[str, Any] = {name: target[name] for name in ("type", "description", "title") if name in target}
+    return kept

@@ -1,0 +1,93 @@
+"""What llama.cpp's server can turn into a grammar.
+
+Rules: no patterns and no large repetitions, which fail to parse or leave the answer unconstrained
+(ggml-org/llama.cpp issues 10920, 19051, 21600); a schema that says nothing of the type is "unrecognized";
+beside `$ref`, `anyOf` and `oneOf` everything else is ignored, so it is moved into the branches; `items`
+takes the place of `prefixItems`.
+"""
+
+from typing import Any
+
+from beckon_contract.schemas.expansion import Expansion, Stack
+from beckon_contract.schemas.keywords import TYPES, Schema
+from beckon_contract.schemas.shapes import (
+    absorbed,
+    alternatives,
+    distribute,
+    items_of,
+    rooted,
+    without_alternatives,
+)
+from beckon_contract.schemas.wording import describe
+
+MAX_REPETITIONS = 100
+_AS_IT_IS = frozenset({
+    "const", "default", "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "type",
+})  # fmt: skip
+_COUNTS = ("maxItems", "maxLength", "minItems", "minLength")
+_FORMATS = ("date", "date-time", "time", "uuid")
+_IN_WORDS = frozenset({*_COUNTS, "format", "multipleOf", "pattern", "uniqueItems"})
+_TELLING = frozenset({"const", "enum", "items", "properties", "type"})
+
+
+def lower_for_llama_cpp(schema: Schema) -> Schema:
+    """Return a schema in normal form as llama.cpp's grammar takes it; it only accepts more."""
+    return _LlamaCpp(schema).run(schema)
+
+
+class _LlamaCpp:
+    def __init__(self, schema: Schema) -> None:
+        self._expansion = Expansion(schema)
+
+    def run(self, schema: Schema) -> Schema:
+        """Lower the root, then each definition that is still referred to."""
+        lowered = self._members(*rooted(schema, self._expansion))
+        return lowered | self._expansion.lowered_definitions(self._members)
+
+    def _lower(self, node: Any, stack: Stack) -> Schema:
+        return self._expansion.reference(node) or self._members(*self._expansion.expand(node, stack))
+
+    def _members(self, node: Schema, stack: Stack) -> Schema:
+        branches = alternatives(node, self._expansion, stack)
+        if branches:
+            return self._union(without_alternatives(node), branches, stack)
+        kept = {keyword for keyword in node if _is_kept(keyword, node[keyword])}
+        lowered = {keyword: node[keyword] for keyword in node if keyword in kept}
+        lowered |= self._object(node, stack) | self._array(node, stack)
+        if not _TELLING & lowered.keys():
+            lowered["type"] = list(TYPES)
+        if description := describe(node, _IN_WORDS - kept):
+            lowered["description"] = description
+        return lowered
+
+    def _union(self, base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> Schema:
+        if "properties" in base:
+            return self._members(*absorbed(base, branches, stack))
+        each = [self._members(distribute(base, branch), inner) for branch, inner in branches]
+        description = describe(base, set())
+        return {"anyOf": each, "description": description} if description else {"anyOf": each}
+
+    def _object(self, node: Schema, stack: Stack) -> Schema:
+        lowered: Schema = {}
+        properties = node.get("properties")
+        if isinstance(properties, dict):
+            lowered["properties"] = {name: self._lower(entry, stack) for name, entry in properties.items()}
+            required = [name for name in node.get("required", ()) if name in properties]
+            lowered |= {"required": required} if required else {}
+        others = node.get("additionalProperties")
+        if "patternProperties" in node or others is None:
+            return lowered
+        lowered["additionalProperties"] = others if isinstance(others, bool) else self._lower(others, stack)
+        return lowered
+
+    def _array(self, node: Schema, stack: Stack) -> Schema:
+        items = items_of(node)
+        return {} if items is None else {"items": self._lower(items, stack)}
+
+
+def _is_kept(keyword: str, value: Any) -> bool:
+    if keyword in _COUNTS:
+        return bool(value <= MAX_REPETITIONS)
+    if keyword == "format":
+        return value in _FORMATS
+    return keyword in _AS_IT_IS or (keyword == "enum" and bool(value))

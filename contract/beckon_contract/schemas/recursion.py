@@ -1,0 +1,109 @@
+"""Schemas that refer to themselves: which recursion an instance can end, and which none can.
+
+A tree, a nested filter, a linked list are recursive and useful: an instance ends them by leaving out an
+optional property, by an empty array, by another branch. Validators, OpenAI and llama.cpp take them as they
+are, and lowering cuts them where a provider does not. Unbounded is the recursion that nothing can end, and
+it is refused:
+
+- a schema that applies itself to the same instance (`{"$ref": "#/$defs/a"}` as `a`): a validator never
+  returns;
+- a schema that requires an instance of itself inside each instance: nothing can satisfy it.
+"""
+
+from collections.abc import Iterator
+
+from beckon_contract.schemas.errors import refuse
+from beckon_contract.schemas.keywords import IN_PLACE, Schema, children, stated_types
+
+_PREFIX = "#/$defs/"
+
+
+def definition(ref: str) -> str:
+    """Return the name in a normal form's reference."""
+    return ref.removeprefix(_PREFIX)
+
+
+def check_recursion(schema: Schema) -> None:
+    """Raise `SchemaError` where a schema in normal form recurses without bound."""
+    definitions: Schema = schema.get("$defs", {})
+    for name in definitions:
+        if _applies_itself(name, definitions):
+            raise refuse(
+                "UnboundedRecursion",
+                ("$defs", name),
+                f"{name!r} refers to itself without going into a property or an item; remove that reference",
+            )
+    endless = set(definitions) - _endable(definitions)
+    if endless:
+        name = min(endless)
+        raise refuse(
+            "UnboundedRecursion",
+            ("$defs", name),
+            f"each instance of {name!r} requires another inside it; make the property on the way optional",
+        )
+
+
+def _applies_itself(name: str, definitions: Schema) -> bool:
+    seen: set[str] = set()
+    pending = list(_in_place(definitions[name]))
+    while pending:
+        reached = pending.pop()
+        if reached == name:
+            return True
+        if reached not in seen:
+            seen.add(reached)
+            pending.extend(_in_place(definitions[reached]))
+    return False
+
+
+def _in_place(node: object) -> Iterator[str]:
+    """Yield the definitions that apply to the same instance as this schema."""
+    if not isinstance(node, dict):
+        return
+    if "$ref" in node:
+        yield definition(node["$ref"])
+    for path, child in children(node):
+        if path[0] in IN_PLACE:
+            yield from _in_place(child)
+
+
+def _endable(definitions: Schema) -> set[str]:
+    """Return the definitions that a finite instance can satisfy: the least fixed point."""
+    endable: set[str] = set()
+    while True:
+        found = {name for name, node in definitions.items() if _ends(node, endable)}
+        if found == endable:
+            return endable
+        endable = found
+
+
+def _ends(node: object, endable: set[str]) -> bool:
+    if not isinstance(node, dict):
+        return True
+    if "$ref" in node and definition(node["$ref"]) not in endable:
+        return False
+    if not all(_ends(part, endable) for part in _list(node, "allOf")):
+        return False
+    for keyword in ("anyOf", "oneOf"):
+        branches = _list(node, keyword)
+        if branches and not any(_ends(branch, endable) for branch in branches):
+            return False
+    return all(_ends(inner, endable) for inner in _unavoidable(node))
+
+
+def _unavoidable(node: Schema) -> Iterator[object]:
+    """Yield the schemas that some part of each instance must satisfy."""
+    types = stated_types(node)
+    if types == ("object",):
+        properties = node.get("properties", {})
+        yield from (properties[name] for name in _list(node, "required") if name in properties)
+    if types == ("array",) and isinstance(node.get("minItems"), int):
+        leading = _list(node, "prefixItems")[: node["minItems"]]
+        yield from leading
+        if node["minItems"] > len(leading) and "items" in node:
+            yield node["items"]
+
+
+def _list(node: Schema, keyword: str) -> list[object]:
+    value = node.get(keyword)
+    return value if isinstance(value, list) else []

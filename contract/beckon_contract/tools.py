@@ -1,0 +1,87 @@
+"""The tools that a model is offered, and the word on those that it is not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from beckon_contract.delivery import Reference
+from beckon_contract.lowering import Profile, lower, lower_strict
+
+MAX_DESCRIPTION = 1024  # characters; OpenAI refuses the whole request above
+Dispatch = Literal["broker", "direct"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One EventType as a callable tool.
+
+    `name` is what the model sees, unique in its catalogue; `parameters` a JSON Schema 2020-12
+    object that arguments are validated against; `parameters_from` the place it was read from;
+    `timeout` in seconds, `None` for the agent's default; `source` the CloudEvents source that
+    the call must have, `None` for the agent's own; `routes` the names of the Triggers of
+    `broker` that pass the call, empty only with `dispatch` direct, which goes to `reference`.
+    """
+
+    name: str
+    namespace: str
+    event_type: str
+    type: str
+    source: str | None
+    description: str
+    parameters: Mapping[str, Any]
+    parameters_from: str
+    timeout: float | None = None
+    requires_approval: bool = False
+    dispatch: Dispatch = "broker"
+    idempotent: bool = False
+    read_only: bool = False
+    broker: str = "default"
+    routes: tuple[str, ...] = ()
+    reference: Reference | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An EventType that was meant to be a tool and cannot be one.
+
+    `reason` is one CamelCase word for a condition, `field` the path to change, `message` what
+    is wrong and what to write instead. A manifest that could not be read has no `event_type`.
+    """
+
+    event_type: str
+    namespace: str
+    reason: str
+    field: str
+    message: str
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An EventType that is no tool by choice or by rule, which is no mistake."""
+
+    event_type: str
+    namespace: str
+    reason: str
+    message: str
+    origin: str = ""
+
+
+def declare(tool: Tool, profile: Profile = Profile.OPENAI) -> dict[str, Any]:
+    """Return a tool as an element of the OpenAI `tools` array, lowered for a provider.
+
+    A schema that strict mode cannot express is declared without it; arguments are validated
+    against `tool.parameters` either way.
+    """
+    function: dict[str, Any] = {"name": tool.name, "description": _cut(tool.description)}
+    strict = lower_strict(tool.parameters) if profile == Profile.OPENAI_STRICT else None
+    if strict is not None:
+        return {"type": "function", "function": {**function, "parameters": strict, "strict": True}}
+    plain = Profile.OPENAI if profile == Profile.OPENAI_STRICT else profile
+    return {"type": "function", "function": {**function, "parameters": lower(tool.parameters, plain)}}
+
+
+def _cut(description: str) -> str:
+    return description if len(description) <= MAX_DESCRIPTION else description[: MAX_DESCRIPTION - 1] + "…"

@@ -1,0 +1,266 @@
+"""YAML and JSON texts as plain data, read as the Kubernetes tools read them, whoever wrote them.
+
+Built on the events of libyaml, not on PyYAML's loaders: those turn dates into objects and 1e3
+into a string, keep the last of two equal keys in silence, let aliases grow without bound, and
+die of deep nesting. What comes out has the types of JSON and nothing else.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+import orjson
+import yaml
+
+MAX_DEPTH = 100
+MAX_NODES = 2_000_000  # values in one document; a list of 5,000 EventTypes has about 200,000
+MAX_ALIASED = 10_000  # values that the aliases of one document may stand for
+
+_TOO_DEEP = f"it is nested deeper than {MAX_DEPTH} levels"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+# YAML 1.1, as kubectl reads it; without its numbers to the base of sixty.
+_BOOLEANS = {
+    spelt: value
+    for word, value in (
+        ("true", True),
+        ("yes", True),
+        ("on", True),
+        ("false", False),
+        ("no", False),
+        ("off", False),
+    )
+    for spelt in (word, word.capitalize(), word.upper())
+}
+_INTEGER = re.compile(r"[-+]?(0b[01][01_]*|0x[0-9a-fA-F][0-9a-fA-F_]*|0[0-7_]*|[1-9][0-9_]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_TAG = "tag:yaml.org,2002:"
+_SCALAR_TAGS = frozenset({f"{_TAG}{kind}" for kind in ("null", "bool", "int", "float", "timestamp")})
+
+
+class NotReadable(ValueError):
+    """A text is no document that Kubernetes could take; the message says where and why."""
+
+
+def split_documents(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the text of every YAML document that is not empty.
+
+    Split at lines of `---`, as kubectl does, so that one broken document costs no other.
+    """
+    marks = list(_SEPARATOR.finditer(text))
+    starts = [0, *(mark.end() for mark in marks)]
+    ends = [*(mark.start() for mark in marks), len(text)]
+    line = 1
+    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if index:
+            line += text.count("\n", starts[index - 1], start)
+        document = text[start:end]
+        if not _is_empty(document):
+            yield line, document
+
+
+def _is_empty(document: str) -> bool:
+    """Whether a document has nothing but space, comments, directives and its end mark."""
+    return all(not line.strip() or line.startswith(("#", "%", "...")) for line in document.splitlines())
+
+
+def read_document(text: str, first_line: int = 1) -> object:
+    """Return one YAML or JSON document as plain data; raise `NotReadable`."""
+    if not text.isascii() and _SURROGATE.search(text):
+        raise NotReadable("the text is not UTF-8: it holds half of a surrogate pair")
+    if text.lstrip()[:1] in {"{", "["}:
+        try:
+            return read_json(text)
+        except NotReadable:
+            # Flow style looks like JSON; where neither fits, the message of YAML names the line.
+            return _Reader(text, first_line).read()
+    return _Reader(text, first_line).read()
+
+
+def read_json(text: str) -> object:
+    """Return the data of a JSON text; raise `NotReadable`, also for a name that stands twice.
+
+    Refuses what only some readers of JSON take: NaN, numbers beyond a double, lone surrogates,
+    and nesting that is too deep.
+    """
+    try:
+        orjson.loads(text)
+        value: object = json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise NotReadable(_TOO_DEEP) from None
+    except ValueError as error:
+        raise NotReadable(str(error)) from None
+    check_depth(value)
+    return value
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise NotReadable(f"the name {name!r} stands twice in one object")
+        found[name] = value
+    return found
+
+
+def check_depth(value: object) -> None:
+    """Raise `NotReadable` for data nested so deep that reading or comparing it could exhaust the stack."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return
+    raise NotReadable(_TOO_DEEP)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+class _Reader:
+    """Turns the events of one YAML document into plain data."""
+
+    def __init__(self, text: str, first_line: int) -> None:
+        self._events = yaml.parse(text, Loader=_LOADER)
+        self._first_line = first_line
+        self._anchors: dict[str, tuple[object, int]] = {}
+        self._nodes = 0
+        self._aliased = 0
+
+    def read(self) -> object:
+        """Return the data of the only document."""
+        try:
+            starts = (event for event in self._events if isinstance(event, yaml.DocumentStartEvent))
+            found = [self._value(next(self._events), 0) for _ in starts]
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            where = f"line {self._first_line + mark.line}: " if mark else ""
+            raise NotReadable(f"{where}{error.problem or error.context}") from None
+        except yaml.YAMLError as error:
+            raise NotReadable(" ".join(str(error).split())) from None
+        if len(found) > 1:
+            raise NotReadable("'...' is followed by more; start every document with a line of ---")
+        return found[0] if found else None
+
+    def _value(self, event: yaml.Event, depth: int) -> object:
+        before = self._nodes
+        self._nodes += 1
+        if depth > MAX_DEPTH:
+            raise self._error(event, _TOO_DEEP)
+        if self._nodes > MAX_NODES:
+            raise self._error(event, f"more than {MAX_NODES} values; split the document")
+        match event:
+            case yaml.AliasEvent():
+                return self._alias(event)
+            case yaml.ScalarEvent():
+                value = self._scalar(event)
+            case yaml.SequenceStartEvent():
+                self._check_tag(event, "seq")
+                value = self._sequence(depth)
+            case yaml.MappingStartEvent():
+                self._check_tag(event, "map")
+                value = self._mapping(depth)
+            case _:
+                raise self._error(event, "a value is missing")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value, self._nodes - before
+        return value
+
+    def _alias(self, event: yaml.AliasEvent) -> object:
+        if event.anchor not in self._anchors:
+            raise self._error(event, f"alias *{event.anchor} has no finished anchor before it")
+        value, size = self._anchors[event.anchor]
+        self._nodes += size
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            raise self._error(event, f"aliases stand for more than {MAX_ALIASED} values; write them out")
+        return value
+
+    def _sequence(self, depth: int) -> list[object]:
+        found = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            found.append(self._value(event, depth + 1))
+        return found
+
+    def _mapping(self, depth: int) -> dict[str, object]:
+        found: dict[str, object] = {}
+        merged: dict[str, object] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+                merged = {**self._merged(event, depth), **merged}
+                continue
+            name = self._name(event, depth)
+            if name in found:
+                raise self._error(event, f"the key {name!r} stands twice in one mapping")
+            found[name] = self._value(next(self._events), depth + 1)
+        return {**merged, **found}
+
+    def _merged(self, event: yaml.Event, depth: int) -> dict[str, object]:
+        """Return what a merge key brings in; of several mappings the first counts."""
+        value = self._value(next(self._events), depth + 1)
+        found: dict[str, object] = {}
+        for mapping in value if isinstance(value, list) else [value]:
+            if not isinstance(mapping, dict):
+                raise self._error(event, "<< must name a mapping")
+            found = {**mapping, **found}
+        return found
+
+    def _name(self, event: yaml.Event, depth: int) -> str:
+        """Return a key as text: YAML reads on, 5 and 1.5 as other types, Kubernetes as their text."""
+        value = self._value(event, depth + 1)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return json.dumps(value)
+        raise self._error(event, "a key must be a string; write it in quotes")
+
+    def _scalar(self, event: yaml.ScalarEvent) -> object:
+        text = event.value
+        if not text.isascii() and _SURROGATE.search(text):
+            raise self._error(event, "half of a surrogate pair is no character; write the character itself")
+        if event.tag in _SCALAR_TAGS or (event.tag is None and event.implicit[0]):
+            return self._plain(event, text)
+        self._check_tag(event, "str")
+        return text
+
+    def _plain(self, event: yaml.Event, text: str) -> object:
+        """Return the value of a scalar without quotes; what looks like a date stays text."""
+        if text in _NULLS:
+            return None
+        if text in _BOOLEANS:
+            return _BOOLEANS[text]
+        if text[0] not in "-+.0123456789":
+            return text
+        if _NOT_FINITE.fullmatch(text):
+            raise self._error(event, f"{text} cannot be written in JSON; write it in quotes")
+        try:
+            return _number(text)
+        except (ValueError, OverflowError):
+            raise self._error(event, f"the number {text[:40]} is too large; write it in quotes") from None
+
+    def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, kind: str) -> None:
+        if event.tag not in {None, "!", _TAG + kind}:
+            raise self._error(event, f"the tag {event.tag} has no meaning in a manifest; remove it")
+
+    def _error(self, event: yaml.Event, message: str) -> NotReadable:
+        mark = event.start_mark
+        return NotReadable(f"line {self._first_line + mark.line}: {message}" if mark else message)
+
+
+def _number(text: str) -> int | float | str:
+    """Return a number as YAML 1.1 writes it, or the text where it is none."""
+    if _INTEGER.fullmatch(text):
+        digits = text.replace("_", "").lstrip("+")
+        octal = digits.lstrip("-").startswith("0") and digits.lstrip("-0").isdigit()
+        return int(digits, 8 if octal else 0)
+    if not _FLOAT.fullmatch(text):
+        return text
+    number = float(text)
+    if number in {float("inf"), float("-inf")}:
+        raise OverflowError
+    return number

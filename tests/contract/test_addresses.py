@@ -1,0 +1,131 @@
+from typing import Any
+
+import pytest
+
+from beckon_contract.addresses import AddressBook, Unaddressable
+from beckon_contract.delivery import Destination, Reference
+from beckon_contract.resources import Resource
+
+REF = Reference("serving.knative.dev/v1", "Service", "shop", "weather")
+
+
+def service(status: dict[str, Any], api_version: str = REF.api_version) -> Resource:
+    return Resource(api_version, "Service", "shop", "weather", {}, status=status)
+
+
+def resolve(destination: Destination, *resources: Resource) -> str:
+    return AddressBook(resources).resolve(destination)
+
+
+def why_not(destination: Destination, *resources: Resource) -> str:
+    with pytest.raises(Unaddressable) as refusal:
+        resolve(destination, *resources)
+    return str(refusal.value)
+
+
+def test_a_destination_without_a_reference_is_its_uri() -> None:
+    assert resolve(Destination(uri="http://tool:8080/calls?x=1")) == "http://tool:8080/calls?x=1"
+
+
+def test_an_object_is_addressed_by_its_published_address() -> None:
+    found = service({"address": {"url": "http://weather.shop.svc.cluster.local"}})
+
+    assert resolve(Destination(REF), found) == "http://weather.shop.svc.cluster.local"
+
+
+def test_of_several_addresses_the_first_counts_and_the_single_one_not_at_all() -> None:
+    status = {
+        "addresses": [{"url": "https://first"}, {"url": "http://second"}],
+        "address": {"url": "http://old"},
+    }
+
+    assert resolve(Destination(REF), service(status)) == "https://first"
+
+
+def test_an_empty_list_of_addresses_leaves_the_single_one() -> None:
+    assert (
+        resolve(Destination(REF), service({"addresses": [], "address": {"url": "http://one"}}))
+        == "http://one"
+    )
+
+
+def test_the_version_of_the_reference_need_not_be_the_version_of_the_object() -> None:
+    found = service({"address": {"url": "http://one"}}, "serving.knative.dev/v1beta1")
+
+    assert resolve(Destination(REF), found) == "http://one"
+
+
+def test_a_core_service_is_addressed_by_its_name_in_the_cluster() -> None:
+    core = Destination(Reference("v1", "Service", "shop", "weather"))
+
+    assert resolve(core) == "http://weather.shop.svc.cluster.local"
+    assert AddressBook([], "example.org").resolve(core) == "http://weather.shop.svc.example.org"
+
+
+def test_a_core_service_that_publishes_an_address_is_found_there() -> None:
+    stand_in = service({"address": {"url": "http://127.0.0.1:9000"}}, "v1")
+
+    assert (
+        resolve(Destination(Reference("v1", "Service", "shop", "weather")), stand_in)
+        == "http://127.0.0.1:9000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "url"),
+    [
+        ("/calls", "http://w.shop/calls"),
+        ("calls", "http://w.shop/base/calls"),
+        ("?a=1", "http://w.shop/base/x?a=1"),
+    ],
+)
+def test_a_uri_beside_a_reference_is_relative_to_it(uri: str, url: str) -> None:
+    found = service({"address": {"url": "http://w.shop/base/x"}})
+
+    assert resolve(Destination(REF, uri), found) == url
+
+
+def test_of_two_objects_with_one_key_the_later_counts() -> None:
+    first, later = service({}), service({"address": {"url": "http://127.0.0.1:1"}})
+
+    assert resolve(Destination(REF), first, later) == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("uri", ["http://elsewhere/", "//elsewhere/x", "//[", "http://["])
+def test_an_absolute_uri_beside_a_reference_is_refused(uri: str) -> None:
+    found = service({"address": {"url": "http://w.shop"}})
+
+    assert "relative to the ref" in why_not(Destination(REF, uri), found)
+
+
+def test_a_missing_object_and_one_without_an_address_are_told_apart() -> None:
+    assert "Service shop/weather (serving.knative.dev/v1) does not exist" in why_not(Destination(REF))
+    assert "publishes no status.address.url" in why_not(Destination(REF), service({}))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"address": "http://x"},
+        {"address": {"url": 5}},
+        {"address": {"url": ""}},
+        {"addresses": [{"name": "x"}], "address": {"url": "http://ignored"}},
+        {"addresses": ["http://x"]},
+    ],
+)
+def test_a_status_that_holds_no_url_publishes_none(status: dict[str, Any]) -> None:
+    assert "publishes no status.address.url" in why_not(Destination(REF), service(status))
+
+
+@pytest.mark.parametrize(
+    "url", ["weather:80/x", "ftp://x", "http://", "http:///x", "http://[", "http://x:99999"]
+)
+def test_what_is_no_http_url_is_refused_wherever_it_stands(url: str) -> None:
+    assert "expected an absolute http or https URL" in why_not(Destination(uri=url))
+    assert "expected an absolute http or https URL" in why_not(
+        Destination(REF), service({"address": {"url": url}})
+    )
+
+
+def test_a_destination_that_names_nothing_is_refused() -> None:
+    assert "neither ref nor uri" in why_not(Destination())
