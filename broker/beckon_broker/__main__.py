@@ -1,0 +1,57 @@
+"""`python -m beckon_broker`: reads the settings, builds the broker, serves until SIGTERM.
+
+Exit codes: 0 after a stop by signal, 2 where the settings are wrong or the port is taken.
+"""
+
+import asyncio
+import logging
+import sys
+
+from pydantic import ValidationError
+from uvicorn.loops.auto import auto_loop_factory
+
+from beckon_broker.server import listen
+from beckon_broker.service import Service
+from beckon_broker.settings import Settings
+
+logger = logging.getLogger("beckon_broker")
+
+_USAGE = 2
+
+
+def main() -> int:
+    """Run the broker; return the exit code."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
+    )
+    for chatty in ("uvicorn.error", "watchfiles.main"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        settings = Settings(_env_file=".env")
+    except ValidationError as error:
+        for problem in error.errors():
+            # A field with an alias is reported under it, which is the variable's name.
+            field = str(problem["loc"][0]).upper()
+            variable = field if field.startswith("BECKON_") else f"BECKON_BROKER_{field}"
+            print(f"beckon-broker: {variable}: {problem['msg']}", file=sys.stderr)
+        return _USAGE
+    try:
+        listener = listen(settings.host, settings.port)
+    except OSError as error:
+        print(
+            f"beckon-broker: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "set BECKON_BROKER_PORT and BECKON_HOST to an address that is free",
+            file=sys.stderr,
+        )
+        return _USAGE
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+        lost = runner.run(Service(settings, listener).run())
+    if lost:
+        logger.warning("stopped; queued events lost, as they were in memory only: %d", lost)
+    else:
+        logger.info("stopped; no event is lost")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Carries one event to one Trigger: attempts, back-off, the reply, the dead letter."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from beckon_broker.answers import Setback, read_answer, read_dead_letter_answer
+from beckon_broker.deadletters import dead_letter
+from beckon_broker.envelope import Envelope, Refused, seal_reply
+from beckon_broker.lane import Lane
+from beckon_broker.metrics import Metrics
+from beckon_broker.sender import Headers, NoAnswer, Post
+from beckon_broker.topology import ingress_url
+from beckon_contract.events import CloudEvent, to_binary, to_structured
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_NO_ANSWER = 500  # what knativeerrorcode says where there was no HTTP answer, as in Knative
+
+
+class Courier:
+    """Delivers; knows no queue. `accept` takes a reply back into the broker or raises `Refused`."""
+
+    def __init__(
+        self, post: Post, accept: Callable[[Envelope], None], metrics: Metrics, timeout: float, base_url: str
+    ) -> None:
+        self._post = post
+        self._accept = accept
+        self._metrics = metrics
+        self._timeout = timeout
+        self._base_url = base_url
+
+    async def deliver(self, envelope: Envelope, lane: Lane) -> None:
+        """Deliver an event to a Trigger's subscriber and its reply to the broker, or dead-letter it."""
+        outcome = await self._persist(lane, lambda: self._to_subscriber(envelope, lane))
+        destination = lane.subscription.subscriber
+        if isinstance(outcome, CloudEvent):
+            # Only the reply is tried again: the subscriber has done its work.
+            reply = outcome
+            outcome = await self._persist(lane, lambda: self._to_broker(envelope, reply))
+            destination = ingress_url(self._base_url, envelope.broker)
+        if isinstance(outcome, Setback):
+            await self._dead_letter(envelope, lane, destination, outcome)
+        else:
+            self._metrics.delivered(lane.subscription.key)
+
+    async def _persist(self, lane: Lane, attempt: Callable[[], Awaitable[T | Setback]]) -> T | Setback:
+        """Attempt until it succeeds, fails for good, or the retries of the Trigger are used up."""
+        retries = 0
+        while True:
+            outcome = await attempt()
+            delivery = lane.subscription.delivery
+            if not isinstance(outcome, Setback) or not outcome.retriable or retries >= delivery.retry:
+                return outcome
+            self._metrics.retried(lane.subscription.key)
+            await asyncio.sleep(delivery.delay(retries, outcome.retry_after))
+            retries += 1
+
+    async def _to_subscriber(self, envelope: Envelope, lane: Lane) -> CloudEvent | Setback | None:
+        async with lane.slots:
+            subscription = lane.subscription
+            headers, body = _message(envelope.event, subscription.delivery.format)
+            headers += [("prefer", "reply"), *_headers(envelope)]
+            timeout = subscription.delivery.timeout or self._timeout
+            try:
+                return read_answer(await self._post(subscription.subscriber, headers, body, timeout))
+            except NoAnswer as error:
+                return _no_answer(error)
+
+    async def _to_broker(self, cause: Envelope, reply: CloudEvent) -> Setback | None:
+        try:
+            self._accept(seal_reply(cause, reply))
+        except Refused as refused:
+            problem, passing = refused.problem, refused.problem.status >= 500
+            self._metrics.refused(problem.slug)
+            if not passing:
+                logger.warning("the reply to event %s is not taken: %s", cause.event.id, problem.detail)
+            return Setback(problem.status, problem.detail.encode(), retriable=passing)
+        return None
+
+    async def _dead_letter(self, envelope: Envelope, lane: Lane, destination: str, setback: Setback) -> None:
+        trigger, event = lane.subscription.key, envelope.event
+        what = f"event {event.id} (type {event.type}) for {trigger}"
+        if lane.subscription.dead_letter is None:
+            logger.warning("dropped %s: %s gave %d, no dead-letter sink", what, destination, setback.code)
+            self._metrics.dropped(trigger, "no-dead-letter-sink")
+            return
+        letter = dead_letter(envelope, destination, setback)
+        failed = await self._persist(lane, lambda: self._to_sink(envelope, letter, lane))
+        if failed is None:
+            self._metrics.dead_lettered(trigger)
+            return
+        sink = lane.subscription.dead_letter
+        logger.error("dropped %s: its dead-letter sink %s gave %d", what, sink, failed.code)
+        self._metrics.dropped(trigger, "dead-letter-sink-failed")
+
+    async def _to_sink(self, envelope: Envelope, letter: CloudEvent, lane: Lane) -> Setback | None:
+        async with lane.slots:
+            subscription = lane.subscription
+            if subscription.dead_letter is None:
+                return Setback(_NO_ANSWER, b"the dead-letter sink was taken away", retriable=False)
+            headers, body = _message(letter, subscription.delivery.format)
+            timeout = subscription.delivery.timeout or self._timeout
+            try:
+                answer = await self._post(
+                    subscription.dead_letter, headers + _headers(envelope), body, timeout
+                )
+            except NoAnswer as error:
+                return _no_answer(error)
+            return read_dead_letter_answer(answer)
+
+
+def _message(event: CloudEvent, mode: str | None) -> tuple[Headers, bytes]:
+    """Return the HTTP message of an event: binary mode unless `delivery.format` asks for JSON."""
+    return to_structured(event) if mode == "json" else to_binary(event)
+
+
+def _headers(envelope: Envelope) -> Headers:
+    return [("kn-namespace", envelope.broker.namespace), *envelope.headers]
+
+
+def _no_answer(error: NoAnswer) -> Setback:
+    return Setback(_NO_ANSWER, f"dispatch error: {error}".encode(), retriable=True)

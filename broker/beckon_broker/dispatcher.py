@@ -1,0 +1,141 @@
+"""The broker itself, without its HTTP face: takes events in and hands them to the Triggers' lanes."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from functools import partial
+
+from beckon_broker.backlog import Backlog, Ticket
+from beckon_broker.courier import Courier
+from beckon_broker.envelope import BrokerName, Envelope, Refused
+from beckon_broker.lane import Lane
+from beckon_broker.metrics import Metrics
+from beckon_broker.sender import Post
+from beckon_broker.topology import Subscription, Topology
+from beckon_contract.problem import Problem
+from beckon_contract.resources import Key
+
+logger = logging.getLogger(__name__)
+
+_RETRY_AFTER = 1  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How deliveries are made: attempts at once for one Trigger, and seconds for one attempt.
+
+    The time-out holds where `delivery.timeout` says nothing.
+    """
+
+    concurrency: int
+    timeout: float
+
+
+class Dispatcher:
+    """Accepts at once and delivers in the background, as Knative's Kafka broker does, but in memory.
+
+    A delivery that waits for its next attempt holds no place among the attempts under way, so one
+    failing event does not hold up a Trigger's other events.
+    """
+
+    def __init__(self, post: Post, backlog: Backlog, metrics: Metrics, pace: Pace, base_url: str) -> None:
+        self.backlog = backlog
+        self.topology = Topology()
+        self.draining = False
+        self._metrics = metrics
+        self._concurrency = pace.concurrency
+        self._courier = Courier(post, partial(self.accept, is_reply=True), metrics, pace.timeout, base_url)
+        self._ready: dict[Key, Subscription] = {}
+        self._lanes: dict[Key, Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        metrics.watch_queues(self.loads)
+
+    def apply(self, topology: Topology) -> None:
+        """Route by these Brokers and Triggers from now on; what is queued stays queued."""
+        self.topology = topology
+        self._ready = {subscription.key: subscription for subscription in topology.subscriptions()}
+        for key, subscription in self._ready.items():
+            lane = self._lanes.get(key)
+            if lane is None:
+                self._lanes[key] = Lane(subscription, asyncio.Semaphore(self._concurrency))
+            else:
+                lane.subscription = subscription
+        for key in list(self._lanes):
+            self._retire(key)
+
+    def check(self, broker: BrokerName) -> None:
+        """Raise `Refused` where new events for this broker cannot be taken, before their data is read."""
+        if self.draining:
+            raise _refused(503, "draining", "The broker is stopping", "send the event again later")
+        if broker not in self.topology.brokers:
+            detail = f"no manifest describes the Broker {broker}, and no Trigger names it; see /status"
+            raise _refused(404, "unknown-broker", "There is no such Broker", detail)
+
+    def accept(self, envelope: Envelope, *, is_reply: bool = False) -> None:
+        """Take an event in for every Trigger that passes it, or for none; raise `Refused`."""
+        if not is_reply or envelope.broker not in self.topology.brokers:
+            self.check(envelope.broker)
+        attributes = envelope.event.attributes()
+        passing = [each for each in self.topology.brokers[envelope.broker] if each.filter(attributes)]
+        if passing:
+            ticket = self.backlog.admit(len(passing), envelope.size, is_reply=is_reply)
+            if ticket is None:
+                detail = f"{self.backlog.deliveries} deliveries are open; send the event again later"
+                raise _refused(503, "queue-full", "The broker's queue is full", detail)
+            for subscription in passing:
+                self._start(envelope, self._lanes[subscription.key], ticket)
+        self._metrics.accepted(envelope.broker, len(passing))
+
+    def loads(self) -> list[tuple[Key, int]]:
+        """Return the open deliveries of every Trigger that is ready or still has some."""
+        return [(key, lane.open) for key, lane in self._lanes.items()]
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more new events, and wait this long for what is open to be finished."""
+        self.draining = True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            logger.info("deliveries are still open after %g s", seconds)
+
+    async def stop(self) -> int:
+        """Give up what is still open, and return how many events are lost with it."""
+        self.draining = True
+        lost = self.backlog.events
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return lost
+
+    def _start(self, envelope: Envelope, lane: Lane, ticket: Ticket) -> None:
+        lane.open += 1
+        self._idle.clear()
+        task = asyncio.create_task(self._carry(envelope, lane, ticket))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry(self, envelope: Envelope, lane: Lane, ticket: Ticket) -> None:
+        key = lane.subscription.key
+        try:
+            await self._courier.deliver(envelope, lane)
+        except Exception:
+            logger.exception("event %s for %s is lost to a fault in the broker", envelope.event.id, key)
+            self._metrics.dropped(key, "internal-error")
+        finally:
+            lane.open -= 1
+            ticket.close_one()
+            self._retire(key)
+            if not self.backlog.deliveries:
+                self._idle.set()
+
+    def _retire(self, key: Key) -> None:
+        """Forget the lane of a Trigger that is gone, once nothing is queued in it."""
+        if key not in self._ready and not self._lanes[key].open:
+            del self._lanes[key]
+
+
+def _refused(status: int, slug: str, title: str, detail: str) -> Refused:
+    return Refused(Problem(status, slug, title, detail), _RETRY_AFTER if status == 503 else None)

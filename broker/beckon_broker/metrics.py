@@ -1,0 +1,83 @@
+"""What the broker counts, for Prometheus."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from beckon_broker.envelope import BrokerName
+from beckon_contract.resources import Key
+
+LaneLoad = tuple[Key, int]
+
+
+class Metrics:
+    """The counters of one broker process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._accepted = self._counter(
+            "events_accepted", "Events and replies taken in.", "namespace", "broker"
+        )
+        self._refused = self._counter("events_refused", "Events and replies not taken in.", "reason")
+        self._unrouted = self._counter(
+            "events_unrouted", "Events taken in that no Trigger passes.", "namespace", "broker"
+        )
+        self._delivered = self._counter("deliveries", "Deliveries that succeeded.", "namespace", "trigger")
+        self._retried = self._counter("retries", "Attempts that were made again.", "namespace", "trigger")
+        self._dead_lettered = self._counter(
+            "dead_letters", "Events that went to a dead-letter sink.", "namespace", "trigger"
+        )
+        self._dropped = self._counter(
+            "events_dropped", "Deliveries given up for good.", "namespace", "trigger", "reason"
+        )
+
+    def accepted(self, broker: BrokerName, triggers: int) -> None:
+        """Count an event taken in, and how many Triggers passed it."""
+        self._accepted.labels(*broker).inc()
+        if not triggers:
+            self._unrouted.labels(*broker).inc()
+
+    def refused(self, reason: str) -> None:
+        """Count an event that was not taken in; the reason is the slug of its problem."""
+        self._refused.labels(reason).inc()
+
+    def delivered(self, trigger: Key) -> None:
+        """Count a delivery that succeeded."""
+        self._delivered.labels(trigger.namespace, trigger.name).inc()
+
+    def retried(self, trigger: Key) -> None:
+        """Count an attempt that is made again."""
+        self._retried.labels(trigger.namespace, trigger.name).inc()
+
+    def dead_lettered(self, trigger: Key) -> None:
+        """Count an event that its dead-letter sink has taken."""
+        self._dead_lettered.labels(trigger.namespace, trigger.name).inc()
+
+    def dropped(self, trigger: Key, reason: str) -> None:
+        """Count a delivery that was given up for good."""
+        self._dropped.labels(trigger.namespace, trigger.name, reason).inc()
+
+    def watch_queues(self, loads: Callable[[], Iterable[LaneLoad]]) -> None:
+        """Report the open deliveries of every Trigger whenever the metrics are read."""
+        self.registry.register(_QueueLengths(loads))
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"beckon_broker_{name}", text, labels, registry=self.registry)
+
+
+class _QueueLengths(Collector):
+    def __init__(self, loads: Callable[[], Iterable[LaneLoad]]) -> None:
+        self._loads = loads
+
+    def collect(self) -> Iterator[Metric]:
+        """Return one gauge with a sample a Trigger."""
+        gauge = GaugeMetricFamily(
+            "beckon_broker_queue_length",
+            "Deliveries waiting or under way.",
+            labels=["namespace", "trigger"],
+        )
+        for trigger, load in self._loads():
+            gauge.add_metric([trigger.namespace, trigger.name], load)
+        yield gauge

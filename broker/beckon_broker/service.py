@@ -1,0 +1,57 @@
+"""The parts of one broker process, connected: it runs from the first refresh to the last delivery."""
+
+import asyncio
+import logging
+import signal
+import socket
+
+from beckon_broker.app import Pages, build_app
+from beckon_broker.backlog import Backlog
+from beckon_broker.dispatcher import Dispatcher, Pace
+from beckon_broker.ingress import Ingress
+from beckon_broker.metrics import Metrics
+from beckon_broker.sender import Sender
+from beckon_broker.server import Server, base_url
+from beckon_broker.settings import Settings
+from beckon_broker.watcher import Watcher
+from beckon_manifests.folders import ManifestFolders
+
+logger = logging.getLogger(__name__)
+
+
+class Service:
+    """A broker on a listening socket; `url` is where it is reached from this machine."""
+
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        self.url = base_url(listener, settings.host)
+        self._settings = settings
+        self._listener = listener
+        self._server: Server | None = None
+
+    async def run(self) -> int:
+        """Serve until stopped, and return how many accepted events are lost with the process."""
+        settings = self._settings
+        metrics = Metrics()
+        manifests = ManifestFolders(settings.manifests)
+        backlog = Backlog(settings.max_queued_deliveries, settings.max_queued_bytes)
+        pace = Pace(settings.concurrency, settings.request_timeout)
+        async with Sender(settings.max_event_bytes) as sender:
+            dispatcher = Dispatcher(sender.post, backlog, metrics, pace, self.url)
+            watcher = Watcher(manifests, dispatcher, self.url)
+            await watcher.refresh()
+            app = build_app(
+                Ingress(dispatcher, metrics, settings.max_event_bytes),
+                Pages(dispatcher, manifests, metrics, self.url),
+            )
+            self._server = Server(app, lambda: dispatcher.drain(settings.drain_seconds))
+            async with asyncio.TaskGroup() as tasks:
+                following = tasks.create_task(watcher.run(settings.manifests))
+                logger.info("listening on %s; queued events are kept in memory only", self.url)
+                await self._server.serve([self._listener])
+                following.cancel()
+            return await dispatcher.stop()
+
+    def stop(self) -> None:
+        """Do what SIGTERM does: drain, then stop; called again, stop at once."""
+        if self._server is not None:
+            self._server.handle_exit(signal.SIGTERM, None)

@@ -1,0 +1,100 @@
+"""From manifests to Brokers and the Triggers that deliver for them; pure.
+
+A Broker exists where a valid manifest describes it, or where none does and a Trigger names it.
+A Trigger is ready when its subscriber and its dead-letter sink have addresses; one that is not
+ready gets no events, and says why.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from beckon_broker.admission import NotReady, Objects
+from beckon_broker.envelope import BrokerName
+from beckon_contract.addresses import AddressBook, Unaddressable
+from beckon_contract.delivery import DEFAULT_DELIVERY, Delivery
+from beckon_contract.filters import EventFilter
+from beckon_contract.resources import Key, Resource
+from beckon_contract.triggers import GROUP, Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A Trigger that is ready: which events, to which URL, and what to do when that fails."""
+
+    key: Key
+    broker: BrokerName
+    filter: EventFilter
+    subscriber: str
+    delivery: Delivery
+    dead_letter: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Every Broker with its ready Triggers, and the objects that are not ready."""
+
+    brokers: Mapping[BrokerName, tuple[Subscription, ...]] = field(default_factory=dict)
+    not_ready: tuple[NotReady, ...] = ()
+
+    def subscriptions(self) -> list[Subscription]:
+        """Return the ready Triggers of all Brokers."""
+        return [subscription for group in self.brokers.values() for subscription in group]
+
+
+def build_topology(objects: Objects, base_url: str) -> Topology:
+    """Return the Brokers and Triggers of these objects.
+
+    `base_url` is where this broker listens: a Broker that publishes no address of its own is
+    addressed there, so that it can be a subscriber or a dead-letter sink.
+    """
+    addresses = AddressBook(_addressed(resource, base_url) for resource in objects.resources)
+    deliveries = {BrokerName(each.namespace, each.name): each.delivery for each in objects.brokers}
+    invalid = {BrokerName(*each.key[2:]) for each in objects.refusals if each.key.kind == "Broker"}
+    brokers: dict[BrokerName, list[Subscription]] = {broker: [] for broker in deliveries}
+    not_ready = list(objects.refusals)
+    for trigger in objects.triggers:
+        broker = BrokerName(trigger.namespace, trigger.broker)
+        if broker in invalid and broker not in deliveries:
+            not_ready.append(NotReady(trigger.key, "BrokerNotReady", f"the Broker {broker} is invalid"))
+            continue
+        subscriptions = brokers.setdefault(broker, [])
+        delivery = trigger.delivery or deliveries.get(broker, DEFAULT_DELIVERY)
+        found = _subscribe(trigger, broker, delivery, addresses)
+        if isinstance(found, Subscription):
+            subscriptions.append(found)
+        else:
+            not_ready.append(found)
+    return Topology({broker: tuple(found) for broker, found in brokers.items()}, tuple(not_ready))
+
+
+def ingress_url(base_url: str, broker: BrokerName) -> str:
+    """Return where events for a broker are sent."""
+    return f"{base_url}/{broker}"
+
+
+def _subscribe(
+    trigger: Trigger, broker: BrokerName, delivery: Delivery, addresses: AddressBook
+) -> Subscription | NotReady:
+    """Find the addresses a Trigger needs; its own delivery has replaced the Broker's whole."""
+    try:
+        subscriber = addresses.resolve(trigger.subscriber)
+    except Unaddressable as error:
+        return NotReady(trigger.key, "SubscriberUnresolved", f"spec.subscriber: {error}")
+    dead_letter = None
+    if delivery.dead_letter is not None:
+        try:
+            dead_letter = addresses.resolve(delivery.dead_letter)
+        except Unaddressable as error:
+            whose = "spec" if trigger.delivery else f"the Broker's ({broker}) spec"
+            message = f"{whose}.delivery.deadLetterSink: {error}"
+            return NotReady(trigger.key, "DeadLetterSinkUnresolved", message)
+    return Subscription(trigger.key, broker, trigger.filter, subscriber, delivery, dead_letter)
+
+
+def _addressed(resource: Resource, base_url: str) -> Resource:
+    """Give a Broker without an address the one where this process takes its events."""
+    publishes = "address" in resource.status or "addresses" in resource.status
+    if (resource.group, resource.kind) != (GROUP, "Broker") or publishes:
+        return resource
+    url = ingress_url(base_url, BrokerName(resource.namespace, resource.name))
+    return replace(resource, status={**resource.status, "address": {"url": url}})
