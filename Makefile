@@ -6,7 +6,7 @@ BIN := .venv/bin
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ask test check fix lock bench clean
+.PHONY: help setup run ask test check fix docs lock bench clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,13 +30,16 @@ check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench
 	$(BIN)/lint-imports --no-logo
-	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry --config ../pyproject.toml .) || exit 1; done
+	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
 	$(BIN)/codespell $(ROOMS) tests bench docs deploy *.md Makefile pyproject.toml
 	$(BIN)/yamllint --strict deploy
 
 fix: .venv/ready ## Format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/ready ## Make the pages that are made from the code
+	$(BIN)/python -m beckon_cli.settings_page > docs/settings.md
 
 bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
 	$(BIN)/python -m bench.shim

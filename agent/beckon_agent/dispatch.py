@@ -84,9 +84,10 @@ class Dispatcher:
                 return _failed(Reason.TOOL_FAILED, f"the reply is larger than {_MAX_REPLY_BYTES} bytes")
             if response.status == 200:
                 return _from_reply(response.raw_headers, content)
-            if response.status == 503:
+            problem = _problem(content)
+            if response.status == 503 and not problem.get("delivered"):
                 raise _Busy
-            return _from_problem(response.status, content)
+            return _from_problem(response.status, problem)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes | None:
@@ -129,23 +130,23 @@ def _tells_an_error(result: object) -> bool:
     return isinstance(error, Mapping) and "reason" in error and "message" in error
 
 
-def _from_problem(status: int, body: bytes) -> Outcome:
-    try:
-        problem = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        problem = {}
-    if not isinstance(problem, dict):
-        problem = {}
+def _from_problem(status: int, problem: Mapping[str, object]) -> Outcome:
     detail = str(problem.get("detail") or f"the event platform answered {status}")
     if status == 504:
         return _failed(Reason.TIMEOUT, detail)
     if status != 502:
         return _failed(Reason.UNDELIVERABLE, detail)
-    code = problem.get("code")
-    if code in (400, 422):
-        return _failed(Reason.INVALID_ARGUMENTS, detail)
-    reached = isinstance(code, int) and problem.get("delivered") is True
-    return _failed(Reason.TOOL_FAILED if reached else Reason.UNDELIVERABLE, detail)
+    if problem.get("code") in (400, 422):
+        return _failed(Reason.INVALID_ARGUMENTS, str(problem.get("reason_text") or detail))
+    return _failed(Reason.TOOL_FAILED if problem.get("delivered") else Reason.UNDELIVERABLE, detail)
+
+
+def _problem(body: bytes) -> Mapping[str, object]:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _failed(reason: Reason, message: str) -> Outcome:

@@ -136,7 +136,7 @@ class _Reading:
 
     def take(self, items: Sequence[Item]) -> list[TextDelta]:
         """Keep what was read; return what is to be shown."""
-        shown = [item for item in items if isinstance(item, TextDelta)]
+        shown = [item for item in items if isinstance(item, TextDelta) and item.text]
         self.text += "".join(item.text for item in shown)
         self.calls.extend(item for item in items if isinstance(item, ToolCall))
         return shown

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
 STOP_SECONDS = 30
 _numbers = itertools.count()
@@ -35,7 +36,7 @@ def port_range() -> int:
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return this environment without any setting of Beckon's, and with these."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))}
-    return {**kept, "PYTHONUNBUFFERED": "1", **settings}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **settings}
 
 
 class LocalPlatform:

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 
+# Nobody wants to wait for a laptop's platform to end: less than _STOP_SECONDS.
+_HASTE = {f"BECKON_{service}_DRAIN_SECONDS": "2" for service in ("SHIM", "BROKER", "TOOLS")}
+
 Tell = Callable[[str], None]
 
 
@@ -35,7 +38,7 @@ class Platform:
         self.addresses = plan.Addresses("", "", "", "")
         self.missing: list[ServiceName] = []
         self._tell = tell
-        self._environment = child_environment()
+        self._environment = {**_HASTE, **child_environment()}
         self._folder = ManifestFolders((settings.manifests,))
         self._state = Path(tempfile.mkdtemp(prefix="beckon-"))
         self._ports = free_ports("127.0.0.1", settings.port + 1)
@@ -63,6 +66,7 @@ class Platform:
             self._core.append(process)
             await process.start()
         await self._until_ready([*self._core, *self._tools.values()])
+        self._drop_failed_tools()
 
     async def follow(self) -> None:
         """Start and end tools as the manifests change, until cancelled."""
@@ -98,6 +102,23 @@ class Platform:
         self._write_generated(needs)
         if self._core:
             await self._until_ready(begun)
+            self._drop_failed_tools()
+
+    async def _is_settled(self, client: httpx.AsyncClient, process: Process) -> bool:
+        """Whether a process answers, or is a tool that will not: one broken tool is not the end of all."""
+        if not process.failed_at_once:
+            return await _answers(client, process)
+        if process in self._core:
+            raise CommandError(f"{process.program.name} did not start; its message stands above")
+        return True
+
+    def _drop_failed_tools(self) -> None:
+        failed = [name for name, process in self._tools.items() if process.failed_at_once]
+        for name in failed:
+            del self._tools[name]
+            logger.warning("%s did not start; its message stands above", name)
+        if failed:
+            self._write_generated(wanted(self._folder.resources))
 
     def _is_new(self, local: LocalService) -> bool:
         return bool(local.command) and local.service not in self._tools
@@ -127,19 +148,12 @@ class Platform:
         async with httpx.AsyncClient(timeout=2.0) as client:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_START_SECONDS):
-                    while waiting := [process for process in waiting if not await _answers(client, process)]:
+                    while waiting := [one for one in waiting if not await self._is_settled(client, one)]:
                         self._tell("waiting for " + ", ".join(process.program.name for process in waiting))
-                        _raise_for_failed(waiting)
                         await asyncio.sleep(0.05)
         if waiting:
             names = ", ".join(process.program.name for process in waiting)
             raise CommandError(f"no answer within {_START_SECONDS:g} seconds from: {names}")
-
-
-def _raise_for_failed(processes: Iterable[Process]) -> None:
-    for process in processes:
-        if process.failed_at_once:
-            raise CommandError(f"{process.program.name} did not start; its message stands above")
 
 
 async def _answers(client: httpx.AsyncClient, process: Process) -> bool:

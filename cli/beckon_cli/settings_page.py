@@ -1,0 +1,77 @@
+"""The page of all settings, made from the settings classes: `python -m beckon_cli.settings_page`."""
+
+import sys
+from collections.abc import Iterator
+
+from pydantic import AliasChoices, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+from pydantic_settings import BaseSettings
+
+from beckon_agent.demo.settings import Settings as DemoSettings
+from beckon_agent.settings import Settings as AgentSettings
+from beckon_broker.settings import Settings as BrokerSettings
+from beckon_cli.settings import Settings as PlatformSettings
+from beckon_shim.settings import Settings as ShimSettings
+from beckon_tools.settings import Settings as ToolSettings
+
+_HEAD = """# Settings
+
+Made from the code by `make docs`; a test keeps it true. Every name is an environment variable.
+The local platform also reads them from a `.env` file in the folder where it is started, and takes those
+of the first table as flags: `BECKON_PORT` is `beckon up --port`. A flag wins over the environment, the
+environment over `.env`. Settings of the other tables are handed through to their services; those that say
+where a service listens, and where it finds the others, are chosen by the local platform itself.
+"""
+
+_TABLES: tuple[tuple[str, str, type[BaseSettings]], ...] = (
+    ("The local platform", "`beckon up`, `make run`", PlatformSettings),
+    ("The agent", "`python -m beckon_agent`", AgentSettings),
+    ("The shim", "`python -m beckon_shim`", ShimSettings),
+    ("The embedded broker", "`python -m beckon_broker`", BrokerSettings),
+    ("A tool", "`python -m beckon_tools serve NAME`", ToolSettings),
+    ("The demo model", "`python -m beckon_agent.demo`", DemoSettings),
+)
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    return "\n".join([_HEAD, *(_table(*table) for table in _TABLES)])
+
+
+def names(settings: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the environment's name of every field."""
+    prefix = settings.model_config.get("env_prefix", "")
+    for name, field in settings.model_fields.items():
+        alias = field.validation_alias
+        if isinstance(alias, AliasChoices):
+            alias = str(alias.choices[0])
+        yield (alias if isinstance(alias, str) else f"{prefix}{name}".upper()), field
+
+
+def _table(title: str, command: str, settings: type[BaseSettings]) -> str:
+    lines = [f"## {title}", "", f"{command}", "", "| name | default | what it means |", "| --- | --- | --- |"]
+    lines += [
+        f"| `{name}` | {_default(field)} | {_cell(field.description or '')} |"
+        for name, field in names(settings)
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, tuple):
+        value = ":".join(str(part) for part in value)
+    return "" if value in (None, "") else f"`{_cell(str(value))}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,50 @@
+"""A scripted model for platforms in other processes: it serves from a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.agent.scripted_model import Script, ScriptedModel, scripted_model
+
+
+class ModelThread:
+    """The model's server; `play` says what it answers next, `asked` what it was asked since then."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self.base_url = model.base_url
+        self._model = model
+
+    def play(self, *script: Script) -> None:
+        """Forget the past, and answer with these replies one after another."""
+        self._model.asked.clear()
+        self._model.script[:] = script
+
+    @property
+    def bodies(self) -> list[dict[str, object]]:
+        """The requests since `play`, in their order."""
+        return [asked.body for asked in self._model.asked]
+
+
+@contextmanager
+def model_thread() -> Iterator[ModelThread]:
+    """Serve a scripted model until the context ends."""
+    loop = asyncio.new_event_loop()
+    begun: list[ScriptedModel] = []
+    ready, over = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with scripted_model() as model:
+            begun.append(model)
+            ready.set()
+            await over.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield ModelThread(begun[0])
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(10)
+        loop.close()
