@@ -42,9 +42,9 @@ def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
 class LocalPlatform:
     """A platform that runs; its output is kept in a file."""
 
-    def __init__(self, folder: Path, work: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, work: Path, settings: Mapping[str, str], port: int = 0) -> None:
         self.folder = folder
-        self.port = port_range()
+        self.port = port or port_range()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = work / "output.txt"
         environment = clean_environment(

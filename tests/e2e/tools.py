@@ -1,6 +1,7 @@
 """Tools for the end-to-end tests, served as a user's own are: `beckon_tools serve tests.e2e.tools:…`."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -9,8 +10,13 @@ from beckon_tools import ToolError, tool
 
 
 @tool(type="test.sleep")
-async def sleep(seconds: Annotated[float, Field(description="How long to sleep")]) -> str:
+async def sleep(
+    seconds: Annotated[float, Field(description="How long to sleep")],
+    begun: Annotated[str, Field(description="A file to make when it begins")] = "",
+) -> str:
     """Sleep for some seconds."""
+    if begun:
+        Path(begun).touch()
     await asyncio.sleep(seconds)
     return f"slept {seconds:g} seconds"
 

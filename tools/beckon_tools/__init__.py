@@ -1,1 +1,25 @@
-"""The SDK that makes a Python function a tool, and the tools that ship."""
+"""The SDK that makes a Python function a tool, and the tools that ship.
+
+    from typing import Annotated
+    from beckon_tools import ToolError, serve, tool
+    from pydantic import Field
+
+    @tool(type="order.status", description="Tell where an order is.")
+    async def order_status(number: Annotated[int, Field(description="The order number")]) -> dict[str, str]:
+        if number not in ORDERS:
+            raise ToolError(f"there is no order {number}")
+        return {"status": ORDERS[number]}
+
+    serve(order_status)
+
+Only what a tool's author needs is here: the decorator, the error that tells the model why, media
+results, and the two ways to serve. Settings, manifests and the command line stay in their modules.
+"""
+
+from beckon_tools.app import app
+from beckon_tools.declaration import Hints, Tool, tool
+from beckon_tools.errors import DeclarationError, ToolError
+from beckon_tools.results import Media
+from beckon_tools.server import serve
+
+__all__ = ["DeclarationError", "Hints", "Media", "Tool", "ToolError", "app", "serve", "tool"]

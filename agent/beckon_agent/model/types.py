@@ -29,7 +29,8 @@ class ReasoningDelta:
 class ToolCall:
     """A call that the model asked for; `arguments` is its raw text, not yet trusted.
 
-    `id` is unique in the conversation: nine letters and digits, which every provider takes.
+    `id` is unique in the conversation: nine letters and digits, which every provider takes,
+    unless it carries a provider's signature and has to go back as it came.
     `extra` holds the unknown fields of the wire, which some providers want back.
     """
 

@@ -1,0 +1,207 @@
+"""The client of one model behind one OpenAI-compatible server.
+
+What a server may do wrong is handled where it shows: bytes in `framing`, payloads in
+`answer`, fragments of calls in `deltas`, errors in `refusals`. Here is what takes a
+second request: a server that is busy, refuses a field, or answered with half a call.
+"""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+import stamina
+
+from beckon_agent.model.answer import AnswerReader
+from beckon_agent.model.errors import ModelError, ModelRefused, ModelUnavailable, StreamBroken
+from beckon_agent.model.lessons import lesson
+from beckon_agent.model.pairing import call_ids
+from beckon_agent.model.profiles import Profile, profile_for
+from beckon_agent.model.request import Body, chat_body, required_parameters, unstreamed, widened
+from beckon_agent.model.transport import Patience, Transport
+from beckon_agent.model.types import ModelRequest, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
+
+_LOG = logging.getLogger(__name__)
+_MOST_LESSONS = 4
+
+_Piece = TextDelta | ReasoningDelta
+
+
+class ModelClient:
+    """One model behind one server. Close it, or use it as an asynchronous context manager."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        profile: Profile | None = None,
+        *,
+        patience: Patience | None = None,
+    ) -> None:
+        """Make a client; nothing is sent yet. An empty `api_key` sends no Authorization header.
+
+        Without a profile, the table has one for this server and model. Raises
+        `ValueError` for a base URL or a key that cannot be used.
+        """
+        self.model = model
+        self.profile = profile or profile_for(base_url, model)
+        """What the server takes; a refusal that teaches more changes it."""
+        self._patience = patience or Patience()
+        self._transport = Transport(base_url, api_key, self._patience)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem]:
+        """Yield the answer as it comes: deltas, then the calls, then the whole `Turn`.
+
+        Raises `ModelError`. What may work later is tried again until the first delta;
+        an answer that breaks off after it is `StreamBroken`.
+        """
+        answer = await self._begin(request)
+        async with aclosing(answer.pieces()) as pieces:
+            async for piece in pieces:
+                yield piece
+        turn = answer.turn()
+        wider = widened(request, turn)
+        if wider is not None:
+            _LOG.info("%s used up its limit for reasoning; asking again with a higher one", self.model)
+            answer = await self._begin(wider)
+            async with aclosing(answer.pieces()) as pieces:
+                async for piece in pieces:
+                    yield piece
+            turn = _joined(turn, answer.turn())
+        turn = await self._with_arguments(answer, turn)
+        for call in turn.calls:
+            yield call
+        yield turn
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _begin(self, request: ModelRequest) -> "_Answer":
+        """Return an answer whose first piece is there, however many tries that takes."""
+        for _ in range(_MOST_LESSONS):
+            body = chat_body(self.model, request, self.profile)
+            try:
+                return await self._tried(request, body)
+            except ModelRefused as error:
+                learnt = lesson(self.profile, error, body)
+                if learnt is None:
+                    raise
+                _LOG.info("%s teaches how to ask it: %s", self.model, error.message)
+                self.profile = learnt
+        return await self._tried(request, chat_body(self.model, request, self.profile))
+
+    async def _tried(self, request: ModelRequest, body: Body) -> "_Answer":
+        # A closure, because stamina shows the arguments of what it retries to its hooks.
+        async def once() -> _Answer:
+            return await self._ask(request, body)
+
+        retry = stamina.AsyncRetryingCaller(
+            attempts=self._patience.attempts,
+            timeout=None,
+            wait_initial=self._patience.first_wait,
+            wait_max=self._patience.longest_wait,
+            wait_jitter=self._patience.first_wait,
+        )
+        return await retry.on(self._wait)(once)
+
+    def _wait(self, error: Exception) -> bool | float:
+        """Return whether to try again, or after how many seconds."""
+        if not isinstance(error, ModelUnavailable):
+            return False
+        if error.retry_after is None:
+            return True
+        return error.retry_after if error.retry_after <= self._patience.longest_retry_after else False
+
+    async def _ask(self, request: ModelRequest, body: Body) -> "_Answer":
+        """Send one request and read its answer up to the first piece."""
+        reader = AnswerReader()
+        rest = self._read(body, reader)
+        return _Answer(request, body, reader, await anext(rest, None), rest)
+
+    async def _read(self, body: Body, reader: AnswerReader) -> AsyncGenerator[_Piece]:
+        try:
+            async with aclosing(self._transport.exchange(body)) as received:
+                async for payload in received:
+                    for piece in reader.feed(payload):
+                        yield piece
+        except ModelUnavailable:
+            if not reader.finished:
+                raise
+        if not reader.spoke:
+            raise self._transport.silent()
+        for piece in reader.finish():
+            yield piece
+
+    async def _with_arguments(self, answer: "_Answer", turn: Turn) -> Turn:
+        """Ask once without streaming where a call lost its arguments on the way (vllm#9693)."""
+        if not answer.lacks_arguments():
+            return turn
+        _LOG.info("%s streamed a call without its arguments; asking once without streaming", self.model)
+        try:
+            again = await self._ask(answer.request, unstreamed(answer.body, self.profile))
+            async with aclosing(again.pieces()) as pieces:
+                async for _ in pieces:
+                    pass
+        except ModelError as error:
+            _LOG.warning("asking %s without streaming failed: %s", self.model, error)
+            return turn
+        second = again.turn()
+        if not second.calls or again.lacks_arguments():
+            return turn
+        return replace(turn, calls=second.calls, usage=_sum(turn.usage, second.usage))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer on its way: its first piece, if it has any, and the rest."""
+
+    request: ModelRequest
+    body: Body
+    reader: AnswerReader
+    first: _Piece | None
+    rest: AsyncGenerator[_Piece]
+
+    async def pieces(self) -> AsyncGenerator[_Piece]:
+        """Yield all pieces; raises `StreamBroken` where the answer breaks off."""
+        async with aclosing(self.rest):
+            if self.first is not None:
+                yield self.first
+            try:
+                async for piece in self.rest:
+                    yield piece
+            except ModelError as error:
+                raise StreamBroken(f"the answer broke off: {error.message}", status=error.status) from error
+
+    def turn(self) -> Turn:
+        """Return the whole answer, once all pieces were taken."""
+        taken = call_ids(self.request.messages) | call_ids(self.body["messages"])
+        return self.reader.turn(taken)
+
+    def lacks_arguments(self) -> bool:
+        """Whether a call came without the arguments that its tool requires."""
+        required = required_parameters(self.request.tools)
+        return any(required.get(name) for name in self.reader.without_arguments)
+
+
+def _joined(first: Turn, second: Turn) -> Turn:
+    return replace(second, usage=_sum(first.usage, second.usage))
+
+
+def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
+    if first is None or second is None:
+        return second or first
+    return Usage(
+        first.prompt_tokens + second.prompt_tokens, first.completion_tokens + second.completion_tokens
+    )

@@ -1,0 +1,90 @@
+"""Reading JSON values that may be anything, as servers and stored histories send them."""
+
+import json
+from collections.abc import Mapping
+
+import orjson
+
+_DEEPEST = 100
+
+
+def loads(text: str | bytes) -> object:
+    """Parse JSON; raises `ValueError` where it is none.
+
+    The standard parser has the second say: it takes what some servers write and
+    RFC 8259 does not allow, such as NaN and halves of surrogate pairs.
+    """
+    try:
+        parsed: object = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        source = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+        try:
+            parsed = json.loads(source, strict=False)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+    return parsed
+
+
+def dumps(value: object) -> str:
+    """Return the JSON text of a value; what JSON has no form for becomes its `str`."""
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except orjson.JSONEncodeError:
+        # Integers over 64 bits, halves of surrogate pairs, deep nesting.
+        return json.dumps(value, default=str)
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text is one whole JSON value."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is one JSON object that every parser reads alike."""
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(value: object) -> str:
+    """Return the value if it is a string that UTF-8 can carry, else what is left of it."""
+    return well_formed(value) if isinstance(value, str) else ""
+
+
+def well_formed(value: str) -> str:
+    """Replace lone surrogates, which no HTTP request can carry."""
+    if value.isascii():
+        return value
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def clean(value: object, depth: int = 0) -> object:
+    """Return a JSON value with every string in it well-formed; what is nested absurdly deep is null."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, list):
+        return [clean(member, depth + 1) for member in value]
+    if isinstance(value, dict):
+        return {key: clean(member, depth + 1) for key, member in value.items()}
+    return value
+
+
+def first_text(source: Mapping[str, object], *keys: str) -> str:
+    """Return the first of these members that is a string and not empty."""
+    for key in keys:
+        found = text(source.get(key))
+        if found:
+            return found
+    return ""

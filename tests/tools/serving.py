@@ -1,0 +1,120 @@
+"""Real servers on loopback for the tests of the tools."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import uvicorn
+
+from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_tools.app import app
+from beckon_tools.declaration import AnyTool
+from beckon_tools.server import listen
+from beckon_tools.settings import Settings
+
+JSON = "application/json"
+
+
+def configured(**changes: object) -> Settings:
+    """Return the default settings with these changes, whatever the environment."""
+    return Settings.model_construct().model_copy(update=changes)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, five seconds at most."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("what was waited for did not come")
+
+
+@asynccontextmanager
+async def served(asgi_app: Callable[..., Awaitable[None]]) -> AsyncIterator[str]:
+    """Serve an ASGI application on a free port and give its address."""
+    listener = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(asgi_app, log_config=None, http="httptools"))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await until(lambda: server.started)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+        listener.close()
+
+
+@dataclass
+class Caller:
+    """Posts events to one tool, as a broker does."""
+
+    client: httpx.AsyncClient
+
+    async def post(self, event: CloudEvent) -> httpx.Response:
+        headers, body = to_binary(event)
+        return await self.client.post("/", headers=headers, content=body)
+
+    async def reply(self, event: CloudEvent) -> CloudEvent:
+        response = await self.post(event)
+        assert response.status_code == 200, response.text
+        return from_http(response.headers.raw, response.content)
+
+    async def result(self, event: CloudEvent) -> object:
+        return (await self.reply(event)).json()
+
+
+@asynccontextmanager
+async def calling(tool: AnyTool, **settings: object) -> AsyncIterator[Caller]:
+    """Serve a tool and give a caller of it."""
+    async with (
+        served(app(tool, configured(**settings))) as url,
+        httpx.AsyncClient(base_url=url, timeout=10) as client,
+    ):
+        yield Caller(client)
+
+
+def call(event_type: str, arguments: object = None, *, id: str = "call-1", **more: str | int) -> CloudEvent:  # noqa: A002 - the attribute's name
+    """Build the event of a call, correlated unless told otherwise."""
+    return CloudEvent(
+        id=id,
+        source="/beckon/agents/default/agent",
+        type=event_type,
+        datacontenttype=JSON,
+        data=None if arguments is None else json.dumps(arguments).encode(),
+        extensions={"correlationid": "token-1", **more},
+    )
+
+
+@dataclass
+class WebService:
+    """A web service that answers what it is told to, by path, and notes what it was asked."""
+
+    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    user_agents: list[str] = field(default_factory=list)
+
+    def will_answer(self, path: str, document: object, status: int = 200) -> None:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.answers[path] = (status, body)
+
+    async def __call__(
+        self,
+        scope: dict[str, Any],
+        receive: Callable[[], Awaitable[dict[str, Any]]],
+        send: Callable[[dict[str, Any]], Awaitable[None]],
+    ) -> None:
+        if scope["type"] != "http":
+            return
+        path, query = scope["path"], scope["query_string"].decode()
+        self.asked.append((path, {name: values[0] for name, values in parse_qs(query).items()}))
+        self.user_agents.append(dict(scope["headers"])[b"user-agent"].decode())
+        status, body = self.answers.get(path, (404, b"no such path"))
+        raw = [(name.encode(), value.encode()) for name, value in self.headers]
+        await send({"type": "http.response.start", "status": status, "headers": raw})
+        await send({"type": "http.response.body", "body": body})

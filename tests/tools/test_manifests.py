@@ -1,0 +1,147 @@
+"""The manifests of every shipped tool: as printed, as kept in deploy/examples, as the contract reads them."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from beckon_contract.arguments import read_arguments
+from beckon_contract.catalogue import build_catalogue
+from beckon_contract.check import check
+from beckon_contract.resources import Resource, parse_manifests
+from beckon_contract.triggers import parse_trigger
+from beckon_tools import Hints, tool
+from beckon_tools.declaration import AnyTool
+from beckon_tools.manifests import Placement, event_type, write_manifests
+from beckon_tools.registry import find_tool
+from beckon_tools.settings import Settings
+from beckon_tools.shipped import SHIPPED
+from tests.shared_data import shared_data
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "deploy" / "examples"
+KINDS = ("eventtype", "trigger", "service")
+
+
+def shipped(name: str) -> AnyTool:
+    return find_tool(name, Settings.model_construct())
+
+
+def resources(text: str) -> list[Resource]:
+    found = list(parse_manifests(text, "test.yaml"))
+    assert all(isinstance(resource, Resource) for resource in found), found
+    return [resource for resource in found if isinstance(resource, Resource)]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_examples_are_what_the_command_prints(name: str) -> None:
+    printed = write_manifests(shipped(name), Placement(name))
+    kept = {kind: (EXAMPLES / name / f"{kind}.yaml").read_text("utf-8") for kind in KINDS}
+    for kind in KINDS:
+        assert yaml.safe_load(kept[kind]) == yaml.safe_load(printed[kind])
+    assert kept == printed
+
+
+def test_every_example_with_a_service_is_a_shipped_tool() -> None:
+    assert {path.parent.name for path in EXAMPLES.glob("*/service.yaml")} == set(SHIPPED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_tool_is_found_by_the_name_of_its_service_and_of_its_event_type(name: str) -> None:
+    tool_found = shipped(name)
+    assert tool_found.service == name
+    assert shipped(tool_found.name).type == tool_found.type
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_contract_reads_the_manifests_as_one_routed_tool(name: str) -> None:
+    declared = shipped(name)
+    manifests = resources("".join(write_manifests(declared, Placement(name)).values()))
+    catalogue = build_catalogue(manifests)
+    assert catalogue.refusals == ()
+    (entry,) = catalogue.tools.values()
+    assert entry.type == declared.type
+    assert entry.description == declared.description
+    assert entry.parameters == declared.signature.schema
+    assert entry.routes == (name,)
+    assert entry.read_only
+    assert entry.idempotent
+
+
+def test_the_examples_together_have_no_mistakes() -> None:
+    text = "".join(path.read_text("utf-8") for path in sorted(EXAMPLES.glob("*/*.yaml")))
+    assert [finding for finding in check(resources(text)).findings if finding.severity == "error"] == []
+
+
+def test_a_trigger_passes_the_tools_type_and_keeps_the_brokers_dead_letter_sink() -> None:
+    text = write_manifests(shipped("calculator"), Placement("calculator"))["trigger"]
+    trigger = parse_trigger(resources(text)[0])
+    assert trigger.filter({"type": "calculator", "source": "/a", "id": "1", "specversion": "1.0"})
+    assert not trigger.filter({"type": "calculator.reply", "source": "/a", "id": "1", "specversion": "1.0"})
+    assert trigger.delivery is None
+    assert "# " in text
+
+
+def test_the_service_has_the_least_rights_that_do() -> None:
+    text = write_manifests(shipped("sql"), Placement("sql", image="registry.example/tools:2"))["service"]
+    manifest: dict[str, Any] = yaml.safe_load(text)
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/tools:2"
+    assert container["command"] == ["python", "-m", "beckon_tools"]
+    assert container["args"][:2] == ["serve", "sql"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert manifest["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
+
+
+def test_namespace_and_broker_are_those_asked_for() -> None:
+    placement = Placement("sql", broker="orders", namespace="shop")
+    found = resources("".join(write_manifests(shipped("sql"), placement).values()))
+    assert {resource.namespace for resource in found} == {"shop"}
+    assert [resource.spec["broker"] for resource in found if resource.kind == "Trigger"] == ["orders"]
+
+
+def test_the_parameters_stand_in_the_annotation_and_in_schema_data() -> None:
+    manifest = event_type(shipped("get-current-weather"), Placement("x"))
+    annotation = manifest["metadata"]["annotations"]["beckon.dev/parameters"]
+    assert annotation == manifest["spec"]["schemaData"]
+    assert orjson.loads(annotation) == shipped("get-current-weather").signature.schema
+
+
+@tool(type="pay", hints=Hints(requires_approval=True, timeout=90))
+async def pay(amount: int) -> None:
+    """Pay an amount."""
+
+
+def test_hints_become_annotations_that_the_contract_reads() -> None:
+    text = "".join(write_manifests(pay, Placement("shop:pay")).values())
+    (entry,) = build_catalogue(resources(text)).tools.values()
+    assert (entry.requires_approval, entry.timeout, entry.read_only, entry.idempotent) == (
+        True,
+        90,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize("unit", ["celsius", "farenheit", "fahrenheit", None])
+def test_the_manifests_of_knatives_blog_work_with_the_shipped_service(unit: str | None) -> None:
+    folder = shared_data("examples")
+    text = "---\n".join(
+        (folder / f"blog-{kind}.yaml").read_text("utf-8") for kind in ("eventtype", "trigger")
+    )
+    (entry,) = build_catalogue(resources(text)).tools.values()
+    trigger = next(parse_trigger(found) for found in resources(text) if found.kind == "Trigger")
+    arguments = {"location": "San Francisco, CA"} | ({"unit": unit} if unit else {})
+    read = read_arguments(arguments, entry.parameters).value
+    weather = shipped("get-current-weather")
+    assert entry.type == weather.type
+    assert trigger.subscriber.ref is not None
+    assert trigger.subscriber.ref.name == weather.service
+    assert weather.signature.read(orjson.dumps(read))["unit"] in ("celsius", "fahrenheit")

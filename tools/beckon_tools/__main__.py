@@ -1,0 +1,36 @@
+"""The composition root: logging, settings from the environment, the command, the exit code."""
+
+import logging.config
+import sys
+
+from pydantic import ValidationError
+
+from beckon_contract.logs import log_config
+from beckon_tools.command import run_command
+from beckon_tools.errors import UsageError
+from beckon_tools.settings import Settings
+
+
+def main() -> int:
+    """Run the command line; 2 for a command or a setting that makes no sense."""
+    logging.config.dictConfig(log_config("tool", readable=sys.stderr.isatty()))
+    try:
+        run_command(sys.argv[1:], _settings)
+    except UsageError as error:
+        sys.stderr.write(f"beckon_tools: {error}\n")
+        return 2
+    return 0
+
+
+def _settings() -> Settings:
+    try:
+        return Settings(_env_file=".env")
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        name = str(first["loc"][0]).upper()  # an alias is the variable's whole name
+        variable = name if name == "PORT" or name.startswith("BECKON_") else f"BECKON_TOOLS_{name}"
+        raise UsageError(f"the setting {variable} is wrong: {first['msg']}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

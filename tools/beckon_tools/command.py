@@ -1,0 +1,99 @@
+"""The command line: list the shipped tools, serve one, print a tool's manifests."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from beckon_tools.errors import UsageError
+from beckon_tools.manifests import DEFAULT_IMAGE, Placement, write_manifests
+from beckon_tools.registry import find_tool
+from beckon_tools.server import run
+from beckon_tools.settings import Settings
+from beckon_tools.shipped import SHIPPED
+
+_NAME_HELP = "a shipped tool (see `list`), or module:attribute of your own"
+_EXAMPLES = """\
+examples:
+  python -m beckon_tools list
+  python -m beckon_tools serve calculator --port 8081
+  python -m beckon_tools manifest my_tools:shorten --image registry.example/my-tools:1 | kubectl apply -f -
+
+Every setting is an environment variable BECKON_TOOLS_…; PORT is Knative's.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def run_command(arguments: Sequence[str], settings: Callable[[], Settings]) -> None:
+    """Carry out one command; raise `UsageError` where it makes no sense."""
+    options = _parser().parse_args(arguments)
+    match options.verb:
+        case "list":
+            sys.stdout.write(_listing(settings()))
+        case "manifest":
+            _manifests(options, settings())
+        case _:
+            given = {name: getattr(options, name) for name in ("host", "port")}
+            chosen = {name: value for name, value in given.items() if value is not None}
+            final = settings().model_copy(update=chosen)
+            run(find_tool(options.name, final), final)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m beckon_tools",
+        description="Tools for Beckon: CloudEvents services that a language model can call.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs.add_parser("list", help="the tools that ship, with the type of event each answers")
+    serve = verbs.add_parser("serve", help="serve one tool over HTTP until SIGTERM")
+    serve.add_argument("name", metavar="NAME", help=_NAME_HELP)
+    serve.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    serve.add_argument("--port", type=_port, help="port, 0 for any free one (default $PORT or 8080)")
+    manifest = verbs.add_parser("manifest", help="print a tool's EventType, Trigger and Knative Service")
+    manifest.add_argument("name", metavar="NAME", help=_NAME_HELP)
+    manifest.add_argument("--image", default=DEFAULT_IMAGE, help="container image (default %(default)s)")
+    manifest.add_argument("--namespace", help="namespace (default: that of kubectl's context)")
+    manifest.add_argument("--broker", default="default", help="Broker of the Trigger (default %(default)s)")
+    manifest.add_argument(
+        "--output", metavar="FOLDER", type=Path, help="write a file each, instead of printing"
+    )
+    return parser
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) <= 65535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number from 0 to 65535")
+
+
+def _listing(settings: Settings) -> str:
+    tools = [find_tool(name, settings) for name in SHIPPED]
+    width = max(len(tool.service) for tool in tools)
+    type_width = max(len(tool.type) for tool in tools)
+    return "".join(
+        f"{tool.service:{width}}  {tool.type:{type_width}}  {tool.description}\n" for tool in tools
+    )
+
+
+def _manifests(options: argparse.Namespace, settings: Settings) -> None:
+    placement = Placement(options.name, options.image, options.broker, options.namespace)
+    manifests = write_manifests(find_tool(options.name, settings), placement)
+    if options.output is None:
+        sys.stdout.write("".join(manifests.values()))
+        return
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        for name, text in manifests.items():
+            (options.output / f"{name}.yaml").write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write to {options.output}: {error.strerror}") from None

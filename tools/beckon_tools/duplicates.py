@@ -1,0 +1,80 @@
+"""Each call runs once: brokers deliver at least once, and tell events apart by source and id."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+CallKey = tuple[str, str]  # source and id
+
+
+class Busy(Exception):
+    """As many calls are running as may; the caller should come again."""
+
+
+class _Outcome(NamedTuple):
+    data: bytes
+    expires: float
+
+
+class OnceOnly:
+    """Remembers outcomes by call: at most `capacity` of them, `budget` bytes, for `ttl` seconds.
+
+    Concurrent duplicates await the first. A run that raises is forgotten, so that a retry runs
+    again. A run outlives the caller that hangs up: the retry that follows finds its outcome.
+    """
+
+    def __init__(self, capacity: int, budget: int, ttl: float, running: int) -> None:
+        self._capacity = capacity
+        self._budget = budget
+        self._ttl = ttl
+        self._limit = running
+        self._running: dict[CallKey, asyncio.Task[bytes]] = {}
+        self._known: OrderedDict[CallKey, _Outcome] = OrderedDict()  # the oldest first
+        self._bytes = 0
+
+    async def outcome(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Return the outcome for `key`, running `run` if it is not known; raise what it raises.
+
+        Raises `Busy` where a new run would be one too many.
+        """
+        self._forget()
+        known = self._known.get(key)
+        if known is not None:
+            return known.data
+        task = self._running.get(key)
+        if task is None:
+            if len(self._running) >= self._limit:
+                raise Busy
+            task = asyncio.create_task(self._run(key, run))
+            self._running[key] = task
+        return await asyncio.shield(task)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for the runs that are under way, also for those whose caller hung up, but no longer."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=seconds)
+
+    async def _run(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
+        try:
+            data = await run()
+        finally:
+            del self._running[key]
+        self._known[key] = _Outcome(data, self._now() + self._ttl)
+        self._bytes += len(data)
+        self._forget()
+        return data
+
+    def _forget(self) -> None:
+        now = self._now()
+        while self._known:
+            oldest = next(iter(self._known.values()))
+            full = len(self._known) > self._capacity or self._bytes > self._budget
+            if not full and oldest.expires > now:
+                return
+            self._known.popitem(last=False)
+            self._bytes -= len(oldest.data)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

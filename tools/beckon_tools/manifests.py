@@ -1,0 +1,164 @@
+"""The manifests of a tool: the EventType that describes it, the Trigger that routes to it, its Service."""
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import yaml
+
+from beckon_contract.options import IDEMPOTENT, READ_ONLY, REQUIRES_APPROVAL, TIMEOUT
+from beckon_contract.places import PARAMETERS
+from beckon_tools.declaration import AnyTool
+
+Manifest = dict[str, Any]
+
+# dev.local is never resolved to a digest by Knative Serving: right for an image built on the spot.
+DEFAULT_IMAGE = "dev.local/beckon-tools:0.1.0"
+
+_EVENTTYPE_NOTE = """\
+What the model sees: the name, the description and the parameters. These stand
+twice: in spec.schemaData, which Knative 1.15 and later erase, and in the
+annotation, which lasts.
+yamllint disable rule:line-length"""
+_TRIGGER_NOTE = """\
+Which events reach the tool. There is no spec.delivery here: it would replace
+the Broker's altogether, and with it the dead-letter sink by which a caller
+learns at once that its call cannot be delivered."""
+_SERVICE_NOTE = """\
+What runs: reached from inside the cluster only, started by the first call,
+stopped when idle. With autoscaling.knative.dev/min-scale "1" the first call
+need not wait for a start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a tool goes. `reference` is its name on the command line; no namespace: the current one."""
+
+    reference: str
+    image: str = DEFAULT_IMAGE
+    broker: str = "default"
+    namespace: str | None = None
+
+
+def event_type(tool: AnyTool, placement: Placement) -> Manifest:
+    """Return the EventType of a tool (eventing.knative.dev/v1beta2)."""
+    parameters = orjson.dumps(tool.signature.schema, option=orjson.OPT_INDENT_2).decode()
+    annotations = {**_hints(tool), PARAMETERS: parameters}
+    return {
+        "apiVersion": "eventing.knative.dev/v1beta2",
+        "kind": "EventType",
+        "metadata": _metadata(tool.name, placement, annotations=annotations),
+        "spec": {
+            "type": tool.type,
+            "description": tool.description,
+            "schemaData": parameters,
+            "reference": _service_reference(tool),
+        },
+    }
+
+
+def trigger(tool: AnyTool, placement: Placement) -> Manifest:
+    """Return the Trigger that brings the tool its calls, and nothing else."""
+    return {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Trigger",
+        "metadata": _metadata(tool.service, placement),
+        "spec": {
+            "broker": placement.broker,
+            "filter": {"attributes": {"type": tool.type}},
+            "subscriber": {"ref": _service_reference(tool)},
+        },
+    }
+
+
+def service(tool: AnyTool, placement: Placement) -> Manifest:
+    """Return the Knative Service that runs the tool, with the least rights that do."""
+    container = {
+        "image": placement.image,
+        "command": ["python", "-m", "beckon_tools"],
+        "args": ["serve", placement.reference, "--host=0.0.0.0"],
+        "ports": [{"containerPort": 8080}],
+        "readinessProbe": {"httpGet": {"path": "/readyz"}},
+        "livenessProbe": {"httpGet": {"path": "/healthz"}},
+        "resources": {
+            "requests": {"cpu": "25m", "memory": "96Mi"},
+            "limits": {"cpu": "1", "memory": "256Mi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    return {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": _metadata(
+            tool.service, placement, labels={"networking.knative.dev/visibility": "cluster-local"}
+        ),
+        "spec": {
+            "template": {
+                "metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "0"}},
+                "spec": {"timeoutSeconds": 60, "containers": [container]},
+            }
+        },
+    }
+
+
+_WRITERS: Mapping[str, tuple[Callable[[AnyTool, Placement], Manifest], str]] = {
+    "eventtype": (event_type, _EVENTTYPE_NOTE),
+    "trigger": (trigger, _TRIGGER_NOTE),
+    "service": (service, _SERVICE_NOTE),
+}
+
+
+def write_manifests(tool: AnyTool, placement: Placement) -> dict[str, str]:
+    """Return the YAML of each manifest, by "eventtype", "trigger" and "service"."""
+    return {name: _write(build(tool, placement), note) for name, (build, note) in _WRITERS.items()}
+
+
+def _metadata(name: str, placement: Placement, **more: Mapping[str, str]) -> Manifest:
+    metadata: Manifest = {"name": name}
+    if placement.namespace is not None:
+        metadata["namespace"] = placement.namespace
+    return {**metadata, **{key: value for key, value in more.items() if value}}
+
+
+def _service_reference(tool: AnyTool) -> Manifest:
+    return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": tool.service}
+
+
+def _hints(tool: AnyTool) -> dict[str, str]:
+    hints = {
+        READ_ONLY: tool.hints.read_only,
+        IDEMPOTENT: tool.hints.idempotent,
+        REQUIRES_APPROVAL: tool.hints.requires_approval,
+    }
+    annotations = {name: "true" for name, given in hints.items() if given}
+    if tool.hints.timeout is not None:
+        annotations[TIMEOUT] = f"{tool.hints.timeout:g}s"
+    return annotations
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as people write it: lists indented, text of several lines as a block."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _write(manifest: Manifest, note: str) -> str:
+    comment = textwrap.indent(note, "# ")
+    body = yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=78)
+    return f"---\n{comment}\n{body}"

@@ -1,0 +1,96 @@
+"""Questions to web services: bounded in time and size, no redirects, every failure a `ToolError`."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import httpx
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from beckon_tools.errors import ToolError
+from beckon_tools.settings import Settings
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a web service answered; `document` is its JSON, whatever the status."""
+
+    status: int
+    document: object
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """The way out to one web service; `service` is what users call it.
+
+    `timeout` in seconds is for the whole of one answer, `limit` in bytes for its body.
+    """
+
+    service: str
+    timeout: float
+    limit: int
+    user_agent: str
+
+    @classmethod
+    def from_settings(cls, service: str, settings: Settings) -> "Outbound":
+        """Return the way out that the settings allow."""
+        return cls(service, settings.outbound_timeout, settings.outbound_limit, settings.user_agent)
+
+    async def get_json(self, url: str, query: Mapping[str, str]) -> Answer:
+        """GET a JSON document; raise `ToolError` where there is none to be had.
+
+        Error statuses with a JSON body are returned, for the caller knows what they mean.
+        """
+        headers = {"user-agent": self.user_agent, "accept": "application/json"}
+        try:
+            async with (
+                asyncio.timeout(self.timeout),
+                httpx.AsyncClient(verify=_tls(), timeout=self.timeout, headers=headers) as client,
+                client.stream("GET", url, params=query) as response,
+            ):
+                return self._answer(response.status_code, await self._body(response))
+        except (httpx.TimeoutException, TimeoutError):
+            raise ToolError(f"{self.service} did not answer within {self.timeout:g} seconds") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ToolError(f"{self.service} cannot be reached: {type(error).__name__}") from None
+
+    def read(self, model: type[Model], document: object) -> Model:
+        """Read a document as a model; raise `ToolError` where the service changed its form."""
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ToolError(
+                f"{self.service} answered in a form that is not known: {where}: {first['msg']}"
+            ) from None
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        body = b""
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > self.limit:
+                raise ToolError(f"{self.service} answered with more than {self.limit} bytes")
+        return body
+
+    def _answer(self, status: int, body: bytes) -> Answer:
+        if status == 429:
+            raise ToolError(f"{self.service} takes no more requests for now (429); try later")
+        if 300 <= status < 400 or status >= 500:
+            raise ToolError(f"{self.service} answered with status {status}")
+        try:
+            return Answer(status, orjson.loads(body))
+        except orjson.JSONDecodeError:
+            raise ToolError(f"{self.service} answered with status {status} and no JSON") from None
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return the TLS context, made once: reading the certificates takes tens of milliseconds."""
+    return httpx.create_ssl_context()

@@ -1,0 +1,39 @@
+"""What a tool returns, as the JSON data of its reply event."""
+
+import base64
+from dataclasses import dataclass
+
+from pydantic import ConfigDict, TypeAdapter
+
+_JSON = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64", ser_json_inf_nan="null"))
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """Bytes of a media type, such as a sound: JSON data that a page can play or show."""
+
+    media_type: str
+    data: bytes
+
+    def document(self) -> dict[str, str]:
+        """Return `{"media_type", "data_base64"}`."""
+        return {"media_type": self.media_type, "data_base64": base64.b64encode(self.data).decode()}
+
+
+class NotJson(ValueError):
+    """The function returned something that JSON cannot say."""
+
+
+def to_data(result: object) -> bytes:
+    """Write a tool's result as JSON: any JSON value, dataclasses, pydantic models, `Media`, bytes.
+
+    Infinite and not-a-number floats become null, as JSON has neither. Raises `NotJson`.
+    """
+    if isinstance(result, bytes):
+        result = Media("application/octet-stream", result)
+    if isinstance(result, Media):
+        result = result.document()
+    try:
+        return _JSON.dump_json(result)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from None

@@ -1,0 +1,66 @@
+"""A tool as a running server: its own socket, uvicorn on it, a graceful stop on SIGTERM."""
+
+import logging
+import signal
+import socket
+from types import FrameType
+
+import uvicorn
+
+from beckon_tools.app import app
+from beckon_tools.declaration import AnyTool
+from beckon_tools.errors import UsageError
+from beckon_tools.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+def serve(tool: AnyTool, host: str = "127.0.0.1", port: int = 8080) -> None:
+    """Serve a tool until SIGTERM or SIGINT; raise `UsageError` where the port cannot be had."""
+    run(tool, Settings.model_construct(host=host, port=port))
+
+
+def run(tool: AnyTool, settings: Settings) -> None:
+    """Serve a tool as the settings say; calls that run when the signal comes are finished first."""
+    listener = listen(settings.host, settings.port)
+    address, port = listener.getsockname()[:2]
+    logger.info("serving %s at http://%s:%s", tool.name, address, port)
+    running = server(tool, settings)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        running.should_exit = True
+
+    # uvicorn raises the signal again once it has stopped: without these, a graceful stop would
+    # end as a death by signal.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    with listener:
+        running.run(sockets=[listener])
+    logger.info("stopped")
+
+
+def server(tool: AnyTool, settings: Settings) -> uvicorn.Server:
+    """Return the server of a tool, not yet running."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app(tool, settings),
+            http="httptools",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=4096,
+            # Longer than the 90 s for which Go clients keep idle connections, or they race with the close.
+            timeout_keep_alive=120,
+            timeout_graceful_shutdown=settings.drain_seconds,
+        )
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind and listen; raise `UsageError` with one line where that fails."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=4096)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another with --port") from None

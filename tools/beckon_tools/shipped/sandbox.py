@@ -1,0 +1,117 @@
+"""Untrusted SQL over data that cannot be changed: read-only, and bounded in steps, rows and sizes."""
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+MAX_ROWS = 100
+MAX_STEPS = 1_000_000  # of SQLite's virtual machine: about a tenth of a second
+MAX_SECONDS = 2.0  # for the few steps that take long
+MAX_MEMORY = 64 * 1024 * 1024  # bytes, of all queries of the process
+_STEPS_A_CHECK = 200
+
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 5_000,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 5_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 64,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 10,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 50,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
+}
+_ALLOWED = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_RECURSIVE,
+)
+# A list of what is allowed: printf('%.*c', 2147483647, 'x') alone runs for seconds in one step.
+_FUNCTIONS = re.compile(
+    "abs|avg|ceil|ceiling|coalesce|count|cume_dist|dense_rank|exp|first_value|floor|glob|group_concat|ifnull|"
+    "instr|lag|last_value|lead|length|like|ln|log|log10|log2|lower|ltrim|max|min|mod|nth_value|ntile|nullif|"
+    "percent_rank|pow|power|rank|replace|round|row_number|rtrim|sign|sqrt|substr|substring|sum|total|trim|trunc|"
+    "typeof|unicode|upper",
+    re.IGNORECASE,
+)
+
+Value = str | int | float | None
+
+
+class QueryError(ValueError):
+    """A query that cannot be answered; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a query; `truncated` where there were more than `MAX_ROWS`."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    truncated: bool
+
+
+def select(query: str, load: Callable[[sqlite3.Connection], None]) -> Rows:
+    """Run one SELECT on a database that `load` fills; raise `QueryError` for anything else.
+
+    Every query has a fresh database in memory, which no other query sees: a hole in what follows
+    would lead nowhere.
+    """
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        load(connection)
+        _lock(connection)
+        cursor = connection.execute(query)
+        if cursor.description is None:
+            raise QueryError("only a SELECT is answered here")
+        found = cursor.fetchmany(MAX_ROWS + 1)
+        columns = [column[0] for column in cursor.description]
+    except MemoryError:
+        raise QueryError(f"the query takes more than {MAX_MEMORY} bytes of memory; narrow it down") from None
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+        raise QueryError(_told(error)) from None
+    finally:
+        connection.close()
+    return Rows(
+        columns, [[_value(value) for value in row] for row in found[:MAX_ROWS]], len(found) > MAX_ROWS
+    )
+
+
+def _lock(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA hard_heap_limit = {MAX_MEMORY}")
+    for limit, value in _LIMITS.items():
+        connection.setlimit(limit, value)
+    steps = 0
+    deadline = time.monotonic() + MAX_SECONDS
+
+    def enough() -> bool:
+        nonlocal steps
+        steps += _STEPS_A_CHECK
+        return steps > MAX_STEPS or time.monotonic() > deadline
+
+    connection.set_progress_handler(enough, _STEPS_A_CHECK)
+    connection.set_authorizer(_authorize)
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_where: str | None) -> int:
+    """Let a query read and compute, nothing else: no writing, attaching, pragmas, or extensions."""
+    allowed = action in _ALLOWED
+    if action == sqlite3.SQLITE_FUNCTION:
+        allowed = _FUNCTIONS.fullmatch(second or "") is not None
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def _value(value: Value | bytes) -> Value:
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else value
+
+
+def _told(error: Exception) -> str:
+    message = str(error)
+    if message == "interrupted":
+        return f"the query takes more than {MAX_STEPS} steps or {MAX_SECONDS:g} seconds; narrow it down"
+    if "not authorized" in message or "prohibited" in message:
+        return f"only a SELECT on the data set is answered here ({message})"
+    return message

@@ -1,0 +1,112 @@
+"""The tool `get.current.weather`: Open-Meteo's geocoding, then its current weather."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from beckon_tools.declaration import AnyTool, Hints, tool
+from beckon_tools.errors import ToolError
+from beckon_tools.outbound import Outbound
+from beckon_tools.settings import Settings
+from beckon_tools.shipped.places import Place, choose
+from beckon_tools.shipped.weather_codes import WEATHER
+
+Unit = Literal["celsius", "fahrenheit"]
+
+
+def _spelling(unit: object) -> object:
+    """Accept any case, initials, and the spelling of Knative's blog."""
+    known = {"c": "celsius", "f": "fahrenheit", "farenheit": "fahrenheit"}
+    return known.get(unit.lower(), unit.lower()) if isinstance(unit, str) else unit
+
+
+class _Found(BaseModel):
+    results: list[Place] = []
+
+
+class _Current(BaseModel):
+    time: str
+    temperature_2m: float
+    apparent_temperature: float
+    relative_humidity_2m: float
+    wind_speed_10m: float
+    weather_code: int
+
+
+class _Forecast(BaseModel):
+    timezone: str
+    current_units: dict[str, str]
+    current: _Current
+
+
+class WeatherService:
+    """Open-Meteo, at the addresses that the settings name."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._outbound = Outbound.from_settings("the weather service", settings)
+        self._geocoding_url = settings.geocoding_url
+        self._forecast_url = settings.forecast_url
+
+    async def find(self, location: str) -> Place:
+        """Return the place that a location such as "San Francisco, CA" names; raise `ToolError`."""
+        name = location.split(",", maxsplit=1)[0].strip()
+        query = {"name": name, "count": "20", "language": "en", "format": "json"}
+        found = self._outbound.read(_Found, await self._ask(self._geocoding_url, query))
+        return choose(location, found.results)
+
+    async def current(self, place: Place, unit: Unit) -> dict[str, object]:
+        """Return the weather at a place, as the tool's result."""
+        query = {
+            "latitude": str(place.latitude),
+            "longitude": str(place.longitude),
+            "current": ",".join(name for name in _Current.model_fields if name != "time"),
+            "temperature_unit": unit,
+            "timezone": "auto",
+        }
+        forecast = self._outbound.read(_Forecast, await self._ask(self._forecast_url, query))
+        current, units = forecast.current, forecast.current_units
+        return {
+            "location": place.label,
+            "time": current.time,
+            "timezone": forecast.timezone,
+            "condition": WEATHER.get(current.weather_code, f"weather code {current.weather_code}"),
+            "temperature": current.temperature_2m,
+            "feels_like": current.apparent_temperature,
+            "unit": unit,
+            "humidity_percent": current.relative_humidity_2m,
+            "wind_speed": current.wind_speed_10m,
+            "wind_speed_unit": units.get("wind_speed_10m", "km/h"),
+            "source": "Open-Meteo.com",
+        }
+
+    async def _ask(self, url: str, query: dict[str, str]) -> object:
+        answer = await self._outbound.get_json(url, query)
+        document = answer.document
+        if answer.status >= 400:
+            reason = document.get("reason") if isinstance(document, dict) else None
+            raise ToolError(f"the weather service refused the question: {reason or answer.status}")
+        return document
+
+
+def build(settings: Settings) -> AnyTool:
+    """Return the tool for the weather service that the settings name."""
+    service = WeatherService(settings)
+
+    @tool(type="get.current.weather", hints=Hints(read_only=True, idempotent=True))
+    async def get_current_weather(
+        location: Annotated[
+            str,
+            Field(
+                description="The city and state or country, e.g. San Francisco, CA",
+                min_length=2,
+                max_length=200,
+            ),
+        ],
+        unit: Annotated[
+            Unit, BeforeValidator(_spelling), Field(description="The unit of the temperature")
+        ] = "celsius",
+    ) -> dict[str, object]:
+        """Get the current weather in a given location."""
+        return await service.current(await service.find(location), unit)
+
+    return get_current_weather

@@ -1,0 +1,146 @@
+"""From a function's signature to its parameters: their JSON Schema, and arguments read by it."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import orjson
+from cloudevents.core.v1.event import CloudEvent as PublicEvent
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
+
+from beckon_tools.errors import DeclarationError
+
+_PREFIX = "p_"  # keeps parameters called `schema` or `copy` clear of pydantic's own methods
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class InvalidArguments(ValueError):
+    """The arguments do not fit the parameters; `problems` says where and why, never the values."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a tool: `schema` for the model, `event_parameter` for the call event."""
+
+    model: type[BaseModel]
+    schema: Mapping[str, Any]
+    event_parameter: str | None
+
+    def read(self, data: bytes | None) -> dict[str, object]:
+        """Read the JSON data of a call as keyword arguments; raise `InvalidArguments`.
+
+        Strict, as JSON Schema is: the text "5" is no integer. No data means no arguments.
+        """
+        try:
+            values = self.model.model_validate_json(_with_integers(data or b"{}"), strict=True)
+        except ValidationError as error:
+            raise InvalidArguments(tuple(_problem(item) for item in error.errors())) from None
+        return {name.removeprefix(_PREFIX): getattr(values, name) for name in type(values).model_fields}
+
+
+def read_signature(function: Callable[..., object]) -> Signature:
+    """Read the signature of an async function; raise `DeclarationError` with the cure."""
+    if not inspect.iscoroutinefunction(function):
+        raise DeclarationError(
+            f"{function.__qualname__} is not async; write `async def`, asyncio.to_thread for what blocks"
+        )
+    hints = _hints(function)
+    fields: dict[str, Any] = {}
+    event_parameter = None
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in _BY_NAME:
+            raise DeclarationError(
+                f"the parameter {parameter} of {function.__qualname__} has no name of its own"
+            )
+        if name not in hints:
+            raise DeclarationError(
+                f"the parameter {name!r} of {function.__qualname__} has no type; annotate it"
+            )
+        if _is_event(hints[name]):
+            if event_parameter is not None:
+                raise DeclarationError(f"{function.__qualname__} takes the call event twice")
+            event_parameter = name
+            continue
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[_PREFIX + name] = (hints[name], Field(default, alias=name))
+    return _build(function, fields, event_parameter)
+
+
+def _hints(function: Callable[..., object]) -> dict[str, object]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise DeclarationError(f"an annotation of {function.__qualname__} cannot be read: {error}") from None
+
+
+def _is_event(annotation: object) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_event(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return any(_is_event(member) for member in get_args(annotation) if member is not NoneType)
+    return isinstance(annotation, type) and issubclass(annotation, PublicEvent)
+
+
+def _build(function: Callable[..., object], fields: dict[str, Any], event_parameter: str | None) -> Signature:
+    try:
+        model: type[BaseModel] = create_model(
+            "Arguments", __config__=ConfigDict(extra="forbid", hide_input_in_errors=True), **fields
+        )
+        schema = model.model_json_schema(schema_generator=_PlainSchema)
+    except PydanticUserError as error:
+        first_line = str(error).splitlines()[0]
+        raise DeclarationError(
+            f"the parameters of {function.__qualname__} have no JSON Schema: {first_line}"
+        ) from None
+    order = ("type", "properties", "required", "additionalProperties", "$defs")
+    ordered = {"properties": {}, **{key: schema[key] for key in order if key in schema}}
+    return Signature(model, {"type": ordered.pop("type"), **ordered}, event_parameter)
+
+
+class _PlainSchema(GenerateJsonSchema):
+    """JSON Schema without invented titles, and with an error where a default is not JSON."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        return value  # in the order of the signature
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        raise PydanticUserError(detail, code=None)
+
+
+def _with_integers(data: bytes) -> bytes:
+    """Write whole numbers without a fraction: 3.0 is an integer to JSON Schema, not to pydantic."""
+    if b"." not in data and b"e" not in data.lower():
+        return data
+    try:
+        return orjson.dumps(_whole(orjson.loads(data)))
+    except (orjson.JSONDecodeError, RecursionError):
+        return data  # which pydantic refuses, and says why
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in error["loc"]) or "arguments"
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown parameter"
+    return f"{where}: {error['msg']}"
