@@ -8,6 +8,7 @@ import sys
 import aiohttp
 import uvicorn
 from pydantic import ValidationError
+from uvicorn.loops.auto import auto_loop_factory
 
 from beckon_agent.app import build_app
 from beckon_agent.calls import Caller
@@ -26,14 +27,16 @@ logger = logging.getLogger("beckon_agent")
 
 def main() -> int:
     """Run the agent; return the exit status."""
-    logging.config.dictConfig(log_config("agent", readable=sys.stderr.isatty()))
     try:
         settings = Settings()
     except ValidationError as error:
         first = error.errors()[0]
         print(f"beckon_agent: {first['loc'][0]}: {first['msg']}", file=sys.stderr)
         return 2
-    return asyncio.run(_serve(settings))
+    readable = sys.stderr.isatty()
+    logging.config.dictConfig(log_config("agent", readable=readable, level=settings.log_level))
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+        return runner.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> int:

@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from beckon_contract.logs import LogLevel
+
 DEFAULT_SYSTEM_PROMPT = (
     "You are a helpful assistant. Use the tools you are given when they help to answer; "
     "when a tool reports an error, tell the user or try another way."
@@ -61,6 +63,8 @@ class Settings(BaseSettings):
         4 * 1024 * 1024, ge=1024, description="The largest request that is read, in bytes."
     )
     max_runs: int = Field(256, ge=1, description="How many runs may be under way; more are answered 503.")
+
+    log_level: LogLevel = Field("info", description="The least severity that is logged.")
 
     def folders(self) -> list[Path]:
         """Return the manifest folders in their order."""

@@ -4,7 +4,7 @@ Exit codes: 0 after a stop by signal, 2 where the settings are wrong or the port
 """
 
 import asyncio
-import logging
+import logging.config
 import sys
 
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from uvicorn.loops.auto import auto_loop_factory
 from beckon_broker.server import listen
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
+from beckon_contract.logs import log_config
 
 logger = logging.getLogger("beckon_broker")
 
@@ -21,11 +22,6 @@ _USAGE = 2
 
 def main() -> int:
     """Run the broker; return the exit code."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
-    )
-    for chatty in ("uvicorn.error", "watchfiles.main"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         settings = Settings(_env_file=".env")
     except ValidationError as error:
@@ -35,6 +31,8 @@ def main() -> int:
             variable = field if field.startswith("BECKON_") else f"BECKON_BROKER_{field}"
             print(f"beckon-broker: {variable}: {problem['msg']}", file=sys.stderr)
         return _USAGE
+    readable = sys.stderr.isatty()
+    logging.config.dictConfig(log_config("broker", readable=readable, level=settings.log_level))
     try:
         listener = listen(settings.host, settings.port)
     except OSError as error:

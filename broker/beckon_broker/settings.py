@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from beckon_contract.logs import LogLevel
+
 
 class Settings(BaseSettings):
     """Every setting of `python -m beckon_broker`."""
@@ -50,6 +52,9 @@ class Settings(BaseSettings):
         10.0,
         ge=0,
         description="Seconds to finish queued deliveries after SIGTERM; what is left then is lost.",
+    )
+    log_level: LogLevel = Field(
+        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
 
     @field_validator("manifests", mode="before")

@@ -8,7 +8,7 @@ import orjson
 
 from beckon_cli.errors import CommandError
 
-_LONG = httpx.Timeout(10.0, read=None)  # the agent has limits of its own, and sends keep-alives
+_LONG = httpx.Timeout(10.0, read=None)  # the agent has limits of its own, and keeps the line alive
 
 
 class AgentClient:

@@ -63,8 +63,11 @@ def setting_name(field: str) -> str:
 
 
 def child_environment() -> dict[str, str]:
-    """Return this environment with the `.env` file's own settings added, for the services."""
+    """Return this environment with the `.env` file's own settings added, for the services.
+
+    Secrets are left out: each goes to the one service that needs it.
+    """
     from_file = {
         name: value for name, value in dotenv_values(".env").items() if value and name.startswith(_OURS)
     }
-    return {**from_file, **os.environ}
+    return {name: value for name, value in {**from_file, **os.environ}.items() if name != "OPENAI_API_KEY"}

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
 from beckon_agent.demo.settings import Settings as DemoSettings
@@ -59,9 +58,9 @@ def _table(title: str, command: str, settings: type[BaseSettings]) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    value = field.default
-    if value is PydanticUndefined:
+    if field.is_required():
         return "required"
+    value = field.default
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, tuple):

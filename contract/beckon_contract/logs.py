@@ -1,13 +1,16 @@
 """How every service logs: JSON lines for machines, short lines for a terminal."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pythonjsonlogger.json import JsonFormatter
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+"""The least severity that is logged: the setting `BECKON_LOG_LEVEL` of every service."""
 
 _FIELDS = ("levelname", "name", "message")
 
 
-def log_config(service: str, *, readable: bool, level: str = "INFO") -> dict[str, Any]:
+def log_config(service: str, *, readable: bool, level: LogLevel = "info") -> dict[str, Any]:
     """Return the `logging.config.dictConfig` document of a service, for its `__main__` to apply.
 
     Both forms go to standard error. Libraries that tell of every request are quiet below WARNING.
@@ -22,7 +25,7 @@ def log_config(service: str, *, readable: bool, level: str = "INFO") -> dict[str
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": "readable" if readable else "json"}
         },
-        "root": {"level": level, "handlers": ["stderr"]},
+        "root": {"level": level.upper(), "handlers": ["stderr"]},
         "loggers": {
             name: {"level": "WARNING"}
             for name in ("aiohttp", "httpx", "httpx2", "openai", "uvicorn", "watchfiles")

@@ -16,7 +16,7 @@ async def sleep(
 ) -> str:
     """Sleep for some seconds."""
     if begun:
-        Path(begun).touch()
+        await asyncio.to_thread(Path(begun).touch)
     await asyncio.sleep(seconds)
     return f"slept {seconds:g} seconds"
 

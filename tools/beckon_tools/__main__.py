@@ -13,7 +13,6 @@ from beckon_tools.settings import Settings
 
 def main() -> int:
     """Run the command line; 2 for a command or a setting that makes no sense."""
-    logging.config.dictConfig(log_config("tool", readable=sys.stderr.isatty()))
     try:
         run_command(sys.argv[1:], _settings)
     except UsageError as error:
@@ -24,12 +23,15 @@ def main() -> int:
 
 def _settings() -> Settings:
     try:
-        return Settings(_env_file=".env")
+        settings = Settings(_env_file=".env")
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         name = str(first["loc"][0]).upper()  # an alias is the variable's whole name
         variable = name if name == "PORT" or name.startswith("BECKON_") else f"BECKON_TOOLS_{name}"
         raise UsageError(f"the setting {variable} is wrong: {first['msg']}") from None
+    readable = sys.stderr.isatty()
+    logging.config.dictConfig(log_config("tool", readable=readable, level=settings.log_level))
+    return settings
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from beckon_contract.logs import LogLevel
+
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
@@ -43,6 +45,9 @@ class Settings(BaseSettings):
     remember_bytes: Count = Field(33_554_432, description="Bytes of outcomes kept for duplicate deliveries.")
     remember_seconds: Seconds = Field(900, description="Seconds for which an outcome is kept.")
     drain_seconds: Count = Field(25, description="Seconds given to running calls after SIGTERM.")
+    log_level: LogLevel = Field(
+        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
+    )
 
     outbound_timeout: Seconds = Field(8, description="Seconds that a web service may take to answer.")
     outbound_limit: Count = Field(1_048_576, description="Largest answer of a web service, in bytes.")

@@ -1,6 +1,8 @@
 """`beckon up`: start the local platform and keep it running."""
 
 import asyncio
+import logging.config
+import os
 import signal
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from beckon_cli.local.platform import Platform
 from beckon_cli.local.session import running_platform
 from beckon_cli.output import err, out
 from beckon_cli.settings import Settings, load_settings
+from beckon_contract.logs import log_config
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -37,8 +40,21 @@ class Flags:
     "How the model calls tools: auto, native, prompted, chatglm3, … (BECKON_DIALECT; auto)."
 
 
-def up(flags: Annotated[Flags, Parameter(name="*")] = Flags()) -> None:
-    """Start the local platform, and keep it running until Ctrl-C."""
+def up(
+    flags: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008 frozen, so one will do
+    *,
+    verbose: bool = False,
+) -> None:
+    """Start the local platform, and keep it running until Ctrl-C.
+
+    Parameters
+    ----------
+    verbose
+        Show what every service logs (BECKON_LOG_LEVEL=info).
+    """
+    logging.config.dictConfig(log_config("beckon", readable=True))
+    if verbose:
+        os.environ["BECKON_LOG_LEVEL"] = "info"
     asyncio.run(_until_interrupted(load_settings(**asdict(flags))))
 
 

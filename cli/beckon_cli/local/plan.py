@@ -1,7 +1,8 @@
 """Which processes the local platform consists of, with their ports and their settings."""
 
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +31,13 @@ def addresses(settings: Settings, ports: Iterator[int]) -> Addresses:
     return Addresses(settings.url, broker, shim, replies, demo)
 
 
-def core_programs(settings: Settings, where: Addresses, generated: Path) -> list[Program]:
+def core_programs(
+    settings: Settings, where: Addresses, generated: Path, environment: Mapping[str, str]
+) -> list[Program]:
     """Return the programs of the platform itself, in the order in which they must be there."""
     manifests = f"{settings.manifests.resolve()}:{generated}"
+    given = {"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE"} & environment.keys()
+    keys = {} if given else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
     programs = [
         _program(
             "broker",
@@ -48,6 +53,7 @@ def core_programs(settings: Settings, where: Addresses, generated: Path) -> list
             BECKON_SHIM_PORT=_port(where.shim),
             BECKON_SHIM_REPLY_PORT=_port(where.replies),
             BECKON_SHIM_BROKER_URL=where.broker + "/{namespace}/{name}",
+            **keys,
         ),
     ]
     if where.demo:

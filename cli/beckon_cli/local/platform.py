@@ -24,8 +24,11 @@ logger = logging.getLogger(__name__)
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 
-# Nobody wants to wait for a laptop's platform to end: less than _STOP_SECONDS.
-_HASTE = {f"BECKON_{service}_DRAIN_SECONDS": "2" for service in ("SHIM", "BROKER", "TOOLS")}
+# What suits a laptop where nobody says otherwise: quiet services that end soon.
+_HABITS = {
+    "BECKON_LOG_LEVEL": "warning",
+    **{f"BECKON_{service}_DRAIN_SECONDS": "2" for service in ("SHIM", "BROKER", "TOOLS")},
+}
 
 Tell = Callable[[str], None]
 
@@ -38,7 +41,7 @@ class Platform:
         self.addresses = plan.Addresses("", "", "", "")
         self.missing: list[ServiceName] = []
         self._tell = tell
-        self._environment = {**_HASTE, **child_environment()}
+        self._environment = {**_HABITS, **child_environment()}
         self._folder = ManifestFolders((settings.manifests,))
         self._state = Path(tempfile.mkdtemp(prefix="beckon-"))
         self._ports = free_ports("127.0.0.1", settings.port + 1)
@@ -61,7 +64,7 @@ class Platform:
         self._folder.refresh()
         self.addresses = plan.addresses(self.settings, self._ports)
         await self._reconcile()
-        for program in plan.core_programs(self.settings, self.addresses, self._state):
+        for program in plan.core_programs(self.settings, self.addresses, self._state, self._environment):
             process = Process(program, self._environment)
             self._core.append(process)
             await process.start()
@@ -106,14 +109,15 @@ class Platform:
 
     async def _is_settled(self, client: httpx.AsyncClient, process: Process) -> bool:
         """Whether a process answers, or is a tool that will not: one broken tool is not the end of all."""
-        if not process.failed_at_once:
-            return await _answers(client, process)
+        if not process.gave_up:
+            process.answered = await _answers(client, process)
+            return process.answered
         if process in self._core:
             raise CommandError(f"{process.program.name} did not start; its message stands above")
         return True
 
     def _drop_failed_tools(self) -> None:
-        failed = [name for name, process in self._tools.items() if process.failed_at_once]
+        failed = [name for name, process in self._tools.items() if process.gave_up]
         for name in failed:
             del self._tools[name]
             logger.warning("%s did not start; its message stands above", name)

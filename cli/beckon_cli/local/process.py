@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, prctl(2)
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
 _HEALTHY_SECONDS = 10.0
+_WRONG_SETTINGS = 2
+_EARLY_DEATHS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class Process:
         self._environment = {**environment, **program.environment}
         self._running: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self.failed_at_once = False
+        self.gave_up = False
+        self.answered = False
+        self._deaths = 0
 
     @property
     def pid(self) -> int | None:
@@ -70,8 +74,9 @@ class Process:
         while self._running is not None:
             begun = asyncio.get_running_loop().time()
             status = await self._running.wait()
-            if status == 2:
-                self.failed_at_once = True  # wrong settings or a taken port: it has said so itself
+            self._deaths += 1
+            if status == _WRONG_SETTINGS or (self._deaths >= _EARLY_DEATHS and not self.answered):
+                self.gave_up = True  # it has said why itself
                 return
             if asyncio.get_running_loop().time() - begun > _HEALTHY_SECONDS:
                 delay = _FIRST_DELAY
