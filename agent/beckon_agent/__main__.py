@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging.config
+import socket
 import sys
 
 import aiohttp
@@ -26,38 +27,58 @@ logger = logging.getLogger("beckon_agent")
 
 
 def main() -> int:
-    """Run the agent; return the exit status."""
+    """Run the agent; return 0 after a stop by signal, 2 where it cannot start."""
     try:
         settings = Settings()
     except ValidationError as error:
-        first = error.errors()[0]
-        print(f"beckon_agent: {first['loc'][0]}: {first['msg']}", file=sys.stderr)
-        return 2
+        first = error.errors(include_input=False)[0]
+        name = str(first["loc"][0]).upper()  # an alias is the variable's whole name
+        return _refuse(f"{name if name.startswith('OPENAI_') else f'BECKON_{name}'}: {first['msg']}")
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("agent", readable=readable, level=settings.log_level))
+    try:
+        listener = _listen(settings.host, settings.port)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        return _refuse(f"cannot listen on {where}: {error.strerror}; set BECKON_PORT to a port that is free")
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(_serve(settings))
+        return runner.run(_serve(settings, listener))
 
 
-async def _serve(settings: Settings) -> int:
-    async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
-    ) as session:
-        app = build_app(_service(settings, session), max_request_bytes=settings.max_request_bytes)
+async def _serve(settings: Settings, listener: socket.socket) -> int:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        try:
+            service = _service(settings, session)
+        except ValueError as error:
+            return _refuse(f"{error} (OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT)")
         server = uvicorn.Server(
             uvicorn.Config(
-                app,
-                host=settings.host,
-                port=settings.port,
+                build_app(service, max_request_bytes=settings.max_request_bytes),
                 log_config=None,
                 access_log=False,
                 timeout_keep_alive=120,  # longer than the idle time of Go's clients, which is 90 s
-                timeout_graceful_shutdown=10,
+                timeout_graceful_shutdown=settings.drain_seconds,
             )
         )
         gc.freeze()
-        await server.serve()
-    return 0 if server.started else 2
+        logger.info("listening on %s:%d", settings.host, settings.port)
+        await server.serve(sockets=[listener])
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio switches Nagle's algorithm off only where the protocol is named.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    return listener
+
+
+def _refuse(reason: str) -> int:
+    print(f"beckon_agent: {reason}", file=sys.stderr)
+    return 2
 
 
 def _service(settings: Settings, session: aiohttp.ClientSession) -> Service:

@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -51,9 +51,29 @@ class Caller:
         return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
 
 
-def prepare(asked: Iterable[ToolCall], tools: Mapping[str, Tool]) -> list[Prepared]:
-    """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls."""
-    return [_inspect(call, tools) for one in asked for call in _split(one, tools)]
+def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False) -> list[Prepared]:
+    """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
+
+    Where the answer was `cut_off` at its token limit, the last call may be half a call: then only
+    whole JSON counts, because a repair would make up what is missing.
+    """
+    whole = list(asked)
+    halved = whole.pop() if cut_off and whole and not _is_json(whole[-1].arguments) else None
+    prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
+    return prepared if halved is None else [*prepared, _cut_off(halved)]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _cut_off(call: ToolCall) -> Prepared:
+    message = f"the arguments of {call.name} end in the middle: the answer was cut off at its token limit"
+    return Prepared(call, {}, refusal=Outcome(failure(Reason.INVALID_ARGUMENTS, message), failed=True))
 
 
 def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:

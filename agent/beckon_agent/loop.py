@@ -85,7 +85,7 @@ class Run:
                     else:
                         yield item
             self._count(turn.usage)
-            calls = prepare(turn.calls, tools)
+            calls = prepare(turn.calls, tools, cut_off=turn.finish_reason == "length")
             self._add(_assistant_message(turn, calls))
             if not calls:
                 self._ending = _ending_of(turn)

@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     )
     max_runs: int = Field(256, ge=1, description="How many runs may be under way; more are answered 503.")
 
+    drain_seconds: int = Field(25, ge=0, description="Seconds given to running requests after SIGTERM.")
     log_level: LogLevel = Field("info", description="The least severity that is logged.")
 
     def folders(self) -> list[Path]:

@@ -39,18 +39,19 @@ class Model:
         self._client = client
         self._may_fall_back = dialect_name == "auto"
         self._dialect = dialect("native" if self._may_fall_back else dialect_name)
-        self._lowering = Profile(client.profile.lowering)
-        self._declared: dict[str, tuple[Tool, Declaration]] = {}
+        self._few_keywords = False
+        self._declared: dict[str, tuple[Tool, Profile, Declaration]] = {}
 
     @property
     def name(self) -> str:
         """The model's name at its server, and the dialect in use."""
-        return f"{self._client.model} ({self._dialect.name})"
+        return f"{self._client.model or 'the first of its server'} ({self._dialect.name})"
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
+        await self._client.choose_model()
         while True:
             try:
                 async with aclosing(self._speak(messages, tools, options)) as items:
@@ -102,18 +103,18 @@ class Model:
         return [self._declared_once(tool) for tool in tools[:limit]]
 
     def _declared_once(self, tool: Tool) -> Declaration:
+        lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
         known = self._declared.get(tool.name)
-        if known is None or known[0] is not tool:
-            known = self._declared[tool.name] = (tool, declare(tool, self._lowering))
-        return known[1]
+        if known is None or known[0] is not tool or known[1] is not lowering:
+            known = self._declared[tool.name] = (tool, lowering, declare(tool, lowering))
+        return known[2]
 
     def _lower_further(self, error: SchemaRejected) -> bool:
         """Declare with the fewest keywords from now on; whether that is a change."""
-        if self._lowering is Profile.LLAMA_CPP:
+        if self._few_keywords:
             return False
         logger.warning("the model server refuses a schema (%s); declaring with fewer keywords", error)
-        self._lowering = Profile.LLAMA_CPP
-        self._declared.clear()
+        self._few_keywords = True
         return True
 
     def _fall_back(self, error: ModelRefused) -> bool:

@@ -43,14 +43,22 @@ class ModelClient:
     ) -> None:
         """Make a client; nothing is sent yet. An empty `api_key` sends no Authorization header.
 
-        Without a profile, the table has one for this server and model. Raises
-        `ValueError` for a base URL or a key that cannot be used.
+        Without a profile, the table has one for this server and model. An empty `model` is the
+        first that the server lists. Raises `ValueError` for a base URL or a key that cannot be used.
         """
+        self._base_url = base_url
         self.model = model
         self.profile = profile or profile_for(base_url, model)
         """What the server takes; a refusal that teaches more changes it."""
         self._patience = patience or Patience()
         self._transport = Transport(base_url, api_key, self._patience)
+
+    async def choose_model(self) -> None:
+        """Take the first model of the server where none was named. Raises `ModelError`."""
+        if not self.model:
+            self.model = await self._transport.first_model()
+            self.profile = profile_for(self._base_url, self.model)
+            _LOG.info("no model was named; taking the first of the server's: %s", self.model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem]:
         """Yield the answer as it comes: deltas, then the calls, then the whole `Turn`.
@@ -58,6 +66,7 @@ class ModelClient:
         Raises `ModelError`. What may work later is tried again until the first delta;
         an answer that breaks off after it is `StreamBroken`.
         """
+        await self.choose_model()
         answer = await self._begin(request)
         async with aclosing(answer.pieces()) as pieces:
             async for piece in pieces:

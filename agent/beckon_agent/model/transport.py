@@ -87,6 +87,16 @@ class Transport:
         except (openai.APIError, httpx2.HTTPError, UnreadableAnswer) as error:
             raise self._told(error) from None
 
+    async def first_model(self) -> str:
+        """Return the first model that the server lists. Raises `ModelError`."""
+        try:
+            listed = await self._openai.models.list(extra_headers=self._headers)
+        except (openai.APIError, httpx2.HTTPError) as error:
+            raise self._told(error) from None
+        for model in listed.data:
+            return model.id
+        raise self._errors.unavailable("lists no model")
+
     def silent(self) -> ModelUnavailable:
         """Return the error of an answer that ended before it began."""
         return self._errors.unavailable("ended its answer before it began")

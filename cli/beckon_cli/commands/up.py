@@ -41,7 +41,7 @@ class Flags:
 
 
 def up(
-    flags: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008 frozen, so one will do
+    flags: Annotated[Flags, Parameter(name="*")] = Flags(),
     *,
     verbose: bool = False,
 ) -> None:

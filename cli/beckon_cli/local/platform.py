@@ -27,6 +27,7 @@ _STOP_SECONDS = 5.0
 # What suits a laptop where nobody says otherwise: quiet services that end soon.
 _HABITS = {
     "BECKON_LOG_LEVEL": "warning",
+    "BECKON_DRAIN_SECONDS": "2",
     **{f"BECKON_{service}_DRAIN_SECONDS": "2" for service in ("SHIM", "BROKER", "TOOLS")},
 }
 
