@@ -2,7 +2,7 @@
 
 The order of repair: JSON; without a fence; as a Python literal; decoded once more; `json_repair`; then
 towards the schema. Each repair is reported by name: fence, python_literal, double_encoding, json_repair,
-type, single_value, enum_spelling, null_left_out, unknown_dropped.
+type, single_value, enum_spelling, empty_left_out, unknown_dropped.
 """
 
 import math

@@ -79,7 +79,7 @@ class CloudEvent:
     def __post_init__(self) -> None:
         if not _plainly_valid(self):
             _check(self)
-        if self.time is not None and not is_timestamp(self.time):
+        if self.time is not None and not (type(self.time) is str and is_timestamp(self.time)):
             raise EventError("the attribute 'time' is not a timestamp of RFC 3339, like 2026-01-31T09:30:00Z")
 
     def attributes(self) -> dict[str, AttributeValue]:

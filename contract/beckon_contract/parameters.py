@@ -62,11 +62,10 @@ def normalise(document: object) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise refuse("NotAnObject", (), f"the parameters are no object but {_kind(document)}; write {{…}}")
     _check_limits(document)
-    translated = translate(as_schema(document))
-    schema = _rooted(translated if isinstance(translated, dict) else {})
+    schema = translate(as_schema(document))
     _check_valid(schema)
     check_recursion(schema)
-    return schema
+    return _rooted(schema)
 
 
 def _rooted(schema: Schema) -> dict[str, Any]:
@@ -106,12 +105,15 @@ def _check_valid(schema: Schema) -> None:
 
 
 def _check_limits(document: dict[str, Any]) -> None:
-    properties = 0
+    properties = visited = 0
     pending: list[tuple[Path, object]] = [((), document)]
     while pending:
         path, node = pending.pop()
+        visited += 1
         if len(path) > MAX_DEPTH:
             raise _too_deep()
+        if visited > MAX_BYTES:  # a value takes a byte at least; YAML's aliases can make very many of few
+            raise _too_large(visited)
         if isinstance(node, dict):
             properties += len(node["properties"]) if isinstance(node.get("properties"), dict) else 0
             pending.extend((_inside(path, name), value) for name, value in node.items())

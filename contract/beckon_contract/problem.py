@@ -22,11 +22,11 @@ class Problem:
     def document(self) -> dict[str, object]:
         """Return the members of the problem document."""
         return {
+            **self.members,
             "type": TYPE_BASE + self.slug,
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
-            **self.members,
         }
 
     def body(self) -> bytes:

@@ -55,7 +55,7 @@ def choices(draw: st.DrawFn) -> Pair:
     return draw(st.sampled_from([{**typed, "enum": options}, {"const": instance}])), instance
 
 
-scalars = st.one_of(
+scalars: st.SearchStrategy[Pair] = st.one_of(
     strings(), numbers(), choices(), st.booleans().map(lambda value: ({"type": "boolean"}, value))
 )
 
@@ -116,13 +116,15 @@ TREE: Schema = {
     "required": ["value"],
 }
 TREES = st.sampled_from([{"value": 1}, {"value": 1, "next": {"value": 2}}])
-REFERENCES = st.sampled_from(
+REFERRING = st.sampled_from(
     [
         {"$ref": "#/$defs/tree"},
         {"$ref": "#/$defs/tree", "description": "a tree"},
         {"allOf": [{"$ref": "#/$defs/tree"}]},
     ]
-).flatmap(lambda schema: TREES.map(lambda instance: (schema, instance)))
+)
+
+REFERENCES: st.SearchStrategy[Pair] = st.tuples(REFERRING, TREES)
 
 
 def _extend(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
@@ -131,7 +133,7 @@ def _extend(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
     return st.one_of(*(kind(described) for kind in kinds))
 
 
-values = st.recursive(scalars | REFERENCES, _extend, max_leaves=6)
+values: st.SearchStrategy[Pair] = st.recursive(scalars | REFERENCES, _extend, max_leaves=6)
 
 
 @st.composite

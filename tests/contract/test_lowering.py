@@ -16,12 +16,17 @@ def sent(parameter: object, profile: str, **around: Any) -> Any:
 
 
 def test_a_plain_schema_is_sent_to_openai_as_it_is() -> None:
-    schema = normalise({
-        "type": "object",
-        "properties": {"city": {"type": "string", "minLength": 1, "pattern": "^x", "format": "date"}, "n": {"enum": [1]}},
-        "required": ["city"],
-        "additionalProperties": False,
-    })  # fmt: skip
+    schema = normalise(
+        {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "minLength": 1, "pattern": "^x", "format": "date"},
+                "n": {"enum": [1]},
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        }
+    )
     assert lower(schema, Profile.OPENAI) == schema
 
 
@@ -41,14 +46,16 @@ def test_an_unknown_profile_is_an_error() -> None:
 def test_alternatives_of_the_whole_become_optional_parameters_and_a_sentence(
     keyword: str, profile: str
 ) -> None:
-    schema = normalise({
-        "type": "object",
-        "properties": {"note": {"type": "string"}},
-        keyword: [
-            {"properties": {"id": {"type": "integer"}}, "required": ["id"]},
-            {"properties": {"name": {"type": "string"}}, "required": ["name"]},
-        ],
-    })  # fmt: skip
+    schema = normalise(
+        {
+            "type": "object",
+            "properties": {"note": {"type": "string"}},
+            keyword: [
+                {"properties": {"id": {"type": "integer"}}, "required": ["id"]},
+                {"properties": {"name": {"type": "string"}}, "required": ["name"]},
+            ],
+        }
+    )
     lowered = lower(schema, profile)
     assert list(lowered["properties"]) == ["note", "id", "name"]
     assert lowered["description"] == "Give id, or name."
@@ -56,13 +63,17 @@ def test_alternatives_of_the_whole_become_optional_parameters_and_a_sentence(
 
 
 def test_all_parts_of_an_allof_are_merged() -> None:
-    schema = normalise({
-        "allOf": [
-            {"$ref": "#/$defs/paged"},
-            {"properties": {"q": {"type": "string"}, "size": {"maximum": 50}}, "required": ["q"]},
-        ],
-        "$defs": {"paged": {"properties": {"size": {"type": "integer", "maximum": 100}}, "required": ["size"]}},
-    })  # fmt: skip
+    schema = normalise(
+        {
+            "allOf": [
+                {"$ref": "#/$defs/paged"},
+                {"properties": {"q": {"type": "string"}, "size": {"maximum": 50}}, "required": ["q"]},
+            ],
+            "$defs": {
+                "paged": {"properties": {"size": {"type": "integer", "maximum": 100}}, "required": ["size"]}
+            },
+        }
+    )
     assert lower(schema, "openai") == {
         "type": "object",
         "properties": {"size": {"type": "integer", "maximum": 50}, "q": {"type": "string"}},
@@ -75,18 +86,20 @@ def test_openai_is_given_items_for_every_array() -> None:
 
 
 def test_strict_mode_requires_every_property_and_lets_the_optional_ones_be_null() -> None:
-    schema = normalise({
-        "type": "object",
-        "properties": {
-            "a": {"type": "string", "description": "first"},
-            "b": {"type": "integer", "minimum": 1},
-            "c": {"enum": ["x", "y"]},
-            "d": {"type": "object", "properties": {"e": {"type": "boolean"}}},
-            "f": {"$ref": "#/$defs/f"},
-        },
-        "required": ["a"],
-        "$defs": {"f": {"type": "object", "properties": {"f": {"$ref": "#/$defs/f"}}}},
-    })  # fmt: skip
+    schema = normalise(
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "description": "first"},
+                "b": {"type": "integer", "minimum": 1},
+                "c": {"enum": ["x", "y"]},
+                "d": {"type": "object", "properties": {"e": {"type": "boolean"}}},
+                "f": {"$ref": "#/$defs/f"},
+            },
+            "required": ["a"],
+            "$defs": {"f": {"type": "object", "properties": {"f": {"$ref": "#/$defs/f"}}}},
+        }
+    )
     optional_f = {"anyOf": [{"$ref": "#/$defs/f"}, {"type": "null"}]}
     closed = {
         "type": "object",
@@ -117,12 +130,19 @@ def test_strict_mode_requires_every_property_and_lets_the_optional_ones_be_null(
 
 @pytest.mark.parametrize(
     "parameter",
-    [{}, {"type": "array"}, {"type": "object"}, {"type": "object", "additionalProperties": {"type": "string"}},
-     {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
-     {"type": "object", "patternProperties": {"^a": {}}, "additionalProperties": False},
-     {"type": "array", "prefixItems": [{"type": "string"}]}, {"type": "array", "items": {}}, False],
+    [
+        {},
+        {"type": "array"},
+        {"type": "object"},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
+        {"type": "object", "patternProperties": {"^a": {}}, "additionalProperties": False},
+        {"type": "array", "prefixItems": [{"type": "string"}]},
+        {"type": "array", "items": {}},
+        False,
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_strict_mode_cannot_say_is_sent_without_it(parameter: object) -> None:
     schema = normalise({"type": "object", "properties": {"p": parameter}})
     assert lower_strict(schema) is None
@@ -174,8 +194,14 @@ def test_llama_cpp_is_sent_no_patterns_and_no_large_repetitions() -> None:
 
 def test_llama_cpp_is_sent_a_type_for_everything() -> None:
     assert set(sent({"description": "anything"}, "llama_cpp")["type"]) == {
-        "array", "boolean", "integer", "null", "number", "object", "string",
-    }  # fmt: skip
+        "array",
+        "boolean",
+        "integer",
+        "null",
+        "number",
+        "object",
+        "string",
+    }
 
 
 @pytest.mark.parametrize("profile", list(Profile))

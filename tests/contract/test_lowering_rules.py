@@ -17,8 +17,18 @@ from tests.contract.schema_family import Pair, parameters, scalars
 from tests.shared_data import shared_data
 
 GEMINI_KEYWORDS = {
-    "type", "nullable", "description", "enum", "format", "items", "minItems", "maxItems", "properties", "required", "anyOf",
-}  # fmt: skip
+    "type",
+    "nullable",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "minItems",
+    "maxItems",
+    "properties",
+    "required",
+    "anyOf",
+}
 GEMINI_FORMATS = {
     ("integer", "int32"),
     ("integer", "int64"),
@@ -37,9 +47,22 @@ STRICT_KEYWORDS = {
     "description",
 }
 LLAMA_FORBIDDEN = {
-    "allOf", "oneOf", "not", "if", "then", "else", "pattern", "patternProperties", "prefixItems", "propertyNames",
-    "contains", "dependentSchemas", "dependentRequired", "unevaluatedProperties", "unevaluatedItems",
-}  # fmt: skip
+    "allOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "propertyNames",
+    "contains",
+    "dependentSchemas",
+    "dependentRequired",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+}
 
 
 def nodes(schema: object) -> Iterator[Schema]:
@@ -246,12 +269,23 @@ def fragments(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
 
 SIMPLE = st.sampled_from(
     [
-        {}, {"type": "object"}, {"type": "string"}, {"type": ["string", "null"]}, {"type": ["object", "array"]},
-        {"required": ["a"]}, {"enum": ["a", 1, None, []]}, {"const": "a"}, {"maxLength": 1}, {"minItems": 1},
-        {"maxItems": 1}, {"minProperties": 1}, {"uniqueItems": True}, {"unevaluatedProperties": False},
+        {},
+        {"type": "object"},
+        {"type": "string"},
+        {"type": ["string", "null"]},
+        {"type": ["object", "array"]},
+        {"required": ["a"]},
+        {"enum": ["a", 1, None, []]},
+        {"const": "a"},
+        {"maxLength": 1},
+        {"minItems": 1},
+        {"maxItems": 1},
+        {"minProperties": 1},
+        {"uniqueItems": True},
+        {"unevaluatedProperties": False},
         {"dependentRequired": {"a": ["b"]}},
     ]
-)  # fmt: skip
+)
 GRAMMAR = st.recursive(
     SIMPLE,
     lambda inner: st.lists(fragments(inner), min_size=1, max_size=2).map(

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
 
 from beckon_contract.parameters import normalise, normalise_text
+from tests.contract.oracle import check_schema
 from tests.shared_data import shared_data
 
 NOTHING = {"type": "object", "properties": {}}
@@ -15,7 +15,7 @@ NOTHING = {"type": "object", "properties": {}}
 def properties(document: object) -> dict[str, Any]:
     """Normalise, check the result against the metaschema, and return the properties."""
     schema = normalise(document)
-    Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
+    check_schema(schema)
     assert schema["type"] == "object"
     found: dict[str, Any] = schema["properties"]
     return found
@@ -107,9 +107,28 @@ def test_properties_without_a_type_accept_anything() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["type", "properties", "required", "$ref", "items", "description", "enum", "allOf", "if", "$defs", "definitions",
-     "additionalProperties", "default", "title", "$schema", "nullable", "values", "const", "not"],
-)  # fmt: skip
+    [
+        "type",
+        "properties",
+        "required",
+        "$ref",
+        "items",
+        "description",
+        "enum",
+        "allOf",
+        "if",
+        "$defs",
+        "definitions",
+        "additionalProperties",
+        "default",
+        "title",
+        "$schema",
+        "nullable",
+        "values",
+        "const",
+        "not",
+    ],
+)
 def test_a_parameter_may_be_called_like_any_keyword(name: str) -> None:
     parameter = {"type": "string", "description": "not a keyword"}
     other = {"type": "integer"}

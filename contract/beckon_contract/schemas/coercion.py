@@ -60,8 +60,8 @@ class _Coercion:
         if found is None:
             return False
         holder, key = found
-        if holder[key] is None and self._leave_out(holder, key, error):
-            return self._note("null_left_out")
+        if holder[key] in (None, "") and self._leave_out(holder, key, error):
+            return self._note("empty_left_out")
         match error.kind:
             case Kind.AdditionalProperties(unexpected=names) | Kind.UnevaluatedProperties(unexpected=names):
                 return self._drop(holder[key], names, error)
@@ -86,13 +86,13 @@ class _Coercion:
         return (holder, key) if type(current) is type(error.instance) and current == error.instance else None
 
     def _leave_out(self, holder: Any, key: Any, error: jsonschema_rs.ValidationError) -> bool:
-        """Take a null out of its object, unless it is required there."""
+        """Take a null or an empty string out of its object, unless it is required there."""
         if not isinstance(holder, dict):
             return False
-        del holder[key]
+        value = holder.pop(key)
         for left in self._validator.errors(self.value):
             if left.kind.name == "required" and [*left.instance_path, left.kind.value] == error.instance_path:
-                holder[key] = None
+                holder[key] = value
                 return False
         return True
 

@@ -1,26 +1,27 @@
 """From the text that a model wrote as arguments to a JSON value: spelling is mended, content is not."""
 
 import ast
+import io
+import itertools
 import json
 import math
 import re
+import tokenize
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
-import json_repair
+from beckon_contract.schemas.guessing import guess
 
 MAX_CHARACTERS = 1_000_000
 MAX_LITERAL_CHARACTERS = 65_536
-MAX_REPAIRED_CHARACTERS = 4096  # json_repair takes the square of the length for an open quote
 MAX_DEPTH = 64
 MAX_VALUES = 64
 
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = frozenset("\"'\\/bfnrtu")
+_NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+")
 _OPENING, _CLOSING = "{[(", "}])"
 _LABEL = re.compile(r"(?:json|python|javascript|tool_call)\s*(?=[{\[])", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[bfnrt])")
-_SWALLOWED = re.compile(r"""["']\s*[:,]\s*["']|\A\s*'|'\s*\Z""")
-_WORDLESS = re.compile(r"[\W_]+")
 
 
 class UndecodableError(ValueError):
@@ -93,7 +94,10 @@ def _mend(text: str, failure: str) -> tuple[Any, list[str]]:
             raise
         except ValueError:
             continue
-    return _repair(stripped, failure), [*fence, "json_repair"]
+    guessed = guess(stripped)
+    if guessed is None:
+        raise UndecodableError(f"the arguments are not JSON: {failure}")
+    return guessed, [*fence, "json_repair"]
 
 
 def _parse(text: str) -> Any:
@@ -156,13 +160,35 @@ def _depth(text: str) -> int:
 
 
 def _parse_literal(text: str) -> Any:
-    """Read a Python literal, JSON's `true`, `false` and `null` allowed; nothing is evaluated."""
+    """Read a Python literal, JSON's `true`, `false` and `null` allowed; nothing is evaluated.
+
+    Refused is what Python reads otherwise than it was meant: escapes that JSON has not, as in a Windows path,
+    and what `_is_ambiguous` names.
+    """
+    if any(found[1] not in _ESCAPED for found in _ESCAPE.finditer(text)):
+        raise UndecodableError("an escape that JSON has not")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # an escape that Python does not know would be kept as it is
+        warnings.simplefilter("error")  # a number run into a word, for one, is only warned about
         try:
-            return _from_tree(ast.parse(text, mode="eval").body)
-        except (SyntaxError, RecursionError, MemoryError) as error:
+            tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
             raise UndecodableError(str(error)) from None
+    if _is_ambiguous(text):
+        raise UndecodableError("ambiguous")
+    return _from_tree(tree)
+
+
+def _is_ambiguous(text: str) -> bool:
+    """Whether strings stand side by side (Python joins them), or a number is none of JSON's (007.5, 0x10)."""
+    tokens = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type not in (tokenize.NL, tokenize.COMMENT)
+    ]
+    joined = (tokenize.STRING, tokenize.STRING)
+    return any((one.type, other.type) == joined for one, other in itertools.pairwise(tokens)) or any(
+        token.type == tokenize.NUMBER and not _NUMBER.fullmatch(token.string) for token in tokens
+    )
 
 
 _NAMES = {"true": True, "false": False, "null": None}
@@ -170,7 +196,9 @@ _NAMES = {"true": True, "false": False, "null": None}
 
 def _from_tree(node: ast.expr) -> Any:
     match node:
-        case ast.Constant(value=bool() | int() | str() | None as value):
+        case ast.Constant(value=str() as value):
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case ast.Constant(value=bool() | int() | None as value):
             return value
         case ast.Constant(value=float() as value) if math.isfinite(value):
             return value
@@ -192,47 +220,3 @@ def _key(node: ast.expr | None) -> str:
         case ast.Constant(value=int() as number) if not isinstance(number, bool):
             return str(number)
     raise UndecodableError("not a key")
-
-
-def _repair(text: str, failure: str) -> Any:
-    """Let `json_repair` guess, and accept its guess only where it moved punctuation and lost no word."""
-    if (
-        len(text) > MAX_REPAIRED_CHARACTERS
-        or not text.endswith("}")
-        or any(text.count(opening) > text.count(closing) for opening, closing in ("{}", "[]"))
-    ):
-        raise UndecodableError(f"the arguments are not complete JSON: {failure}")
-    try:
-        value = json_repair.loads(text, skip_json_loads=True)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict) or _words(text) != _words(" ".join(_leaves(value))) or _is_merged(value):
-        raise UndecodableError(f"the arguments are not JSON: {failure}")
-    return value
-
-
-def _words(text: str) -> str:
-    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
-    return _WORDLESS.sub("", plain).casefold().replace("none", "null")
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    """Yield the keys and scalars of a value in their order, as text."""
-    if isinstance(value, dict):
-        for name, entry in value.items():
-            yield name
-            yield from _leaves(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _leaves(entry)
-    else:
-        yield value if isinstance(value, str) else json.dumps(value)
-
-
-def _is_merged(value: Any) -> bool:
-    """Whether a string took in the quotes around it, or the members after it."""
-    if isinstance(value, dict):
-        return any(_is_merged(entry) for entry in (*value, *value.values()))
-    if isinstance(value, list):
-        return any(_is_merged(entry) for entry in value)
-    return isinstance(value, str) and (value.count('"') % 2 == 1 or _SWALLOWED.search(value) is not None)

@@ -1,16 +1,32 @@
 """A schema with what applies in place written out: `$ref`, `allOf`, booleans."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from beckon_contract.schemas.keywords import Schema
 from beckon_contract.schemas.merging import conjunction
 from beckon_contract.schemas.recursion import definition
 
-Stack = frozenset[str]
-"""The definitions that are being written out around a schema."""
-
 MAX_SCHEMAS = 5000  # a few definitions that name each other twice would otherwise grow without end
+MAX_LEVELS = 32  # and a long chain of them deeper than a provider, or Python's stack, takes
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What stands around a schema: the definitions that are being written out, and how deep it is."""
+
+    names: frozenset[str] = frozenset()
+    level: int = 0
+
+    def inside(self, names: Iterable[str] = ()) -> "Stack":
+        """Return the stack one level deeper, inside these definitions, too."""
+        return Stack(self.names.union(names), self.level + 1)
+
+    def beside(self, others: Iterable["Stack"]) -> "Stack":
+        """Return a stack of all the definitions of several, as deep as the deepest."""
+        several = (self, *others)
+        return Stack(self.names.union(*(one.names for one in several)), max(one.level for one in several))
 
 
 class Expansion:
@@ -32,13 +48,13 @@ class Expansion:
         self._left -= 1
         if node is False:
             return {"not": {}}, stack
-        if not isinstance(node, dict) or self._left < 0:
+        if not isinstance(node, dict) or self._left < 0 or stack.level >= MAX_LEVELS:
             return {}, stack
         if "$ref" not in node and "allOf" not in node:
-            return node, stack
+            return node, stack.inside()
         entered: set[str] = set()
         merged = conjunction(list(self._parts(node, stack, entered)))
-        return merged, stack | entered
+        return merged, stack.inside(entered)
 
     def reference(self, node: object) -> Schema | None:
         """Return a node that only refers to a definition as it is, and remember that it does."""
@@ -55,7 +71,7 @@ class Expansion:
         lowered: Schema = {}
         while missing := [name for name in self._referred if name not in lowered]:
             for name in missing:
-                lowered[name] = lower(*self.expand(self.definitions[name], frozenset({name})))
+                lowered[name] = lower(*self.expand(self.definitions[name], Stack(frozenset({name}))))
         return {"$defs": lowered} if lowered else {}
 
     def _parts(self, node: object, stack: Stack, entered: set[str]) -> Iterator[Schema]:
@@ -72,7 +88,7 @@ class Expansion:
 
     def _target(self, name: str, stack: Stack, entered: set[str]) -> Iterator[Schema]:
         target = self.definitions.get(name)
-        if name not in stack:
+        if name not in stack.names and len(entered) < MAX_LEVELS:
             entered.add(name)
             yield from self._parts(target, stack, entered)
         elif isinstance(target, dict):

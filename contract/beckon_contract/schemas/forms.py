@@ -22,7 +22,7 @@ from beckon_contract.schemas.notation import read_type
 
 _LEGACY = frozenset({
     "$anchor", "$comment", "$defs", "$id", "$schema", "definitions", "dependencies", "discriminator",
-    "example", "externalDocs", "id", "name", "nullable", "strict", "xml",
+    "example", "externalDocs", "id", "nullable", "xml",
 })  # fmt: skip
 _DEFINITIONS = ("$defs", "definitions")
 _HOLDERS = frozenset({
@@ -32,6 +32,7 @@ _HOLDERS = frozenset({
 
 def as_schema(document: Schema) -> Schema:
     """Return the document as a schema, a bare map wrapped into one."""
+    _refuse_declaration(document)
     if _is_schema(document):
         _refuse_misplaced(document)
         return document
@@ -74,6 +75,16 @@ def _wrap(document: Schema) -> Schema:
                 f'the parameter {name!r} needs a schema; write {{"type": "string", "description": "…"}}',
             )
     return schema
+
+
+def _refuse_declaration(document: Schema) -> None:
+    """Refuse a whole function declaration, as OpenAI and MCP have them, in place of its parameters."""
+    name = document.get("name", document.get("type"))
+    if not isinstance(name, str) or read_type(name) is not None:
+        return
+    for member in ("parameters", "inputSchema", "input_schema", "function"):
+        if isinstance(document.get(member), dict):
+            raise refuse("MisplacedParameters", (member,), f"write only what stands under {member!r}")
 
 
 def _refuse_misplaced(document: Schema) -> None:

@@ -50,7 +50,7 @@ class _Strict:
         self._values = 0
 
     def run(self, schema: Schema) -> Schema:
-        if "anyOf" in (root := self._expansion.expand(schema, frozenset())[0]) or "oneOf" in root:
+        if "anyOf" in (root := self._expansion.expand(schema, Stack())[0]) or "oneOf" in root:
             raise _NotStrictError  # which properties go together could not be said
         node, stack = rooted(schema, self._expansion)
         if not node["properties"]:

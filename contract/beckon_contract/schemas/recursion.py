@@ -11,6 +11,7 @@ it is refused:
 """
 
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 
 from beckon_contract.schemas.errors import refuse
 from beckon_contract.schemas.keywords import IN_PLACE, Schema, children, stated_types
@@ -26,14 +27,16 @@ def definition(ref: str) -> str:
 def check_recursion(schema: Schema) -> None:
     """Raise `SchemaError` where a schema in normal form recurses without bound."""
     definitions: Schema = schema.get("$defs", {})
-    for name in definitions:
-        if _applies_itself(name, definitions):
-            raise refuse(
-                "UnboundedRecursion",
-                ("$defs", name),
-                f"{name!r} refers to itself without going into a property or an item; remove that reference",
-            )
-    endless = set(definitions) - _endable(definitions)
+    try:
+        TopologicalSorter({name: set(_in_place(node)) for name, node in definitions.items()}).prepare()
+    except CycleError as error:
+        name = min(error.args[1])
+        raise refuse(
+            "UnboundedRecursion",
+            ("$defs", name),
+            f"{name!r} refers to itself without going into a property or an item; remove that reference",
+        ) from None
+    endless = definitions.keys() - _endable(definitions)
     if endless:
         name = min(endless)
         raise refuse(
@@ -41,19 +44,6 @@ def check_recursion(schema: Schema) -> None:
             ("$defs", name),
             f"each instance of {name!r} requires another inside it; make the property on the way optional",
         )
-
-
-def _applies_itself(name: str, definitions: Schema) -> bool:
-    seen: set[str] = set()
-    pending = list(_in_place(definitions[name]))
-    while pending:
-        reached = pending.pop()
-        if reached == name:
-            return True
-        if reached not in seen:
-            seen.add(reached)
-            pending.extend(_in_place(definitions[reached]))
-    return False
 
 
 def _in_place(node: object) -> Iterator[str]:
@@ -68,13 +58,18 @@ def _in_place(node: object) -> Iterator[str]:
 
 
 def _endable(definitions: Schema) -> set[str]:
-    """Return the definitions that a finite instance can satisfy: the least fixed point."""
+    """Return the definitions that a finite instance can satisfy: the least fixed point.
+
+    Definitions stand in the order in which they are reached, so backwards one pass settles nearly all.
+    """
     endable: set[str] = set()
-    while True:
-        found = {name for name, node in definitions.items() if _ends(node, endable)}
-        if found == endable:
-            return endable
-        endable = found
+    before = -1
+    while len(endable) > before:
+        before = len(endable)
+        for name in reversed(definitions):
+            if name not in endable and _ends(definitions[name], endable):
+                endable.add(name)
+    return endable
 
 
 def _ends(node: object, endable: set[str]) -> bool:

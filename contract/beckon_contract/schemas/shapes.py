@@ -47,12 +47,12 @@ def absorbed(base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -
     merged = absorb(base, plain)
     if said := " ".join(text for text in (base.get("description"), choices(plain)) if text):
         merged["description"] = said
-    return merged, stack.union(*(inside for _, inside in branches))
+    return merged, stack.beside(inside for _, inside in branches)
 
 
 def rooted(schema: Schema, expansion: Expansion) -> tuple[Schema, Stack]:
     """Return the root as one object: its references written out, its alternatives absorbed."""
-    root, stack = expansion.expand(schema, frozenset())
+    root, stack = expansion.expand(schema, Stack())
     branches = alternatives(root, expansion, stack)
     if branches:
         root, stack = absorbed(without_alternatives(root), branches, stack)

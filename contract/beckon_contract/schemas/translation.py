@@ -18,13 +18,11 @@ _TOO_OLD = re.compile(r"draft-0[0-3]/")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def translate(document: Schema | bool) -> Schema | bool:
+def translate(document: Schema) -> Schema:
     """Return the normal form of a schema, whatever instances it describes.
 
     Raises `SchemaError` for references that lead nowhere and for keywords without a counterpart in 2020-12.
     """
-    if isinstance(document, bool):
-        return document
     return _Translation(document).run()
 
 
@@ -43,16 +41,14 @@ class _Translation:
         self._names: dict[Path, str] = {}
         self._pending: list[tuple[str, Path, Any, str]] = []
 
-    def run(self) -> Schema | bool:
+    def run(self) -> Schema:
         """Translate the root, then whatever it refers to, each once."""
-        root = self._schema(self._document, (), "")
+        root = self._object(self._document, (), "")
         definitions: Schema = {}
         while self._pending:
             name, path, node, base = self._pending.pop(0)
             definitions[name] = self._schema(node, path, base)
-        if isinstance(root, dict) and definitions:
-            root["$defs"] = definitions
-        return root
+        return {**root, "$defs": definitions} if definitions else root
 
     def _schema(self, node: Any, path: Path, around: str) -> Schema | bool:
         if isinstance(node, bool):
@@ -63,6 +59,9 @@ class _Translation:
             return {}
         if not isinstance(node, dict):
             raise refuse("NotASchema", path, 'expected a schema such as {"type": "string"}')
+        return self._object(node, path, around)
+
+    def _object(self, node: Schema, path: Path, around: str) -> Schema:
         base = self._references.base(node, around)
         if self._alone and "$ref" in node:
             node = {"$ref": node["$ref"]}

@@ -88,8 +88,8 @@ class Validator:
     def _unexpected(self, place: str, names: Iterable[str], around: Schema) -> str:
         known = list(around.get("properties", ()))
         near = [match for name in names for match in similar(name, known)]
-        hint = f"; did you mean {_listed(near)}?" if near else f"; there are {_listed(known) or 'none'}"
-        return f"{place} has no {_listed(names)}{hint}"
+        hint = f"; did you mean {_listed(near)}?" if near else f"; there is {_listed(known) or 'nothing'}"
+        return f"there is no {_listed(names)} in {place}{hint}"
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:
