@@ -30,7 +30,9 @@ class Settings(BaseSettings):
         description="The key for that server.",
     )
     model: str = Field("", description="The model's name at that server; unset: the first one it lists.")
-    dialect: str = Field("auto", description="How the model calls tools: auto, native, prompted, chatglm3, …")
+    dialect: str = Field(
+        "auto", description="How the model calls tools: auto, native, prompted, chatglm3 or another dialect."
+    )
     manifests: Path = Field(
         Path("deploy/examples"), description="The folder of EventTypes, Triggers and Services."
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import (  # type: ignore[import-untyped]  # it has no annotations
+from jsonschema import (
     Draft202012Validator,
     FormatChecker,
 )

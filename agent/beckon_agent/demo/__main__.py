@@ -1,0 +1,64 @@
+"""The demo model's server: reads its settings, serves until it is told to stop."""
+
+import logging.config
+import signal
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+from beckon_agent.demo.app import build_app
+from beckon_agent.demo.settings import Settings
+from beckon_contract.logs import log_config
+
+logger = logging.getLogger("beckon_agent.demo")
+
+
+def main() -> int:
+    """Serve; return 2 where a setting is wrong or the port is taken."""
+    logging.config.dictConfig(log_config("demo", readable=sys.stderr.isatty()))
+    try:
+        settings = CliApp.run(Settings)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        return _refuse(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}")
+    try:
+        listener = socket.create_server((settings.host, settings.port), backlog=1024)
+    except OSError as error:
+        return _refuse(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port"
+        )
+    host, port = listener.getsockname()[:2]
+    logger.info("the demo model (a stand-in, no language model) answers at http://%s:%d/v1", host, port)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            build_app(settings),
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=120,  # longer than clients keep idle connections
+            timeout_graceful_shutdown=5,
+        )
+    )
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    # uvicorn raises the signal again once it has stopped: without these, a graceful stop would
+    # end as a death by signal.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    with listener:
+        server.run(sockets=[listener])
+    return 0
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"beckon_agent.demo: {reason}\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The settings of the demo model: the environment with the prefix BECKON_DEMO_, or flags."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Everything that can be set of the demo model."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BECKON_DEMO_",
+        extra="ignore",
+        cli_prog_name="python -m beckon_agent.demo",
+        cli_kebab_case=True,
+    )
+
+    host: str = Field("127.0.0.1", description="The address to listen on; it has no access control.")
+    port: int = Field(
+        8090, ge=0, le=65535, description="The port to listen on; 0 takes a free one and logs it."
+    )
+    chunk_characters: int = Field(4, ge=1, description="Characters in one piece of a stream.")
+    chunk_seconds: float = Field(0.0, ge=0, le=10, description="Seconds between two pieces of a stream.")
+    max_request_bytes: int = Field(
+        16_000_000, ge=1_000, description="The largest request that is read, in bytes."
+    )

@@ -1,0 +1,106 @@
+"""Calls as JSON in the midst of text, with no tag around them: only their first key tells.
+
+`{"name": "f", "parameters": {…}}` of Llama 3, `{"functionCall": {…}}` of the prompted dialect;
+bare, in a list, or in a Markdown fence.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from beckon_agent.dialects.calls import RawCall, calls_in
+from beckon_agent.dialects.jsontext import any_json, json_value, load
+from beckon_agent.dialects.reader import Form
+from beckon_agent.dialects.source import Damaged, Source, Steps
+from beckon_agent.dialects.typed import Toolbox
+
+LONGEST_HELD: Final = 65_536
+"""Characters that are held back until they prove to be a call; longer JSON is an answer."""
+
+_KEY: Final = re.compile(r"\w*", re.ASCII)
+_NAME: Final = re.compile(r"[\w.\-]*", re.ASCII)
+_LONGEST_NAME: Final = 128
+
+
+@dataclass(frozen=True)
+class BareJson:
+    """The forms of one such family.
+
+    `keys` are those that an object of a call may begin with. `known` asks for the name of a
+    declared tool; `certain` says that the first key leaves no doubt, so that damaged JSON is
+    a call, too. `read` finds the calls in a complete value.
+    """
+
+    keys: frozenset[str]
+    read: Callable[[str], Sequence[RawCall]]
+    known: bool = False
+    certain: bool = False
+
+    @property
+    def forms(self) -> Mapping[str, Form]:
+        """The openers and what reads them."""
+        return {"{": self.one, "[": self.several, "```": self.fenced}
+
+    def one(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+        """Read what follows `{`; another object after a `;` is left for the next turn."""
+        calls = yield from self._value(source, tools)
+        if calls:
+            yield from source.after_space(";")
+        return calls
+
+    def several(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+        """Read what follows `[`: a list of such objects."""
+        if not (yield from source.after_space("{")):
+            return None
+        return (yield from self._value(source, tools))
+
+    def fenced(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+        """Read what follows three backticks: such an object or a list, up to the closing fence."""
+        yield from source.run(_KEY, _LONGEST_NAME)
+        if not (yield from source.after_space("{", "[{")):
+            return None
+        calls = yield from self._value(source, tools)
+        if calls:
+            yield from source.after_space("```")
+        return calls
+
+    def _value(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+        if not (yield from self._begins(source, tools)):
+            return None
+        raw = source.raw()
+        before = raw[min(raw.find(bracket) for bracket in "[{" if bracket in raw) :]
+        if self.certain:
+            return self.read((yield from any_json(source, before=before)))
+        try:
+            text = yield from json_value(source, before, LONGEST_HELD)
+            load(text)
+        except (Damaged, ValueError):
+            return None
+        calls = self.read(text)
+        if self.known and not all(call.name in tools for call in calls):
+            return None
+        return calls or None
+
+    def _begins(self, source: Source, tools: Toolbox) -> Steps[bool]:
+        """Whether the object begins as a call does; where the name comes first, it must be known."""
+        if not (yield from source.after_space('"')):
+            return False
+        key = yield from source.run(_KEY, _LONGEST_NAME)
+        if key not in self.keys or not (yield from source.take('"')):
+            return False
+        if not (self.known and key == "name"):
+            return True
+        if not (yield from source.after_space(":")) or not (yield from source.after_space('"')):
+            return False
+        name = yield from source.run(_NAME, _LONGEST_NAME)
+        return name in tools and (yield from source.take('"'))
+
+
+_KEYS: Final = frozenset({"name", "parameters", "arguments", "type", "id", "function"})
+
+NAMED: Final = BareJson(_KEYS, calls_in)
+"""`{"name": …, "parameters": …}` where the dialect says that such an object is a call."""
+
+KNOWN: Final = BareJson(_KEYS, calls_in, known=True)
+"""The same where it may be an answer: only with the name of a declared tool."""

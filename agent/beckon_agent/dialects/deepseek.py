@@ -1,0 +1,114 @@
+"""DeepSeek's calls: DSML elements (V3.2, V4) and the older `<｜tool▁call▁begin｜>` (R1, V3, V3.1)."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.jsontext import any_json, dump
+from beckon_agent.dialects.reader import Form, Grammar, up_to
+from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
+from beckon_agent.dialects.source import Incomplete, Source, Steps
+from beckon_agent.dialects.typed import Toolbox
+from beckon_agent.model.types import Declaration
+
+DSML: Final = "｜DSML｜"
+_OPENING: Final = f"<{DSML}function_calls>\n"
+_CLOSING: Final = f"\n</{DSML}function_calls>"
+_NAME: Final = re.compile(r"[^\"<>\s]*")
+_LONGEST_NAME: Final = 256
+_SEPARATOR: Final = "<｜tool▁sep｜>"
+_CALL_END: Final = "<｜tool▁call▁end｜>"
+
+SILENT: Final = frozenset({
+    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>",
+    *(f"<{slash}{DSML}{section}>" for slash in ("", "/") for section in ("function_calls", "tool_calls")),
+})  # fmt: skip
+
+
+def invoke_element(prefix: str = "") -> Form:
+    """Return the form of what follows `<PREFIXinvoke name="`: parameters as elements."""
+    parameter, end = f'<{prefix}parameter name="', f"</{prefix}invoke>"
+    value_end = f"</{prefix}parameter>"
+
+    def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+        name = yield from source.run(_NAME, _LONGEST_NAME)
+        if not (yield from source.take('">')):
+            return None
+        arguments: dict[str, object] = {}
+        while (yield from source.after_space(parameter)):
+            key, _ = yield from source.until('"')
+            attributes, _ = yield from source.until(">")
+            text, closed = yield from source.until(value_end)
+            if not closed:
+                raise Incomplete
+            is_text = 'string="true"' in attributes
+            arguments[key] = text if is_text else tools.typed(name, key, _trimmed(text))
+        if not (yield from source.after_space(end)):
+            raise source.trouble()
+        return [RawCall.of(name, arguments)]
+
+    return up_to(end, read)
+
+
+def _trimmed(text: str) -> str:
+    return text.removeprefix("\n").removesuffix("\n")
+
+
+def special_tokens(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows `<｜tool▁call▁begin｜>`: `function`, name and fenced JSON; or name and JSON."""
+    name, separator = yield from source.until(_SEPARATOR, _CALL_END)
+    if separator != _SEPARATOR:
+        return ()
+    if (yield from source.beyond_space()) != "{":
+        name, _ = yield from source.until("\n")
+        yield from source.after_space("```json")
+    yield from source.space()
+    if (yield from source.peek()) != "{":
+        yield from source.until(_CALL_END)
+        return ()
+    arguments = yield from any_json(source, _CALL_END)
+    yield from source.after_space("```")
+    yield from source.after_space(_CALL_END)
+    return [RawCall(name.strip(), arguments)]
+
+
+def _instructions(tools: Sequence[Declaration]) -> str:
+    return lines(
+        "## Tools",
+        "You can call the functions below. To call some, write a block of this form:",
+        f"{_OPENING}{_call(Call('FUNCTION', {'PARAMETER': 'VALUE'}))}{_CLOSING}",
+        'string="true" marks a value that is text; any other value is JSON with string="false".',
+        "The results follow in <function_results>.",
+        "",
+        *(dump(described(tool)) for tool in tools),
+    )
+
+
+def _call(call: Call) -> str:
+    parameters = "".join(_parameter(name, argument) for name, argument in call.arguments.items())
+    return f'<{DSML}invoke name="{call.name}">\n{parameters}</{DSML}invoke>'
+
+
+def _parameter(name: str, argument: object) -> str:
+    is_text = isinstance(argument, str)
+    text = argument if is_text else dump(argument)
+    return f'<{DSML}parameter name="{name}" string="{dump(is_text)}">{text}</{DSML}parameter>\n'
+
+
+def _result(name: str, content: str) -> str:
+    return f"<function_results>\n<result>{content}</result>\n</function_results>"
+
+
+FORMS: Final = {f'<{DSML}invoke name="': invoke_element(DSML), "<｜tool▁call▁begin｜>": special_tokens}
+
+DEEPSEEK: Final = TextDialect(
+    name="deepseek",
+    grammar=Grammar(FORMS, silent=SILENT),
+    instructions=_instructions,
+    call=_call,
+    result=_result,
+    opening=_OPENING,
+    closing=_CLOSING,
+    stop=("<function_results>",),
+)

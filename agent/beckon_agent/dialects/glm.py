@@ -1,0 +1,102 @@
+"""The GLM family's calls: ChatGLM3's name and `tool_call(…)`, GLM-4's name and JSON, GLM-4.5's keys."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.jsontext import any_json, json_value
+from beckon_agent.dialects.pytext import call_arguments
+from beckon_agent.dialects.source import Damaged, Incomplete, Source, Steps
+from beckon_agent.dialects.typed import Toolbox
+
+NAME: Final = re.compile(r"[\w.\-]*", re.ASCII)
+LONGEST_NAME: Final = 128
+_INDENT: Final = re.compile(r"[ \t\r]*")
+_KEYED_END: Final = "</tool_call>"
+_LONGEST_HELD: Final = 65_536
+"""Characters of JSON below a known name that are held back until they prove to be a call."""
+
+
+def named_line(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    """Read a line that is only a tool's name, and what follows: fenced `tool_call(…)` or JSON.
+
+    The fenced call proves itself; JSON is a call only below the name of a known tool.
+    """
+    name = yield from source.run(NAME, LONGEST_NAME)
+    if not name:
+        return None
+    yield from source.run(_INDENT)
+    if not (yield from source.take("\n")):
+        return None
+    following = yield from source.beyond_space()
+    if following == "{" and name in tools:
+        yield from source.space()
+        return (yield from _json_below(source, name))
+    if following != "`" or not (yield from source.after_space("```python")):
+        return None
+    if not (yield from source.after_space("tool_call(")):
+        return None
+    return (yield from _fenced(source, name))
+
+
+def _json_below(source: Source, name: str) -> Steps[Sequence[RawCall] | None]:
+    try:
+        return [RawCall(name, (yield from json_value(source, limit=_LONGEST_HELD)))]
+    except Damaged:
+        return None
+
+
+def _fenced(source: Source, name: str) -> Steps[Sequence[RawCall]]:
+    calls: list[RawCall] = []
+    while True:
+        try:
+            calls.append(RawCall.of(name, (yield from call_arguments(source))))
+        except Incomplete:
+            raise
+        except Damaged:
+            return [*calls, RawCall(name, (yield from _to_the_fence(source)))]
+        if (yield from source.after_space("```", "tool_call(")) != "tool_call(":
+            return calls
+
+
+def _to_the_fence(source: Source) -> Steps[str]:
+    """Take what is left and return all arguments as they stand: the model is told what is wrong with them."""
+    _, stop = yield from source.until("```")
+    if not stop:
+        raise Incomplete
+    written = source.raw().rpartition("tool_call(")[2]
+    return written.removesuffix(stop).strip().removesuffix(")")
+
+
+def keyed_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows `<tool_call>`: a name, then `<arg_key>` and `<arg_value>` pairs."""
+    yield from source.space()
+    name = yield from source.run(NAME, LONGEST_NAME)
+    begin = yield from source.after_space("<tool_sep>", "<arg_key>", _KEYED_END, "{")
+    if not name or not begin:
+        return None
+    if begin == "{":
+        call = RawCall(name, (yield from any_json(source, _KEYED_END, before="{")))
+        yield from source.after_space(_KEYED_END)
+        return [call]
+    if begin == "<tool_sep>":
+        begin = yield from source.after_space("<arg_key>", _KEYED_END)
+    arguments: dict[str, object] = {}
+    while begin == "<arg_key>":
+        key, text = yield from _pair(source)
+        arguments[key] = tools.typed(name, key, text)
+        begin = yield from source.after_space("<arg_key>", _KEYED_END)
+    if not begin:
+        raise source.trouble()
+    return [RawCall.of(name, arguments)]
+
+
+def _pair(source: Source) -> Steps[tuple[str, str]]:
+    key, _ = yield from source.until("</arg_key>")
+    if not (yield from source.after_space("<arg_value>")):
+        raise source.trouble()
+    text, closed = yield from source.until("</arg_value>")
+    if not closed:
+        raise Incomplete
+    return key.strip(), text.strip()

@@ -1,0 +1,43 @@
+"""Llama 3's calls: a JSON object with name and parameters, maybe after `<|python_tag|>`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from beckon_agent.dialects.bare_json import NAMED
+from beckon_agent.dialects.elements import function_element
+from beckon_agent.dialects.jsontext import dump
+from beckon_agent.dialects.reader import Grammar
+from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
+from beckon_agent.model.types import Declaration
+
+SILENT: Final = frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"})
+
+
+def _instructions(tools: Sequence[Declaration]) -> str:
+    return lines(
+        "You can call the functions below. To call one, answer with nothing but a JSON object:",
+        '{"name": "FUNCTION", "parameters": {"PARAMETER": "VALUE"}}',
+        "For several calls write several such objects, divided by `; `. Use no variables.",
+        "The results follow as messages that begin with `Result of`.",
+        "",
+        *(dump({"type": "function", "function": described(tool)}) for tool in tools),
+    )
+
+
+def _call(call: Call) -> str:
+    return dump({"name": call.name, "parameters": call.arguments})
+
+
+def result_line(name: str, content: str) -> str:
+    """Write a result for models that have no markup of their own for it in a user's message."""
+    return f"Result of {name}:\n{content}"
+
+
+LLAMA3: Final = TextDialect(
+    name="llama3",
+    grammar=Grammar({**NAMED.forms, "<function=": function_element}, silent=SILENT),
+    instructions=_instructions,
+    call=_call,
+    result=result_line,
+    joiner="; ",
+)

@@ -1,0 +1,62 @@
+"""Mistral's calls: `[TOOL_CALLS]` with a JSON list, or newer with `name[ARGS]{…}`."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from beckon_agent.dialects.calls import RawCall, calls_in
+from beckon_agent.dialects.jsontext import any_json, dump
+from beckon_agent.dialects.reader import Grammar
+from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
+from beckon_agent.dialects.source import Source, Steps
+from beckon_agent.dialects.typed import Toolbox
+from beckon_agent.model.types import Declaration
+
+_NAME: Final = re.compile(r"[\w.\-]*")
+_LONGEST_NAME: Final = 256
+
+
+def tool_calls(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows `[TOOL_CALLS]`: a list, an object, or a name and its arguments."""
+    yield from source.space()
+    name = yield from source.run(_NAME, _LONGEST_NAME)
+    if (yield from source.after_space("[CALL_ID]")):
+        yield from source.run(_NAME, _LONGEST_NAME)
+    yield from source.after_space("[ARGS]")
+    following = yield from source.beyond_space()
+    if following not in ("{", "["):
+        return ()
+    yield from source.space()
+    text = yield from any_json(source)
+    return [RawCall(name, text)] if name and following == "{" else calls_in(text)
+
+
+def _instructions(tools: Sequence[Declaration]) -> str:
+    return lines(
+        f"[AVAILABLE_TOOLS]{dump([{'type': 'function', 'function': described(tool)} for tool in tools])}"
+        "[/AVAILABLE_TOOLS]",
+        "To call tools, write a line of this form, with one object for each call:",
+        '[TOOL_CALLS][{"name": "TOOL", "arguments": {"PARAMETER": "VALUE"}}]',
+        "The results come back between [TOOL_RESULTS] and [/TOOL_RESULTS].",
+    )
+
+
+def _call(call: Call) -> str:
+    return dump({"name": call.name, "arguments": call.arguments})
+
+
+def _result(name: str, content: str) -> str:
+    return f"[TOOL_RESULTS]{dump({'name': name, 'content': content})}[/TOOL_RESULTS]"
+
+
+MISTRAL: Final = TextDialect(
+    name="mistral",
+    grammar=Grammar({"[TOOL_CALLS]": tool_calls}),
+    instructions=_instructions,
+    call=_call,
+    result=_result,
+    opening="[TOOL_CALLS][",
+    closing="]",
+    joiner=", ",
+    stop=("[TOOL_RESULTS]",),
+)

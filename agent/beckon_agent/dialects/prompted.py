@@ -1,0 +1,73 @@
+"""The general recipe for any model: tools and the answer's schema in the prompt, JSON back.
+
+`{"functionCall": {"name": …, "args": {…}}}`, bare or in a fence, is a call; several stand one
+after the other (or in a list). Anything else is the answer to the user.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from beckon_agent.dialects.bare_json import BareJson
+from beckon_agent.dialects.calls import RawCall, calls_in, loosely
+from beckon_agent.dialects.jsontext import dump, load
+from beckon_agent.dialects.reader import Grammar
+from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
+from beckon_agent.model.types import Declaration
+
+ANSWER_SCHEMA: Final[Mapping[str, object]] = {
+    "title": "Function Call",
+    "type": "object",
+    "properties": {
+        "functionCall": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "args": {"type": "object"}},
+            "required": ["name", "args"],
+            "additionalProperties": False,
+        }
+    },
+    "required": ["functionCall"],
+    "additionalProperties": False,
+}
+
+
+def _read(text: str) -> Sequence[RawCall]:
+    value = loosely(text)
+    if value is None:
+        return calls_in(text.rstrip().removesuffix("}"))
+    items = value if isinstance(value, list) else [value]
+    bodies = [item.get("functionCall") for item in items if isinstance(item, Mapping)]
+    return [call for body in bodies for call in calls_in(dump(body))]
+
+
+def _instructions(tools: Sequence[Declaration]) -> str:
+    return lines(
+        "You can use these tools, given as JSON:",
+        f"```json\n{dump([described(tool) for tool in tools])}\n```",
+        "When a tool is needed, answer with nothing but a JSON object of this schema:",
+        f"```json\n{dump(ANSWER_SCHEMA)}\n```",
+        'For example: {"functionCall": {"name": "TOOL", "args": {"PARAMETER": "VALUE"}}}',
+        "For several tools at once, write one such object a line.",
+        'Each result comes back as {"functionResponse": {"name": …, "response": …}}.',
+        "When no tool is needed, or the results suffice, answer the user in plain text.",
+    )
+
+
+def _call(call: Call) -> str:
+    return dump({"functionCall": {"name": call.name, "args": call.arguments}})
+
+
+def _result(name: str, content: str) -> str:
+    try:
+        response = load(content)
+    except ValueError:
+        response = content
+    return dump({"functionResponse": {"name": name, "response": response}})
+
+
+PROMPTED: Final = TextDialect(
+    name="prompted",
+    grammar=Grammar(BareJson(frozenset({"functionCall"}), _read, certain=True).forms),
+    instructions=_instructions,
+    call=_call,
+    result=_result,
+)

@@ -1,0 +1,70 @@
+"""Calls as a Python list: `[f(a=1), g()]` of Llama 4, Llama 3.2, Olmo 3 and LFM2."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.glm import LONGEST_NAME, NAME
+from beckon_agent.dialects.jsontext import dump
+from beckon_agent.dialects.llama3 import result_line
+from beckon_agent.dialects.pytext import call_arguments
+from beckon_agent.dialects.reader import Form, Grammar
+from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
+from beckon_agent.dialects.source import Damaged, Source, Steps
+from beckon_agent.dialects.typed import Toolbox
+from beckon_agent.model.types import Declaration
+
+SILENT: Final = frozenset({
+    "<|python_start|>", "<|python_end|>", "<|tool_call_start|>", "<|tool_call_end|>", "<|eom|>", "<|eot|>",
+})  # fmt: skip
+
+
+def call_list(*, known: bool) -> Form:
+    """Return the form of what follows `[`; `known` asks for the names of declared tools."""
+
+    def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+        calls: list[RawCall] = []
+        try:
+            while True:
+                yield from source.space()
+                name = yield from source.run(NAME, LONGEST_NAME)
+                if not name or (known and name not in tools) or not (yield from source.take("(")):
+                    return None
+                calls.append(RawCall.of(name, (yield from call_arguments(source))))
+                if (yield from source.after_space("]", ",")) != ",":
+                    return calls
+        except Damaged:
+            return None
+
+    return read
+
+
+def _instructions(tools: Sequence[Declaration]) -> str:
+    return lines(
+        "You can call the functions below. To call some, answer with nothing but a Python list of calls:",
+        "[first_function(parameter='value'), second_function(parameter=1)]",
+        "The results follow as messages that begin with `Result of`.",
+        "",
+        *(dump(described(tool)) for tool in tools),
+    )
+
+
+def keywords(call: Call) -> str:
+    """Write arguments as Python keyword arguments."""
+    return ", ".join(f"{name}={argument!r}" for name, argument in call.arguments.items())
+
+
+def _call(call: Call) -> str:
+    return f"{call.name}({keywords(call)})"
+
+
+PYTHONIC: Final = TextDialect(
+    name="pythonic",
+    grammar=Grammar({"[": call_list(known=False)}, silent=SILENT),
+    instructions=_instructions,
+    call=_call,
+    result=result_line,
+    opening="[",
+    closing="]",
+    joiner=", ",
+)

@@ -1,0 +1,136 @@
+"""Conversations as text, for models whose server takes no tools.
+
+The outcome uses only roles that every chat server knows, one system message at most and in
+front, and no two messages of one role in a row: some chat templates refuse anything else.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from beckon_agent.dialects.base import NewId, Reader, Rendered, call_id
+from beckon_agent.dialects.jsontext import load
+from beckon_agent.dialects.reader import Grammar, MarkupReader
+from beckon_agent.model.types import Declaration, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the history; `arguments` is empty where they were no object."""
+
+    name: str
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextDialect:
+    """A dialect that puts tools into the prompt, and calls and results into the text.
+
+    `instructions` describes the tools in the system message, `call` writes one call and
+    `result` one result (name of the tool, content); `result_role` is the role of results.
+    `opening` and `closing` stand around all calls of a turn, `joiner` between them, and
+    `divider` between the text of the turn and its calls.
+    """
+
+    name: str
+    grammar: Grammar = field(repr=False)
+    instructions: Callable[[Sequence[Declaration]], str]
+    call: Callable[[Call], str]
+    result: Callable[[str, str], str]
+    result_role: str = "user"
+    opening: str = ""
+    closing: str = ""
+    joiner: str = "\n"
+    divider: str = "\n"
+    stop: tuple[str, ...] = ()
+    native: bool = False
+
+    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
+        """Return the conversation as text; the tools stand in the system message."""
+        system = [text_of(message.get("content")) for message in messages if _is_system(message)]
+        if tools:
+            system.append(self.instructions(tools))
+        texts: list[Message] = (
+            [{"role": "system", "content": "\n\n".join(filter(None, system))}] if system else []
+        )
+        for message in self._turns(messages):
+            _append(texts, message)
+        return Rendered(tuple(texts), (), self.stop if tools else ())
+
+    def reader(self, tools: Sequence[Declaration], new_id: NewId = call_id) -> Reader:
+        """Return a reader for one answer of the model."""
+        return MarkupReader(self.grammar, tools, new_id)
+
+    def _turns(self, messages: Sequence[Message]) -> Iterator[Message]:
+        names: dict[str, str] = {}
+        for message in messages:
+            role = message.get("role")
+            if role == "assistant":
+                calls = message.get("tool_calls") or []
+                names |= {str(call.get("id")): _called(call).name for call in calls}
+                yield {"role": "assistant", "content": self._said(text_of(message.get("content")), calls)}
+            elif role == "tool":
+                name = names.get(str(message.get("tool_call_id")), str(message.get("name") or "tool"))
+                yield {
+                    "role": self.result_role,
+                    "content": self.result(name, text_of(message.get("content"))),
+                }
+            elif not _is_system(message):
+                yield {"role": role, "content": message.get("content") or ""}
+
+    def _said(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+        if not calls:
+            return text
+        written = self.joiner.join(self.call(_called(call)) for call in calls)
+        return (text and text + self.divider) + self.opening + written + self.closing
+
+
+def described(tool: Declaration) -> dict[str, object]:
+    """Return name, description and parameters of a declaration, as they go into a prompt."""
+    function = tool.get("function", tool)
+    return {
+        "name": function.get("name"),
+        "description": function.get("description", ""),
+        "parameters": function.get("parameters") or {"type": "object", "properties": {}},
+    }
+
+
+def lines(*parts: str) -> str:
+    """Join the parts of a prompt, one a line."""
+    return "\n".join(parts)
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's content: a string, a list of parts, or nothing."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+def _is_system(message: Message) -> bool:
+    return message.get("role") in ("system", "developer")
+
+
+def _called(call: Mapping[str, Any]) -> Call:
+    function = call.get("function") or {}
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = load(arguments)
+        except ValueError:
+            arguments = {}
+    return Call(str(function.get("name")), arguments if isinstance(arguments, Mapping) else {})
+
+
+def _append(messages: list[Message], message: Message) -> None:
+    last = messages[-1] if messages else {}
+    if last.get("role") != message["role"]:
+        messages.append(message)
+    elif isinstance(last["content"], str) and isinstance(message["content"], str):
+        last["content"] = "\n\n".join(filter(None, [last["content"], message["content"]]))
+    else:
+        last["content"] = [*_parts(last["content"]), *_parts(message["content"])]
+
+
+def _parts(content: object) -> list[object]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]

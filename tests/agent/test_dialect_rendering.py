@@ -1,0 +1,147 @@
+"""Conversations as text dialects render them, and the registry of dialects.
+
+Covered: one system message in front, roles that alternate, the tools in the prompt, results
+by name, the roles of ChatGLM3's observations, content parts, guesses by model name.
+"""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from beckon_agent.dialects.registry import DIALECTS, dialect, guess
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "The weather of a place.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    }
+]
+HISTORY: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Compare Paris and Rome."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "a",
+                "type": "function",
+                "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'},
+            },
+            {"id": "b", "type": "function", "function": {"name": "get_weather", "arguments": "not JSON"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": '{"degrees": 20}'},
+    {"role": "tool", "tool_call_id": "b", "content": "no such city"},
+    {"role": "developer", "content": "Be brief."},
+]
+TEXT_DIALECTS = [name for name, one in DIALECTS.items() if not one.native]
+
+
+def test_the_native_dialect_changes_nothing() -> None:
+    rendered = DIALECTS["native"].render(HISTORY, TOOLS)
+
+    assert list(rendered.messages) == HISTORY
+    assert list(rendered.tools) == TOOLS
+    assert rendered.stop == ()
+
+
+@pytest.mark.parametrize("name", TEXT_DIALECTS)
+def test_a_text_dialect_needs_no_tools_of_the_server(name: str) -> None:
+    before = json.dumps(HISTORY)
+    rendered = DIALECTS[name].render(HISTORY, TOOLS)
+    system, question, calls, results = rendered.messages
+
+    assert rendered.tools == ()
+    assert system["role"] == "system"
+    assert system["content"].startswith("Be kind.\n\nBe brief.\n\n")
+    assert all(word in system["content"] for word in ("get_weather", "The weather of a place.", '"city"'))
+    assert question == {"role": "user", "content": "Compare Paris and Rome."}
+    assert calls["role"] == "assistant"
+    assert "get_weather" in calls["content"]
+    assert "Paris" in calls["content"]
+    assert "degrees" in results["content"]
+    assert "no such city" in results["content"]
+    assert json.dumps(HISTORY) == before
+
+
+@pytest.mark.parametrize("name", TEXT_DIALECTS)
+def test_no_two_messages_of_one_role_stand_in_a_row_and_no_server_refuses_the_roles(name: str) -> None:
+    history = [*HISTORY, {"role": "user", "content": "And?"}, {"role": "user", "content": "Go on."}]
+    roles = [message["role"] for message in DIALECTS[name].render(history, TOOLS).messages]
+
+    assert all(first != second for first, second in itertools.pairwise(roles))
+    assert set(roles) <= {"system", "user", "assistant"} | (
+        {"observation"} if "observation" in name else set()
+    )
+
+
+@pytest.mark.parametrize("name", TEXT_DIALECTS)
+def test_without_tools_a_prompt_says_nothing_of_them(name: str) -> None:
+    rendered = DIALECTS[name].render([{"role": "user", "content": "Hi"}], [])
+
+    assert rendered.messages == ({"role": "user", "content": "Hi"},)
+    assert rendered.stop == ()
+
+
+def test_results_of_chatglm3_are_a_users_text_or_the_observation_role_by_choice() -> None:
+    as_user = DIALECTS["chatglm3"].render(HISTORY, TOOLS).messages[-1]
+    as_observation = DIALECTS["chatglm3_observation"].render(HISTORY, TOOLS).messages[-1]
+
+    assert as_user["role"] == "user"
+    assert as_user["content"].startswith('<|observation|>\n{"degrees": 20}')
+    assert as_observation["role"] == "observation"
+    assert as_observation["content"].startswith('{"degrees": 20}')
+
+
+def test_a_picture_among_the_users_words_is_kept() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "Look:"},
+        {"role": "user", "content": [picture]},
+    ]
+
+    (message,) = DIALECTS["hermes"].render(history, []).messages
+    assert message["content"] == [{"type": "text", "text": "Look:"}, picture]
+
+
+def test_the_results_of_prompted_tools_are_json_by_name() -> None:
+    results = DIALECTS["prompted"].render(HISTORY, TOOLS).messages[-1]["content"].split("\n\n")
+
+    assert [json.loads(result) for result in results] == [
+        {"functionResponse": {"name": "get_weather", "response": {"degrees": 20}}},
+        {"functionResponse": {"name": "get_weather", "response": "no such city"}},
+    ]
+
+
+def test_an_unknown_dialect_is_refused_with_the_names_that_exist() -> None:
+    with pytest.raises(ValueError, match=r"'klingon'.*native, prompted, chatglm3"):
+        dialect("klingon")
+    assert all(dialect(name).name == name for name in DIALECTS)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("THUDM/chatglm3-6b", "chatglm3"),
+        ("zai-org/GLM-4.6", "glm4"),
+        ("deepseek-ai/DeepSeek-V3.2", "deepseek"),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3_coder"),
+        ("qwen2.5:7b", "hermes"),
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "hermes"),
+        ("meta-llama/Llama-4-Scout-17B", "pythonic"),
+        ("llama3.2", "llama3"),
+        ("mixtral:8x7b", "mistral"),
+        ("Ministral-8B", "mistral"),
+        ("demo-no-tools", "prompted"),
+        ("", "prompted"),
+    ],
+)
+def test_a_models_name_suggests_its_dialect(model: str, name: str) -> None:
+    assert guess(model).name == name

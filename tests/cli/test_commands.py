@@ -1,0 +1,155 @@
+"""The commands that need nothing running: tools and check; and what wrong use is answered with."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.cli.run_beckon import beckon
+from tests.shared_data import shared_data
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "deploy" / "examples"
+TOOLS = ["calculator", "current_time", "get_current_weather", "sql", "text_to_speech", "track"]
+
+MISTAKES = """
+apiVersion: eventing.knative.dev/v1beta2
+kind: EventType
+metadata:
+  name: weather
+spec:
+  type: get.weather
+  description: Tell the weather.
+---
+apiVersion: eventing.knative.dev/v1
+kind: Trigger
+metadata:
+  name: weather
+spec:
+  broker: default
+  filter:
+    attributes:
+      type: get.wether
+  subscriber:
+    ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: weather}
+---
+apiVersion: eventing.knative.dev/v1beta2
+kind: EventType
+metadata:
+  name: broken
+  annotations:
+    beckon.dev/parameters: '{"type": "object", "properties": {"a": {"type": "strin"}}}'
+spec:
+  type: broken
+  description: Broken parameters.
+"""
+
+
+@pytest.fixture
+def mistakes(tmp_path: Path) -> Path:
+    """A folder with a misspelt Trigger, a broken schema and a file that is no YAML."""
+    (tmp_path / "mistakes.yaml").write_text(MISTAKES)
+    (tmp_path / "nonsense.yaml").write_text("a: [1,\n")
+    return tmp_path
+
+
+def test_tools_lists_what_the_model_sees() -> None:
+    ended = beckon("tools", "--manifests", str(EXAMPLES))
+
+    assert ended.returncode == 0, ended.stderr
+    assert [line.split()[0] for line in ended.stdout.splitlines() if line[:1].strip()] == TOOLS
+    assert "location  string, required" in ended.stdout
+
+
+def test_tools_as_json_is_openais_array_and_refusals_are_lines_on_standard_error(mistakes: Path) -> None:
+    good = beckon("tools", "--manifests", str(EXAMPLES), "--json")
+    bad = beckon("tools", "--manifests", str(mistakes), "--json")
+    declarations = json.loads(good.stdout)
+    refusals = [json.loads(line) for line in bad.stderr.splitlines()]
+
+    assert [tool["function"]["name"] for tool in declarations] == TOOLS
+    for tool in declarations:
+        jsonschema.Draft202012Validator.check_schema(tool["function"]["parameters"])
+    assert good.stderr == ""
+    assert json.loads(bad.stdout) == []
+    assert {refusal["reason"] for refusal in refusals} >= {"NotRouted", "Unreadable"}
+    assert len(refusals) == 3
+
+
+def test_check_names_each_mistake_and_what_to_write_and_exits_with_one(mistakes: Path) -> None:
+    ended = beckon("check", str(mistakes))
+
+    assert ended.returncode == 1
+    assert "get.wether" in ended.stdout
+    assert "strin" in ended.stdout
+    assert "nonsense.yaml" in ended.stdout
+    assert ended.stdout.splitlines()[-1].startswith("0 tools, ")
+
+
+def test_check_as_json_tells_the_same(mistakes: Path) -> None:
+    ended = beckon("check", "--json", str(mistakes))
+    document = json.loads(ended.stdout)
+
+    assert ended.returncode == 1
+    assert document["errors"] == sum(finding["severity"] == "error" for finding in document["findings"]) >= 3
+    assert document["tools"] == []
+
+
+def test_check_of_the_shipped_manifests_finds_no_error() -> None:
+    ended = beckon("check", str(EXAMPLES))
+
+    assert ended.returncode == 0, ended.stdout
+    assert all(f"becomes {tool}(" in ended.stdout for tool in TOOLS)
+
+
+def test_check_reads_knatives_blog_as_it_stands() -> None:
+    blog = shared_data("examples")
+
+    ended = beckon("check", str(blog / "blog-eventtype.yaml"), str(blog / "blog-trigger.yaml"))
+
+    assert ended.returncode == 0, ended.stdout
+    assert "becomes get_current_weather(location, unit)" in ended.stdout
+    assert "beckon.dev/parameters" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["chek"], 'Did you mean "check"?'),
+        (["check"], "name files or folders"),
+        (["check", "/no/such/folder"], "/no/such/folder"),
+        (["up", "--port", "x"], "--port"),
+        (["up", "--port", "70000"], "BECKON_PORT"),
+        (["up", "--manifests", "/no/such/folder"], "/no/such/folder"),
+        (["ask"], "no question"),
+        (["tools", "--manifests", "/no/such/folder"], "/no/such/folder"),
+        (["call", "calculator", "expression"], "key=value"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_two(words: list[str], says: str, tmp_path: Path) -> None:
+    ended = beckon(*words, cwd=tmp_path)
+
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1
+    assert says in ended.stderr
+
+
+def test_a_wrong_setting_in_the_env_file_names_itself(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("BECKON_PORT=many\n")
+
+    ended = beckon("tools", cwd=tmp_path)
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("beckon: BECKON_PORT: ")
+
+
+def test_help_teaches_every_verb() -> None:
+    ended = beckon("--help")
+
+    assert ended.returncode == 0
+    for verb in ("up", "ask", "chat", "tools", "call", "check"):
+        assert f" {verb} " in ended.stdout
+        page = beckon(verb, "--help")
+        assert page.returncode == 0
+        assert page.stdout.startswith(f"Usage: beckon {verb}")
