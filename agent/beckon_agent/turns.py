@@ -91,6 +91,8 @@ class Model:
                     case Turn():
                         for piece in reading.take(reading.reader.finish()):
                             yield piece
+                        if flag := reading.flag(item):
+                            yield flag
                         yield replace(item, text=reading.text, calls=(*item.calls, *reading.calls))
 
     def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
@@ -134,6 +136,13 @@ class _Reading:
         self.reader = reader
         self.text = ""
         self.calls: list[ToolCall] = []
+
+    def flag(self, turn: Turn) -> TextDelta | None:
+        """Return a note in place of an answer that was nothing but markup which nobody can read."""
+        if self.text or self.calls or turn.calls or not self.reader.unread:
+            return None
+        self.text = f"[the model wrote a tool call that cannot be read: {self.reader.unread[0][:200]}]"
+        return TextDelta(self.text)
 
     def take(self, items: Sequence[Item]) -> list[TextDelta]:
         """Keep what was read; return what is to be shown."""

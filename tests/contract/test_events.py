@@ -342,7 +342,7 @@ def test_what_has_neither_sign_is_no_event() -> None:
 )
 def test_an_event_that_could_not_be_sent_cannot_be_made(attributes: dict[str, object]) -> None:
     with pytest.raises(EventError):
-        CloudEvent(**{"id": "1", "source": "/s", "type": "t", **attributes})  # type: ignore[arg-type]
+        CloudEvent(**{"id": "1", "source": "/s", "type": "t", **attributes})  # type: ignore[arg-type]  # wrong types are the test
 
 
 @pytest.mark.parametrize(

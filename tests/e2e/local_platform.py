@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -92,14 +93,14 @@ class LocalPlatform:
                 return pid
         raise AssertionError(f"no process serves {name}")
 
-    def tools(self) -> dict[str, object]:
-        """Return the catalogue as the agent tells it."""
-        document: dict[str, object] = httpx.get(f"{self.url}/tools").json()
-        return document
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools as the agent tells them."""
+        tools: list[dict[str, Any]] = httpx.get(f"{self.url}/tools").json()["tools"]
+        return tools
 
     def tool_names(self) -> set[str]:
         """Return the names of the tools that the model sees."""
-        return {tool["name"] for tool in self.tools()["tools"]}  # type: ignore[attr-defined]  # JSON of our own
+        return {tool["name"] for tool in self.tools()}
 
     def _raise_if_ended(self) -> bool:
         if self.process.poll() is not None:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tests.agent.scripted_model import Script, ScriptedModel, scripted_model
 
@@ -21,7 +22,7 @@ class ModelThread:
         self._model.script[:] = script
 
     @property
-    def bodies(self) -> list[dict[str, object]]:
+    def bodies(self) -> list[dict[str, Any]]:
         """The requests since `play`, in their order."""
         return [asked.body for asked in self._model.asked]
 

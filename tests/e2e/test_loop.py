@@ -116,7 +116,7 @@ def test_calls_of_one_turn_run_side_by_side_and_answer_in_their_order(
     model.play(asks_for(long, short), says("done"))
 
     answer = ask(platform)
-    results = [m["content"] for m in model.bodies[1]["messages"] if m["role"] == "tool"]  # type: ignore[attr-defined]  # a JSON body
+    results = [m["content"] for m in model.bodies[1]["messages"] if m["role"] == "tool"]
 
     assert [event["result"] for event in finished(answer)] == ["slept 0.01 seconds", "slept 1 seconds"]
     assert results == ["slept 1 seconds", "slept 0.01 seconds"]
@@ -138,7 +138,7 @@ def test_a_dead_tool_is_undeliverable_at_once(platform: LocalPlatform, model: Mo
     error = error_of(ask(platform))
 
     assert error["reason"] == "undeliverable"
-    assert model.bodies[1]["messages"][-1]["role"] == "tool"  # type: ignore[index]  # a JSON body
+    assert model.bodies[1]["messages"][-1]["role"] == "tool"
 
 
 def test_a_slow_tool_times_out_by_its_own_setting(platform: LocalPlatform, model: ModelThread) -> None:
@@ -239,7 +239,7 @@ def test_a_conversation_that_was_cut_off_in_a_call_goes_on(
     }
 
     answer = ask(platform, user("go"), hanging, user("and?"))
-    roles = [message["role"] for message in model.bodies[0]["messages"]]  # type: ignore[attr-defined]  # a JSON body
+    roles = [message["role"] for message in model.bodies[0]["messages"]]
 
     assert content(answer) == "fine"
     assert roles == ["system", "user", "assistant", "tool", "user"]

@@ -120,7 +120,7 @@ def test_a_call_outlives_the_kill_of_its_tool(start_platform: Start, tmp_path: P
 
 def test_the_manifests_of_knatives_blog_work_as_they_stand(start_platform: Start) -> None:
     platform = start_platform(shared_data("examples"))
-    (tool,) = platform.tools()["tools"]  # type: ignore[misc]  # JSON of our own
+    (tool,) = platform.tools()
 
     assert tool["name"] == "get_current_weather"
     assert set(tool["parameters"]["properties"]) == {"location", "unit"}

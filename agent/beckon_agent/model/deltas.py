@@ -144,5 +144,5 @@ def _merged(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, o
     for key, value in new.items():
         before = merged.get(key)
         both = isinstance(before, dict) and isinstance(value, dict)
-        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]
+        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]  # both are mappings or texts
     return merged

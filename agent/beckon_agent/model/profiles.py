@@ -170,7 +170,7 @@ def changed(profile: Profile, changes: Mapping[str, object]) -> Profile:
     for name in changes:
         if name not in known:
             raise ValueError(f"a model profile has no field {name!r}; use one of {', '.join(known)}")
-    return replace(profile, **changes)  # type: ignore[arg-type]
+    return replace(profile, **changes)  # type: ignore[arg-type]  # names checked above
 
 
 def _budget(model: str) -> int | None:

@@ -1,0 +1,185 @@
+"""A shim on real ports inside the test's loop, and a Broker whose behaviour a test writes."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+
+from beckon_contract.correlation import Key, Keyring
+from beckon_shim.service import Service, listen
+from beckon_shim.settings import Settings
+
+KEY = "00112233445566778899aabbccddeeff"
+CALL = {
+    "ce-specversion": "1.0",
+    "ce-id": "call-1",
+    "ce-source": "/beckon/agents/default/main",
+    "ce-type": "weather",
+    "content-type": "application/json",
+}
+Behaviour = Callable[["Posted"], Awaitable[web.Response | None]]
+
+
+@dataclass(slots=True)
+class Posted:
+    """One POST that a server of the test got."""
+
+    path: str
+    headers: CIMultiDict[str]
+    body: bytes
+
+    @property
+    def token(self) -> str:
+        return self.headers["ce-correlationid"]
+
+
+@dataclass(slots=True)
+class Server:
+    """An HTTP server of a test: it records every POST, then does what the test wants."""
+
+    url: str = ""
+    posts: list[Posted] = field(default_factory=list)
+    behaviour: Behaviour | None = None
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        posted = Posted(request.path, CIMultiDict(request.headers), await request.read())
+        self.posts.append(posted)
+        self.arrived.set()
+        answer = await self.behaviour(posted) if self.behaviour is not None else None
+        return answer if answer is not None else web.Response(status=202)
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[Server]:
+    """Run a server on a free port."""
+    server = Server()
+    app = web.Application(client_max_size=8_000_000)
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+@dataclass(slots=True)
+class Shim:
+    """A running shim and a client to talk to it."""
+
+    service: Service
+    client: aiohttp.ClientSession
+    stop: asyncio.Event
+    running: "asyncio.Task[None]"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.service.port}"
+
+    @property
+    def replies(self) -> str:
+        return f"http://127.0.0.1:{self.service.reply_port}"
+
+    async def call(
+        self, path: str = "/default/main", data: bytes = b"{}", **headers: str
+    ) -> tuple[int, CIMultiDict[str], bytes]:
+        """POST a call; header names have underscores for dashes."""
+        sent = {**CALL, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return await self.post(self.url + path, sent, data)
+
+    async def post(
+        self, url: str, headers: Mapping[str, str], data: bytes = b""
+    ) -> tuple[int, CIMultiDict[str], bytes]:
+        async with self.client.post(url, headers=headers, data=data) as answer:
+            return answer.status, CIMultiDict(answer.headers), await answer.read()
+
+    async def reply(self, token: str, data: bytes = b'{"ok":true}', **headers: str) -> int:
+        """Deliver a reply to this replica, as a Broker would; return the status."""
+        sent = {**reply_headers(token), **{name.replace("_", "-"): value for name, value in headers.items()}}
+        status, _, body = await self.post(self.replies + "/replies", sent, data)
+        assert body == b"" or status >= 400
+        return status
+
+    async def dead_letter(self, posted: Posted, **headers: str) -> int:
+        """Deliver the dead letter of a call; return the status."""
+        kept = {name: value for name, value in posted.headers.items() if name.lower().startswith("ce-")}
+        sent = {**kept, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        sent["content-type"] = "application/json"
+        status, _, body = await self.post(self.replies + "/dead-letters", sent, posted.body)
+        assert body == b"" or status >= 400
+        return status
+
+    async def metric(self, line: str) -> float:
+        """Return the value of one line of the metrics, 0 where it is not there yet."""
+        async with self.client.get(self.url + "/metrics") as answer:
+            text = await answer.text()
+        values = [row.rpartition(" ")[2] for row in text.splitlines() if row.rpartition(" ")[0] == line]
+        return float(values[0]) if values else 0.0
+
+
+def reply_headers(token: str) -> dict[str, str]:
+    return {
+        "ce-specversion": "1.0",
+        "ce-id": "reply-1",
+        "ce-source": "/tools/weather",
+        "ce-type": "weather.reply",
+        "ce-replyid": token,
+        "content-type": "application/json",
+    }
+
+
+@contextlib.asynccontextmanager
+async def shim_in_front_of(broker: str = "", **settings: object) -> AsyncIterator[Shim]:
+    """Run a shim whose Broker is at this URL."""
+    values: dict[str, object] = {
+        "broker_url": broker + "/{namespace}/{name}",
+        "port": 0,
+        "reply_port": 0,
+        "keys": KEY,
+        "drain_seconds": 0.0,
+        **settings,
+    }
+    chosen = Settings.model_validate(values)
+    keyring = Keyring([Key.parse(key) for key in chosen.keys.split(",")])
+    service = Service(
+        chosen, keyring, listen(chosen.host, chosen.port), listen(chosen.host, chosen.reply_port)
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(service.run(stop))
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=15)) as client:
+        try:
+            yield Shim(service, client, stop, running)
+        finally:
+            stop.set()
+            await asyncio.wait_for(running, 10)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until something is true, at most so long."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        await asyncio.sleep(0.005)
+
+
+async def waiting_call(shim: Shim, broker: Server) -> "asyncio.Task[tuple[int, bytes]]":
+    """Start a call and return when its event is at the Broker."""
+    before = len(broker.posts)
+
+    async def call() -> tuple[int, bytes]:
+        status, _, body = await shim.call()
+        return status, body
+
+    task = asyncio.create_task(call())
+    await until(lambda: len(broker.posts) > before)
+    return task

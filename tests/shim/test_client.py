@@ -1,0 +1,190 @@
+"""The client of Brokers, against servers that behave badly on purpose."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from beckon_shim.ack import Ack
+from beckon_shim.client import Client
+from tests.shim.support import until
+
+Session = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def raw_server(session: Session) -> AsyncIterator[str]:
+    """Serve connections by hand; what hangs is cut at the end."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        with contextlib.suppress(asyncio.CancelledError, ConnectionError, asyncio.IncompleteReadError):
+            await session(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def read_post(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+    return head + await reader.readexactly(length)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    client = Client(5)
+    yield client
+    await client.close()
+
+
+async def post(client: Client, url: str, body: bytes = b"{}") -> Ack:
+    acknowledged: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+    client.post(url, [(b"ce-id", b"1")], body, acknowledged.set_result)
+    return await asyncio.wait_for(acknowledged, 5)
+
+
+async def test_connections_are_reused(client: Client) -> None:
+    connections = 0
+    heads = []
+
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while True:
+            heads.append(await read_post(reader))
+            writer.write(ACCEPTED)
+
+    async with raw_server(session) as url:
+        for _ in range(5):
+            assert (await post(client, url + "?a=b")).status == 202
+    assert connections == 1
+    assert heads[0].startswith(b"POST /in?a=b HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert heads[0].endswith(b"ce-id: 1\r\ncontent-length: 2\r\n\r\n{}")
+    assert len(client) == 0
+
+
+async def test_a_reset_kept_alive_connection_is_retried_once_on_a_fresh_one(client: Client) -> None:
+    bodies = []
+
+    async def one_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        bodies.append(await read_post(reader))
+        writer.write(ACCEPTED)
+        # The next post on this connection is swallowed and the connection closed.
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with raw_server(one_each) as url:
+        assert (await post(client, url, b"first")).status == 202
+        assert (await post(client, url, b"second")).status == 202
+    assert [body[-6:] for body in bodies] == [b"\nfirst", b"second"]
+
+
+async def test_a_fresh_connection_that_is_lost_is_not_retried(client: Client) -> None:
+    posts = 0
+
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal posts
+        await read_post(reader)
+        posts += 1
+
+    async with raw_server(cut) as url:
+        ack = await post(client, url)
+    assert (ack.status, ack.sent, posts) == (0, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (b"HTTP/1.1 202 A\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 202),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 200),
+        (b"HTTP/1.1 503 Busy\r\nRetry-After: 9\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno", 503),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 204),
+        (b"SMTP ready\r\n", 0),
+        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", 0),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9999999\r\n\r\n" + b"x" * 100_000, 0),
+    ],
+    ids=["chunked", "continue", "busy", "empty", "not-http", "upgrade", "endless"],
+)
+async def test_every_form_of_answer_is_understood_or_refused(
+    client: Client, answer: bytes, status: int
+) -> None:
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_post(reader)
+        writer.write(answer)
+        await writer.drain()
+        await reader.read()
+
+    async with raw_server(session) as url:
+        ack = await post(client, url)
+        assert ack.status == status
+        assert ack.retry_after == ("9" if status == 503 else "")
+
+
+async def test_a_burst_is_served_by_few_connections(client: Client) -> None:
+    connections = 0
+
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while True:
+            await read_post(reader)
+            writer.write(ACCEPTED)
+
+    async with raw_server(session) as url:
+        acks = await asyncio.gather(*(post(client, url) for _ in range(500)))
+    assert {ack.status for ack in acks} == {202}
+    assert connections < 300
+
+
+async def test_slow_acknowledgements_do_not_hold_up_other_posts(client: Client) -> None:
+    held: list[asyncio.StreamWriter] = []
+
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_post(reader)
+        held.append(writer)
+        await reader.read()
+
+    async with raw_server(session) as url:
+        posts = [asyncio.create_task(post(client, url)) for _ in range(200)]
+        await until(lambda: len(held) == 200)
+        assert len(client) == 200
+        for writer in held:
+            writer.write(ACCEPTED)
+        assert {(await task).status for task in posts} == {202}
+
+
+async def test_a_post_that_is_never_acknowledged_ends() -> None:
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    client = Client(0.1)
+    async with raw_server(session) as url:
+        ack = await post(client, url)
+    assert (ack.status, ack.sent) == (0, True)
+    assert "in time" in ack.error
+    await client.close()
+
+
+async def test_closing_ends_posts_under_way() -> None:
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    client = Client(5)
+    async with raw_server(session) as url:
+        waiting = asyncio.create_task(post(client, url))
+        await until(lambda: len(client) == 1)
+        await asyncio.sleep(0)
+        await client.close()
+        assert (await waiting).status == 0

@@ -1,0 +1,233 @@
+"""The pure parts of the shim, rule by rule."""
+
+import asyncio
+import base64
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beckon_contract.correlation import verify
+from beckon_contract.events import CloudEvent, EventError, from_http, to_binary
+from beckon_shim.deadletters import decode_error, undeliverable
+from beckon_shim.deadlines import Deadlines, format_expiry, parse_expiry, preferred_wait
+from beckon_shim.keys import follow_keys, parse_keys
+from beckon_shim.messages import Answer
+from beckon_shim.peers import Addresses
+from beckon_shim.targets import Targets
+from beckon_shim.tokens import Tokens
+from beckon_shim.waiters import Fate, Waiter, Waiters
+from beckon_shim.wire import WireEvent, read
+from tests.shim.support import until
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (b"wait=10", 10),
+        (b"wait=0.25", 0.25),
+        (b'respond-async, Wait="5"', 5),
+        (b"wait = 3; note=x", 3),
+        (b"wait=1, wait=2", 1),
+        (b"wait=0", 0),
+        (b"wait=-1", None),
+        (b"wait=soon", None),
+        (b"wait", None),
+        (b"await=3", None),
+        (b"return=minimal", None),
+    ],
+)
+def test_the_preferred_wait_is_read_as_rfc_7240_writes_it(value: bytes, seconds: float | None) -> None:
+    assert preferred_wait([(b"host", b"x"), (b"prefer", value)]) == seconds
+
+
+def test_the_wait_may_stand_in_a_second_header() -> None:
+    assert preferred_wait([(b"prefer", b"a"), (b"prefer", b"wait=2")]) == 2
+
+
+def test_the_earlier_of_wait_and_expiry_counts_within_the_limit() -> None:
+    deadlines = Deadlines(30, 60)
+    assert deadlines.seconds(None, None, 1000) == 30
+    assert deadlines.seconds(10, None, 1000) == 10
+    assert deadlines.seconds(None, 1050, 1000) == 50
+    assert deadlines.seconds(10, 1005, 1000) == 5
+    assert deadlines.seconds(10, 1050, 1000) == 10
+    assert deadlines.seconds(100, 9999, 1000) == 60
+    assert deadlines.seconds(None, 900, 1000) == 0
+
+
+@given(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - bounds
+def test_an_expiry_survives_writing_and_reading(moment: datetime) -> None:
+    assert abs(parse_expiry(format_expiry(moment.timestamp()).decode()) - moment.timestamp()) <= 0.0011
+
+
+@pytest.mark.parametrize(
+    ("text", "epoch"),
+    [
+        ("1970-01-01T00:00:01Z", 1.0),
+        ("1970-01-01t00:00:01.5z", 1.5),
+        ("1970-01-01T01:00:00.000000001+01:00", 1e-9),
+        ("1970-01-01T00:00:60-00:00", 59.0),
+    ],
+)
+def test_every_form_of_rfc_3339_is_read(text: str, epoch: float) -> None:
+    assert parse_expiry(text) == epoch
+
+
+@given(st.binary(max_size=900), st.integers(0, 1400))
+def test_error_data_is_decoded_wherever_it_was_cut(body: bytes, cut: int) -> None:
+    text = base64.b64encode(body).decode()[:cut]
+    whole = body[: len(text.rstrip("=")) * 3 // 4].decode(errors="replace")
+    assert decode_error(text) == re.sub(r"[\x00-\x08\x0b-\x1f\x7f]+", " ", whole)[:1024]
+
+
+@given(st.text())
+def test_error_data_of_any_kind_gives_printable_text(data: str) -> None:
+    text = decode_error(data)
+    assert len(text) <= 1024
+    assert not re.search(r"[\x00-\x08\x0b-\x1f]", text)
+
+
+def test_error_data_that_was_not_encoded_is_taken_as_it_is() -> None:
+    assert decode_error("Internal Server Error: it broke") == "Internal Server Error: it broke"
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "delivered"),
+    [
+        ("400", "", b"false"),
+        ("404", "", b"false"),
+        ("409", "", b"true"),
+        ("429", "", b"true"),
+        ("500", "dispatch error: dial tcp 10.0.0.1:80: connect: connection refused", b"false"),
+        ("500", "boom", b"true"),
+        ("-1", "", b"true"),
+        ("", "", b"true"),
+        ("abc", "", b"true"),
+    ],
+)
+def test_a_dead_letter_says_whether_the_tool_may_have_run(code: str, data: str, delivered: bytes) -> None:
+    attributes = {
+        b"ce-knativeerrorcode": code.encode(),
+        b"ce-knativeerrordata": base64.b64encode(data.encode()),
+        b"ce-knativeerrordest": b"http://tool",
+    }
+    answer = undeliverable(WireEvent(attributes, b"", b""), "http://broker/default/main")
+    assert answer.status == 502
+    assert b'"delivered":' + delivered in answer.body
+
+
+_NAME = st.from_regex(r"[a-z0-9]{1,12}", fullmatch=True).map(lambda name: f"ce-{name}".encode())
+_VALUE = st.one_of(
+    st.binary(max_size=12), st.sampled_from([b"1.0", b"", b"%41", b'"a"', b"2026-01-31T09:30:00Z"])
+)
+
+
+@given(
+    st.dictionaries(
+        st.one_of(_NAME, st.sampled_from([b"ce-time", b"ce-subject", b"ce-data", b"x-other"])), _VALUE
+    ),
+    st.sampled_from([b"", b"application/json", b"text/plain", b"application/cloudevents+json"]),
+)
+def test_the_byte_path_takes_an_event_exactly_as_the_codec_does(
+    extra: dict[bytes, bytes], kind: bytes
+) -> None:
+    usual = {
+        b"ce-specversion": b"1.0",
+        b"ce-id": b"1",
+        b"ce-source": b"/s",
+        b"ce-type": b"t",
+        b"content-type": kind,
+    }
+    headers = list({**usual, **extra}.items())
+    try:
+        expected = from_http(headers, b"{}")
+    except EventError:
+        with pytest.raises(EventError):
+            read(headers, b"{}")
+        return
+    event = read(headers, b"{}")
+    assert from_http(event.headers(), event.body) == expected
+
+
+@given(st.text(min_size=1, alphabet=st.characters(exclude_categories=("Cc", "Cs", "Cn"))))
+def test_any_text_passes_through_the_byte_path(text: str) -> None:
+    event = CloudEvent("1", "/s", "t", b"x", subject=text)
+    headers, body = to_binary(event)
+    raw = [(name.encode(), value.encode()) for name, value in headers]
+    assert from_http(read(raw, body).headers(), body) == event
+
+
+def test_a_repeated_header_is_refused() -> None:
+    headers = [
+        (b"ce-specversion", b"1.0"),
+        (b"ce-id", b"1"),
+        (b"ce-id", b"2"),
+        (b"ce-source", b"s"),
+        (b"ce-type", b"t"),
+    ]
+    with pytest.raises(EventError, match="more than once"):
+        read(headers, b"")
+
+
+def test_paths_become_urls_and_nothing_else_does() -> None:
+    targets = Targets("http://{name}-ingress.{namespace}.svc")
+    assert targets.url("/team/orders") == "http://orders-ingress.team.svc"
+    for path in (
+        "/",
+        "/a",
+        "/a/",
+        "//b",
+        "/a/b/c",
+        "/A/b",
+        "/a/..",
+        "/a/b\n",
+        "/a/b%2f",
+        "/a{/b",
+        "/" + "a" * 64 + "/b",
+    ):
+        assert targets.url(path) is None
+
+
+def test_peers_are_a_template_or_a_list() -> None:
+    assert Addresses("http://{replica}.shim:8083/").url("shim-2") == "http://shim-2.shim:8083"
+    listed = Addresses("shim-0=http://a:1, shim-1=http://b:2/")
+    assert (listed.url("shim-1"), listed.url("shim-9")) == ("http://b:2", None)
+    assert Addresses("").url("shim-0") is None
+
+
+def test_keys_come_by_comma_or_line_and_not_too_many() -> None:
+    assert len(parse_keys("00" * 16 + ",\n" + "11" * 16 + "\n").keys) == 2
+    with pytest.raises(ValueError, match="at most 8"):
+        parse_keys(",".join(["00" * 16] * 9))
+    with pytest.raises(ValueError, match="at least one"):
+        parse_keys(" \n")
+
+
+async def test_a_key_file_is_followed_and_an_unusable_one_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = "00" * 16, "11" * 16
+    file = tmp_path / "keys"
+    file.write_text("nonsense")
+    tokens = Tokens(parse_keys(first), "shim-0")
+    following = asyncio.create_task(follow_keys(file, tokens, seconds=0.005))
+    await until(lambda: "the old ones stay" in caplog.text)
+    assert verify(parse_keys(first), tokens.mint()[0]) is not None
+    file.write_text(second)
+    await until(lambda: verify(parse_keys(second), tokens.mint()[0]) is not None)
+    assert "11111111" not in caplog.text
+    following.cancel()
+
+
+async def test_memory_of_ended_calls_is_bounded() -> None:
+    waiters = Waiters()
+    answer = Answer(200, [], b"", "replied")
+    for number in range(40_000):
+        waiters.open(Waiter(str(number), b"id", "", lambda _: None))
+        waiters.reply(str(number), answer)
+    remembered = sum(waiters.reply(str(number), answer) is Fate.ANSWERED for number in range(40_000))
+    assert 8_000 < remembered <= 16_384
