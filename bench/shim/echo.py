@@ -1,0 +1,62 @@
+"""The peer: a bare ASGI application that answers a POST with its body, served like the shim.
+
+`python -m bench.shim.echo` prints its port and ends when its input does.
+"""
+
+import asyncio
+import gc
+import socket
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import uvicorn
+import uvloop
+
+Message = MutableMapping[str, Any]
+
+
+async def echo(
+    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+) -> None:
+    """Answer 200 with the body that came."""
+    message = await receive()
+    body: bytes = message["body"]
+    while message["more_body"]:
+        message = await receive()
+        body += message["body"]
+    length = (b"content-length", b"%d" % len(body))
+    headers = [(b"content-type", b"application/json"), length]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _serve() -> None:
+    bound = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    config = uvicorn.Config(
+        echo,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    print(bound.getsockname()[1], flush=True)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
+    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    server.should_exit = True
+    await serving
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve())

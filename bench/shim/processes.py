@@ -1,0 +1,83 @@
+"""The processes that are measured: started, watched through /proc, and ended."""
+
+import asyncio
+import os
+import resource
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import cast
+
+
+class Child:
+    """One process of this benchmark."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._proc = Path("/proc") / str(process.pid)
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that all threads used so far, user and system."""
+        fields = (self._proc / "stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_megabytes(self) -> float:
+        """Return the resident memory."""
+        pages = int((self._proc / "statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    async def first_line(self) -> str:
+        """Return the first line that the process prints."""
+        output = cast(asyncio.StreamReader, self._process.stdout)
+        return (await asyncio.wait_for(output.readline(), 20)).decode().strip()
+
+    async def stop(self) -> None:
+        """End the process: politely first."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._process.wait(), 10)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+
+async def start(module: str, *arguments: str, environment: dict[str, str] | None = None) -> Child:
+    """Start `python -m module`; it ends when this process does."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+    )
+    return Child(process)
+
+
+async def listening(port: int) -> None:
+    """Wait until a port answers, at most 20 s."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return
+
+
+def free_port() -> int:
+    """Return a port that nobody has right now."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        return int(bound.getsockname()[1])
+
+
+def raise_file_limit() -> int:
+    """Allow as many open files as the system lets us; return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

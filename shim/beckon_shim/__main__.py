@@ -1,0 +1,101 @@
+"""Start the shim: `python -m beckon_shim`, set by `BECKON_SHIM_*`."""
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+import sys
+
+import uvloop
+from pydantic import ValidationError
+
+from beckon_contract.correlation import Keyring
+from beckon_shim.keys import load_keys
+from beckon_shim.service import Service, listen
+from beckon_shim.settings import Settings
+
+# Connections of callers, to the Broker, and of the Broker; and what else a process opens.
+_FILES_A_CALL = 2
+_FILES_BESIDE = 256
+
+logger = logging.getLogger("beckon_shim")
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; return 0, or 2 where it cannot start."""
+    try:
+        settings = Settings()
+        logging.basicConfig(
+            level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+        keyring = load_keys(settings.keys, settings.keys_file)
+    except ValidationError as error:
+        return _refuse("; ".join(_describe(problem["loc"], problem["msg"]) for problem in error.errors()))
+    except (ValueError, OSError) as error:
+        return _refuse(f"the keys cannot be used: {error}")
+    _raise_file_limit(settings.max_waiting)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(settings, keyring))
+
+
+async def _serve(settings: Settings, keyring: Keyring) -> int:
+    sockets = []
+    for port, name in ((settings.port, "BECKON_SHIM_PORT"), (settings.reply_port, "BECKON_SHIM_REPLY_PORT")):
+        try:
+            sockets.append(listen(settings.host, port))
+        except OSError as error:
+            return _refuse(
+                f"cannot listen on {settings.host}:{port}: {error.strerror}; set {name} to another port"
+            )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    service = Service(settings, keyring, sockets[0], sockets[1])
+    logger.info(
+        "replica %s takes calls on http://%s:%d and replies on http://%s:%d/replies; Brokers at %s",
+        settings.replica,
+        settings.host,
+        service.port,
+        settings.host,
+        service.reply_port,
+        settings.broker_url,
+    )
+    # What lives from here on lives to the end: the collector need not walk it.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
+    await service.run(stop)
+    logger.info("stopped")
+    return 0
+
+
+def _raise_file_limit(waiting: int) -> None:
+    """Allow as many open files as the waiting calls need, so far as the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_A_CALL * waiting + _FILES_BESIDE
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if allowed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < waiting + _FILES_BESIDE:
+        logger.warning(
+            "%d calls may wait and only %d files may be open: raise the limit (ulimit -Hn) or lower "
+            "BECKON_SHIM_MAX_WAITING",
+            waiting,
+            allowed,
+        )
+
+
+def _describe(location: tuple[int | str, ...], message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return f"BECKON_SHIM_{str(location[0]).upper()}: {message}" if location else message
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"beckon-shim: {reason}\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The callers' side: an event comes in, goes to its Broker, and its reply is the answer."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from beckon_contract.events import EventError, is_timestamp
+from beckon_shim import endings
+from beckon_shim.ack import Ack
+from beckon_shim.client import Client
+from beckon_shim.deadlines import Deadlines, format_expiry, parse_expiry, preferred_wait
+from beckon_shim.exchange import Exchange
+from beckon_shim.messages import Answer, HangUp, RawHeader, Request, Respond
+from beckon_shim.status import Status
+from beckon_shim.targets import Targets
+from beckon_shim.waiters import Waiter
+from beckon_shim.wire import WireEvent, read
+
+_EXPIRY = b"ce-expirytime"
+# Trace context is about the HTTP request, not about the event; it goes along.
+_PASSED_ON = frozenset((b"traceparent", b"tracestate", b"x-request-id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What callers may ask for: calls at once, and seconds of grace for a reply."""
+
+    waiting: int
+    reply_grace: float
+
+
+class Calls:
+    """Takes calls: POST a CloudEvent, get the reply event or a problem."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        status: Status,
+        targets: Targets,
+        broker: Client,
+        limits: Limits,
+        deadlines: Deadlines,
+    ) -> None:
+        self._waiters = exchange.waiters
+        self._exchange = exchange
+        self._status = status
+        self._targets = targets
+        self._broker = broker
+        self._limits = limits
+        self._deadlines = deadlines
+        self._loop = asyncio.get_running_loop()
+
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Take one request; a call is answered when its reply comes."""
+        if request.method != "POST":
+            respond(self._status.answer(request) or endings.wrong_method(b"POST"))
+            return None
+        respond = partial(self._finish, respond, time.monotonic())
+        refusal = self._refusal(request.path)
+        if refusal is not None:
+            respond(refusal)
+            return None
+        try:
+            event = read(request.headers, request.body)
+            seconds = self._seconds(request.headers, event)
+        except EventError as error:
+            respond(endings.bad_event(error))
+            return None
+        if seconds <= 0:
+            respond(endings.expired())
+            return None
+        return self._send(event, request, seconds, respond)
+
+    def too_large(self, request: Request, limit: int) -> Answer:
+        """Return the answer to an event over the limit."""
+        self._exchange.metrics.call("rejected")
+        return endings.too_large(limit)
+
+    def _refusal(self, path: str) -> Answer | None:
+        if self._status.draining:
+            return endings.draining()
+        if self._targets.url(path) is None:
+            return endings.no_such_path("POST an event to /<namespace>/<broker>")
+        limit = self._limits.waiting
+        # Posts outlive their callers at a Broker that delivers before it answers.
+        if len(self._waiters) >= limit or len(self._broker) >= 2 * limit:
+            return endings.full(limit)
+        return None
+
+    def _seconds(self, headers: list[RawHeader], event: WireEvent) -> float:
+        """Return the time this call has; put `expirytime` into an event without one."""
+        now = time.time()
+        stamp = event.attributes.get(_EXPIRY)
+        expires = None
+        if stamp is not None:
+            text = stamp.decode("latin-1")
+            if not is_timestamp(text):
+                raise EventError("the attribute 'expirytime' is not a timestamp of RFC 3339")
+            expires = parse_expiry(text)
+        seconds = self._deadlines.seconds(preferred_wait(headers), expires, now)
+        if stamp is None:
+            event.attributes[_EXPIRY] = format_expiry(now + seconds)
+        return seconds
+
+    def _send(self, event: WireEvent, request: Request, seconds: float, respond: Respond) -> HangUp:
+        """Register the waiter, then post: the reply may come before the acknowledgement."""
+        token, nonce = self._exchange.tokens.mint()
+        attributes = event.attributes
+        attributes[self._exchange.marks.correlation] = token.encode()
+        # A call that already bore the reply attribute would come straight back as its reply.
+        attributes.pop(self._exchange.marks.reply, None)
+        url = self._targets.url(request.path) or ""
+        waiter = Waiter(nonce, attributes[b"ce-id"], url, respond)
+        waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds, token)
+        self._waiters.open(waiter)
+        headers = event.headers()
+        headers.extend(header for header in request.headers if header[0] in _PASSED_ON)
+        self._broker.post(url, headers, event.body, partial(self._acknowledge, waiter))
+        return partial(self._hang_up, waiter)
+
+    def _finish(self, respond: Respond, started: float, answer: Answer) -> None:
+        metrics = self._exchange.metrics
+        metrics.call(answer.outcome)
+        if answer.outcome == endings.REPLIED:
+            metrics.observe_seconds(time.monotonic() - started)
+        respond(answer)
+
+    def _time_out(self, waiter: Waiter, seconds: float, token: str) -> None:
+        self._waiters.fail(waiter, endings.timed_out(seconds, token))
+
+    def _hang_up(self, waiter: Waiter) -> None:
+        self._waiters.fail(waiter, endings.HUNG_UP)
+
+    def _acknowledge(self, waiter: Waiter, ack: Ack) -> None:
+        if ack.accepted or self._waiters.get(waiter.nonce) is not waiter:
+            return
+        answer = endings.unaccepted(ack, waiter.broker_url)
+        if ack.doubtful:
+            # The reply, or a dead letter with the true reason, may be right behind.
+            self._loop.call_later(self._limits.reply_grace, self._waiters.fail, waiter, answer)
+        else:
+            self._waiters.fail(waiter, answer)

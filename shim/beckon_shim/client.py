@@ -1,0 +1,198 @@
+"""Posting events: HTTP/1.1 over kept-alive connections, without a task a post.
+
+A general client costs more than all the rest of the shim together (`bench/shim` measured
+aiohttp at 1.7 times this whole process), for what is one kind of request: a POST whose
+answer is a status. The parser is httptools', the same as the server's.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from beckon_shim.ack import Ack
+from beckon_shim.connection import Connection, Post
+from beckon_shim.messages import RawHeader
+
+_CONNECT_SECONDS = 10.0
+_OPENING_AT_ONCE = 64
+_IDLE_SECONDS = 60.0
+_SWEEP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A URL, taken apart once."""
+
+    pool: "_Pool"
+    start: bytes
+
+
+class Client:
+    """Posts events to Brokers and others; each post ends in one call of its callback."""
+
+    def __init__(self, seconds: float) -> None:
+        """Give every post `seconds` for its acknowledgement."""
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._targets: dict[str, _Target] = {}
+        self._pools: dict[tuple[str, str, int], _Pool] = {}
+        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+
+    def __len__(self) -> int:
+        """Return how many posts have no acknowledgement yet."""
+        return sum(pool.posts for pool in self._pools.values())
+
+    def post(self, url: str, headers: list[RawHeader], body: bytes, then: Callable[[Ack], None]) -> None:
+        """Post an event; `then` gets the acknowledgement, never before this returns."""
+        target = self._targets.get(url) or self._take_apart(url)
+        parts = [target.start]
+        for name, value in headers:
+            parts += (name, b": ", value, b"\r\n")
+        parts += (b"content-length: %d\r\n\r\n" % len(body), body)
+        target.pool.send(Post(b"".join(parts), then, self._loop.time() + self._seconds))
+
+    async def deliver(self, url: str, headers: list[RawHeader], body: bytes) -> Ack:
+        """Post an event and wait for its acknowledgement."""
+        acknowledged: asyncio.Future[Ack] = self._loop.create_future()
+
+        def settle(ack: Ack) -> None:
+            if not acknowledged.done():
+                acknowledged.set_result(ack)
+
+        self.post(url, headers, body, settle)
+        return await acknowledged
+
+    async def close(self) -> None:
+        """Close every connection; posts under way end without an acknowledgement."""
+        self._sweeper.cancel()
+        for pool in self._pools.values():
+            await pool.close()
+
+    def _take_apart(self, url: str) -> _Target:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        origin = (parts.scheme, host, port)
+        pool = self._pools.get(origin)
+        if pool is None:
+            context = ssl.create_default_context() if parts.scheme == "https" else None
+            pool = self._pools[origin] = _Pool(host, port, context)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        start = f"POST {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}\r\n"
+        target = self._targets[url] = _Target(pool, start.encode("ascii"))
+        return target
+
+    def _sweep(self) -> None:
+        """End posts that take too long and close idle connections, for all with one timer."""
+        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+        for pool in self._pools.values():
+            pool.sweep(self._loop.time())
+
+
+class _Pool:
+    """The connections to one origin: idle ones are reused, the last used first.
+
+    At most 64 are opened at a time; what comes meanwhile takes whichever connection is
+    free first, so a burst does not become as many connections.
+    """
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+        self._address = (host, port)
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._open: set[Connection] = set()
+        self._idle: list[Connection] = []
+        self._queue: deque[Post] = deque()
+        self._opening: set[asyncio.Task[None]] = set()
+
+    @property
+    def posts(self) -> int:
+        """How many posts wait here for a connection or an answer."""
+        return len(self._queue) + len(self._open) - len(self._idle)
+
+    def send(self, post: Post) -> None:
+        """Send on an idle connection, or queue for the next one."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable():
+                connection.send(post)
+                return
+        self._queue.append(post)
+        self._grow()
+
+    def free(self, connection: Connection) -> None:
+        """Take back a connection whose post was answered."""
+        if self._queue:
+            connection.send(self._queue.popleft())
+        else:
+            connection.idle_since = self._loop.time()
+            self._idle.append(connection)
+
+    def lost(self, connection: Connection, again: Post | None) -> None:
+        """Forget a connection; send the post that it could not, on a fresh one."""
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        if again is not None:
+            self._queue.appendleft(again)
+        if self._queue:
+            self._grow()
+
+    def sweep(self, now: float) -> None:
+        """End what took too long."""
+        for connection in list(self._open):
+            if connection.overdue(now):
+                connection.give_up("it did not acknowledge in time")
+        for connection in list(self._idle):
+            if now - connection.idle_since > _IDLE_SECONDS:
+                connection.close()
+        while self._queue and self._queue[0].deadline <= now:
+            self._queue.popleft().then(Ack(0, "there was no free connection in time", sent=False))
+
+    async def close(self) -> None:
+        """Close every connection and fail what is left."""
+        for task in list(self._opening):
+            task.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
+        self._fail_queue("the shim is shutting down")
+        for connection in list(self._open):
+            connection.give_up("the shim is shutting down")
+
+    def _grow(self) -> None:
+        if len(self._opening) < min(_OPENING_AT_ONCE, len(self._queue)):
+            task = self._loop.create_task(self._connect())
+            self._opening.add(task)
+            task.add_done_callback(self._connected)
+
+    def _connected(self, task: asyncio.Task[None]) -> None:
+        self._opening.discard(task)
+        self._grow()
+
+    async def _connect(self) -> None:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(self), *self._address, ssl=self._context
+                )
+        except (OSError, TimeoutError) as error:
+            self._refused(f"cannot connect: {str(error) or 'timed out'}")
+            return
+        if connection.usable():
+            self._open.add(connection)
+            self.free(connection)
+        else:
+            self._refused("cannot connect: it closed the connection at once")
+
+    def _refused(self, reason: str) -> None:
+        """Fail one post for each failed connection, and all where no connection can serve them."""
+        if self._open and self._queue:
+            self._queue.popleft().then(Ack(0, reason, sent=False))
+        else:
+            self._fail_queue(reason)
+
+    def _fail_queue(self, reason: str) -> None:
+        while self._queue:
+            self._queue.popleft().then(Ack(0, reason, sent=False))

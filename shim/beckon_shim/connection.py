@@ -1,0 +1,133 @@
+"""One kept-alive HTTP/1.1 connection to a Broker: one post at a time."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import httptools
+
+from beckon_shim.ack import Ack
+
+_LONGEST_ANSWER = 65_536
+
+
+@dataclass(slots=True)
+class Post:
+    """One request, whole, and who gets its acknowledgement; `deadline` in the loop's time."""
+
+    message: bytes
+    then: Callable[[Ack], None]
+    deadline: float
+    retried: bool = False
+
+
+class Owner(Protocol):
+    """Who keeps the connections."""
+
+    def free(self, connection: "Connection") -> None:
+        """Take back a connection that may carry another post."""
+
+    def lost(self, connection: "Connection", again: Post | None) -> None:
+        """Forget a closed connection, and send the post `again` on another."""
+
+
+class Connection(asyncio.Protocol):
+    """Sends posts and reads the status of their answers; bodies are skipped, up to 64 KiB."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._transport: asyncio.Transport | None = None
+        # httptools has no types; the parser calls the on_… methods below.
+        self._parser = httptools.HttpResponseParser(self)
+        self._post: Post | None = None
+        self._reused = False
+        self._heard = 0
+        self._retry_after = ""
+        self.idle_since = 0.0
+
+    def usable(self) -> bool:
+        """Whether a post may be sent now."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, post: Post) -> None:
+        """Send a post; the connection must be free."""
+        self._post = post
+        self._heard = 0
+        self._retry_after = ""
+        cast(asyncio.Transport, self._transport).write(post.message)
+
+    def overdue(self, now: float) -> bool:
+        """Whether the post under way should have been answered by now."""
+        return self._post is not None and self._post.deadline <= now
+
+    def give_up(self, reason: str) -> None:
+        """End the post under way without an acknowledgement, and the connection with it."""
+        post, self._post = self._post, None
+        self.close()
+        if post is not None:
+            post.then(Ack(0, reason))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport; uvloop's is no subclass of asyncio's."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Read the answer; anything that nobody asked for ends the connection."""
+        self._heard += len(data)
+        if self._post is None:
+            self.close()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.give_up("its answer is not one to a POST of HTTP/1.1")
+            return
+        if self._heard > _LONGEST_ANSWER:
+            self.give_up("its answer is too long")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Send the post again if the other side closed an idle connection, else tell of the loss.
+
+        A server may close a kept-alive connection at the very moment a post goes out. Was
+        nothing heard, one more try is right: a repeated event has the same id and source,
+        and receivers must cope with that (knative/specs, data-plane.md).
+        """
+        # The parser and this refer to each other, and the collector seldom runs.
+        del self._parser
+        post, self._post = self._post, None
+        if post is not None and self._reused and not self._heard and not post.retried:
+            post.retried = True
+            self._owner.lost(self, post)
+            return
+        self._owner.lost(self, None)
+        if post is not None:
+            post.then(Ack(0, "the connection was lost before it acknowledged"))
+
+    # What the parser calls.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the one header that matters."""
+        if name.lower() == b"retry-after":
+            self._retry_after = value.decode("latin-1")
+
+    def on_message_complete(self) -> None:
+        """Pass the acknowledgement on, and the connection back."""
+        status = self._parser.get_status_code()
+        post = self._post
+        if post is None or status < 200:
+            return
+        self._post = None
+        self._reused = True
+        if self._parser.should_keep_alive():
+            self._owner.free(self)
+        else:
+            self.close()
+        post.then(Ack(status, retry_after=self._retry_after))

@@ -1,0 +1,107 @@
+"""Reading a dead letter: why the Broker gave up, and whether the tool may have run.
+
+Brokers add `knativeerrordest`, `knativeerrorcode` and `knativeerrordata` to the original
+event (knative/specs, data-plane.md); each may be missing. The data is Base64, cut at
+1,024 characters by some (knative/eventing event_dispatcher.go), and plain in old ones.
+"""
+
+import base64
+import binascii
+import re
+from urllib.parse import unquote
+
+import orjson
+
+from beckon_contract.problem import Problem
+from beckon_shim.messages import Answer, of_problem
+from beckon_shim.wire import WireEvent
+
+_DESTINATION = b"ce-knativeerrordest"
+_CODE = b"ce-knativeerrorcode"
+_DATA = b"ce-knativeerrordata"
+_LONGEST = 1024
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+# How Go, Python and Java say that nobody listens: the tool cannot have run.
+_NEVER_CONNECTED = re.compile(
+    r"connection refused|no such host|connect call failed|cannot connect", re.IGNORECASE
+)
+# A client error is a refusal, but for these: time-outs, conflicts and busy tools may come half-way.
+_NOT_REFUSALS = frozenset((408, 409, 425, 429))
+
+
+def strip_errors(event: WireEvent) -> None:
+    """Take the dead-letter attributes off an event."""
+    for name in (_DESTINATION, _CODE, _DATA):
+        event.attributes.pop(name, None)
+
+
+def undeliverable(event: WireEvent, broker_url: str) -> Answer:
+    """Return the 502 that tells the caller why its call was dead-lettered.
+
+    Members: `code` (the tool's HTTP status), `destination`, `reason_text`, and
+    `delivered`: false only where it is sure that the tool did not run.
+    """
+    destination = unquote(event.text(_DESTINATION))
+    code = _to_int(event.text(_CODE))
+    text = decode_error(unquote(event.text(_DATA)))
+    reply_failed = bool(destination) and destination.rstrip("/") == broker_url.rstrip("/")
+    members: dict[str, object] = {"delivered": reply_failed or not _never_ran(code, text)}
+    if code is not None:
+        members["code"] = code
+    if destination:
+        members["destination"] = destination
+    if text:
+        members["reason_text"] = _short_reason(text)
+    if reply_failed:
+        detail = "the tool answered, and its reply could not be forwarded"
+    else:
+        detail = "the Broker could not deliver the event to the tool"
+    if code is not None:
+        detail += f" (HTTP status {code})"
+    if text:
+        detail += f": {_short_reason(text)}"
+    return of_problem(Problem(502, "undeliverable", "Undeliverable", detail, members), "undeliverable")
+
+
+def decode_error(data: str) -> str:
+    """Return the text in `knativeerrordata`, however it was cut or not encoded at all."""
+    compact = data.strip().rstrip("=")
+    try:
+        raw = base64.b64decode(compact[: len(compact) // 4 * 4] + _tail(compact), validate=True)
+    except (binascii.Error, ValueError):
+        return _CONTROL.sub(" ", data)[:_LONGEST]
+    return _CONTROL.sub(" ", raw.decode(errors="replace"))[:_LONGEST]
+
+
+def _tail(compact: str) -> str:
+    """Return the last, incomplete group padded; a single character holds no byte and is dropped."""
+    rest = compact[len(compact) // 4 * 4 :]
+    return rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""
+
+
+def _short_reason(text: str) -> str:
+    """Return the detail of a problem document where the tool wrote one, else the text."""
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text.strip()
+    if not isinstance(document, dict):
+        return text.strip()
+    for member in ("detail", "title"):
+        value = document.get(member)
+        if isinstance(value, str) and value:
+            return value
+    return text.strip()
+
+
+def _never_ran(code: int | None, text: str) -> bool:
+    if code is not None and 400 <= code < 500 and code not in _NOT_REFUSALS:
+        return True
+    return _NEVER_CONNECTED.search(text) is not None
+
+
+def _to_int(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,64 @@
+"""What Prometheus can ask: calls by outcome, replies by fate, who waits, how long it took."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
+
+
+class Metrics:
+    """The metrics of one shim, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._calls = Counter(
+            "beckon_shim_calls", "Calls that ended, by how.", ["outcome"], registry=self.registry
+        )
+        self._replies = Counter(
+            "beckon_shim_replies",
+            "Replies that came in, by what became of them.",
+            ["fate"],
+            registry=self.registry,
+        )
+        self._dead_letters = Counter(
+            "beckon_shim_dead_letters",
+            "Dead letters that came in, by what became of them.",
+            ["fate"],
+            registry=self.registry,
+        )
+        histogram = Histogram(
+            "beckon_shim_call_seconds",
+            "How long calls that were replied to took, in seconds.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.observe_seconds: Callable[[float], None] = histogram.observe
+        self._children: dict[tuple[str, str], Counter] = {}
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """Add a gauge that is read when it is asked for."""
+        Gauge(f"beckon_shim_{name}", text, registry=self.registry).set_function(read)
+
+    def call(self, outcome: str) -> None:
+        """Count a call that ended."""
+        self._count("outcome", outcome, self._calls)
+
+    def reply(self, fate: str) -> None:
+        """Count a reply."""
+        self._count("reply", fate, self._replies)
+
+    def dead_letter(self, fate: str) -> None:
+        """Count a dead letter."""
+        self._count("dead_letter", fate, self._dead_letters)
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _count(self, kind: str, label: str, family: Counter) -> None:
+        # Looking a child up by its labels costs more than counting; the labels are few.
+        child = self._children.get((kind, label))
+        if child is None:
+            child = self._children[kind, label] = family.labels(label)
+        child.inc()

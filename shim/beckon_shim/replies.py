@@ -1,0 +1,154 @@
+"""The Broker's side: replies and dead letters come in and find the call that waits.
+
+Every event that can be read is acknowledged with 202 and an empty body, also one with a
+foreign or forged token: Knative's own RequestReply uses the same attributes, and a
+refusal would make a failed delivery of somebody else's reply. It just wakes nobody.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+
+from beckon_contract.correlation import Claim
+from beckon_contract.events import EventError
+from beckon_contract.problem import Problem
+from beckon_shim import endings
+from beckon_shim.deadletters import strip_errors, undeliverable
+from beckon_shim.exchange import Exchange
+from beckon_shim.late import LateReplies
+from beckon_shim.messages import Answer, HangUp, Request, Respond, of_problem
+from beckon_shim.peers import FORWARDED, Peers
+from beckon_shim.status import Status
+from beckon_shim.waiters import Fate
+from beckon_shim.wire import WireEvent, read
+
+REPLIES = "/replies"
+DEAD_LETTERS = "/dead-letters"
+_ACCEPTED = Answer(202, [], b"", "accepted")
+
+
+# Most events are dealt with at once; those for elsewhere take a moment.
+_Dealt = Answer | Coroutine[None, None, Answer]
+
+
+class Replies:
+    """Takes replies and dead letters, and wakes the calls they belong to."""
+
+    def __init__(self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies) -> None:
+        self._waiters = exchange.waiters
+        self._tokens = exchange.tokens
+        self._marks = exchange.marks
+        self._metrics = exchange.metrics
+        self._status = status
+        self._peers = peers
+        self._late = late
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Take one request of the Broker."""
+        dealt = self._deal_with(request)
+        if isinstance(dealt, Answer):
+            respond(dealt)
+        else:
+            task = asyncio.get_running_loop().create_task(_respond_later(dealt, respond))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return None
+
+    def too_large(self, request: Request, limit: int) -> Answer:
+        """Refuse a reply over the limit, and tell its caller rather than let it wait."""
+        claim = self._tokens.verify(dict(request.headers).get(self._marks.reply))
+        waiter = self._waiters.get(claim.nonce) if claim is not None else None
+        if waiter is not None:
+            self._waiters.fail(waiter, endings.reply_too_large(limit))
+        self._metrics.reply("too_large")
+        return endings.too_large(limit)
+
+    def _deal_with(self, request: Request) -> _Dealt:
+        if request.path not in (REPLIES, DEAD_LETTERS):
+            hint = f"POST events to {REPLIES} or {DEAD_LETTERS}"
+            return self._status.answer(request) or endings.no_such_path(hint)
+        if request.method != "POST":
+            return endings.wrong_method(b"POST")
+        try:
+            event = read(request.headers, request.body)
+        except EventError as error:
+            return endings.bad_event(error)
+        forwarded = any(name == FORWARDED for name, _ in request.headers)
+        if request.path == DEAD_LETTERS:
+            return self._dead_letter(event, forwarded)
+        return self._reply(event, forwarded)
+
+    def _reply(self, event: WireEvent, forwarded: bool) -> _Dealt:
+        claim = self._tokens.verify(event.attributes.get(self._marks.reply))
+        if claim is None:
+            self._metrics.reply("foreign")
+            return _ACCEPTED
+        if claim.replica != self._tokens.replica and not forwarded:
+            return self._forward_reply(claim, event)
+        return self._settle(claim, event)
+
+    def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
+        """Wake the call, or hand the reply to the sink of late ones."""
+        fate = self._waiters.reply(claim.nonce, self._to_caller(event))
+        if fate is Fate.WAITING:
+            self._metrics.reply("answered")
+            return _ACCEPTED
+        if fate is Fate.ANSWERED:
+            self._metrics.reply("duplicate")
+            return _ACCEPTED
+        return self._hand_over(claim, event)
+
+    async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
+        if not await self._late.hand_over(event, self._waiters.abandoned_call(claim.nonce)):
+            self._metrics.reply("late_refused")
+            problem = Problem(
+                503, "sink-busy", "Late reply not stored", "the late reply sink did not take it"
+            )
+            return of_problem(problem, "sink_busy", (b"retry-after", b"1"))
+        self._waiters.settle(claim.nonce)
+        self._metrics.reply("late")
+        return _ACCEPTED
+
+    async def _forward_reply(self, claim: Claim, event: WireEvent) -> Answer:
+        if await self._peers.forward(claim.replica, REPLIES, event):
+            self._metrics.reply("forwarded")
+            return _ACCEPTED
+        # That replica is gone, and its callers with it.
+        return await self._hand_over(claim, event)
+
+    def _to_caller(self, event: WireEvent) -> Answer:
+        """Return the answer of a reply: the event without the attributes that carry the token."""
+        attributes = event.attributes.copy()
+        attributes.pop(self._marks.correlation, None)
+        attributes.pop(self._marks.reply, None)
+        return endings.replied(WireEvent(attributes, event.content_type, event.body))
+
+    def _dead_letter(self, event: WireEvent, forwarded: bool) -> _Dealt:
+        attributes = event.attributes
+        if self._tokens.verify(attributes.get(self._marks.reply)) is not None:
+            # Not the call but its reply could not be delivered: here it is.
+            strip_errors(event)
+            self._metrics.dead_letter("reply")
+            return self._reply(event, forwarded)
+        claim = self._tokens.verify(attributes.get(self._marks.correlation))
+        if claim is None:
+            self._metrics.dead_letter("foreign")
+            return _ACCEPTED
+        if claim.replica != self._tokens.replica and not forwarded:
+            return self._forward_dead_letter(claim, event)
+        waiter = self._waiters.get(claim.nonce)
+        if waiter is None:
+            self._metrics.dead_letter("late")
+        else:
+            self._waiters.fail(waiter, undeliverable(event, waiter.broker_url))
+            self._metrics.dead_letter("answered")
+        return _ACCEPTED
+
+    async def _forward_dead_letter(self, claim: Claim, event: WireEvent) -> Answer:
+        taken = await self._peers.forward(claim.replica, DEAD_LETTERS, event)
+        self._metrics.dead_letter("forwarded" if taken else "lost")
+        return _ACCEPTED
+
+
+async def _respond_later(dealt: Coroutine[None, None, Answer], respond: Respond) -> None:
+    respond(await dealt)

@@ -1,0 +1,277 @@
+"""The HTTP/1.1 server of both ports: whole requests in, whole answers out, no task a request.
+
+httptools parses, as in uvicorn; what ASGI adds on top (a task and two writes a request, a
+second task to notice that the caller hung up) costs as much as the shim itself, and it
+bounds neither the size of headers nor the time they take. `bench/shim` has the figures.
+"""
+
+import asyncio
+import http
+import logging
+import socket
+from collections import deque
+from typing import cast
+
+import httptools
+
+from beckon_contract.problem import Problem
+from beckon_shim.messages import Answer, Handler, HangUp, RawHeader, Request, of_problem
+
+_BACKLOG = 4096
+_HEAD_BYTES = 65_536
+# Longer than the 90 s for which Knative's Go client keeps an idle connection.
+_IDLE_SECONDS = 120.0
+_SLOW_SECONDS = 30.0
+_SWEEP_SECONDS = 5.0
+_CLOSE: RawHeader = (b"connection", b"close")
+_STATUS = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in http.HTTPStatus
+}
+
+logger = logging.getLogger(__name__)
+
+
+class Server:
+    """Serves one handler on one socket."""
+
+    def __init__(self, handler: Handler, body_bytes: int) -> None:
+        self.handler = handler
+        self.body_bytes = body_bytes
+        self.connections: set[ServerConnection] = set()
+        self.closing = False
+        self._loop = asyncio.get_running_loop()
+        self._listener: asyncio.Server | None = None
+        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+
+    async def start(self, bound: socket.socket) -> None:
+        """Take connections on a bound socket."""
+        self._listener = await self._loop.create_server(
+            lambda: ServerConnection(self), sock=bound, backlog=_BACKLOG
+        )
+
+    async def stop(self, seconds: float) -> None:
+        """Take no more connections; let answers under way be sent, for at most so long."""
+        self.closing = True
+        if self._listener is not None:
+            self._listener.close()
+        end = self._loop.time() + seconds
+        for connection in list(self.connections):
+            connection.close_when_idle()
+        while self.connections and self._loop.time() < end:
+            await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            connection.abort()
+        self._sweeper.cancel()
+
+    def _sweep(self) -> None:
+        """Close what is idle or too slow, for all connections with one timer."""
+        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+        now = self._loop.time()
+        for connection in list(self.connections):
+            connection.sweep(now)
+
+
+class ServerConnection(asyncio.Protocol):
+    """One client: its requests are answered one after the other, in their order."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._headers: list[RawHeader] = []
+        self._head = 0
+        self._body: list[bytes] = []
+        self._size = 0
+        self._refused = False
+        self._queue: deque[Request] = deque()
+        self._current: Request | None = None
+        self._hang_up: HangUp | None = None
+        self._stuck = False
+        self._paused = False
+        self._since = self._loop.time()
+        self._reading = False
+
+    # What the server calls.
+
+    def close_when_idle(self) -> None:
+        """Close now, or after the answer under way."""
+        if self._current is None and not self._reading:
+            self._close()
+
+    def abort(self) -> None:
+        """Close without sending what is left."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def sweep(self, now: float) -> None:
+        """Close if the client has been silent, or slow in the middle of something, for too long."""
+        waited = now - self._since
+        if self._stuck and waited > _SLOW_SECONDS:
+            self.abort()
+        elif self._current is None and waited > (_SLOW_SECONDS if self._reading else _IDLE_SECONDS):
+            if self._reading:
+                self._refuse(408, "too-slow", f"the request took longer than {_SLOW_SECONDS:g} s to arrive")
+            self._close()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport; uvloop's is no subclass of asyncio's."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell who works on an answer that nobody waits for it any more."""
+        self._server.connections.discard(self)
+        self._transport = None
+        self._queue.clear()
+        # The parser and this refer to each other, and the collector seldom runs.
+        del self._parser
+        hang_up, self._hang_up = self._hang_up, None
+        if hang_up is not None:
+            hang_up()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; anything that is not HTTP/1.1 ends the connection."""
+        if self._refused:
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "no-upgrade", "no other protocol is spoken here; use plain HTTP/1.1")
+        except httptools.HttpParserError as error:
+            if not self._refused:
+                self._refuse(400, "bad-request", f"this is not HTTP/1.1: {error}")
+        if self._queue and self._transport is not None and not self._paused:
+            # A client that sends requests ahead waits until those before are answered.
+            self._paused = True
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """Answer no further requests while the client does not read."""
+        self._stuck = True
+        self._since = self._loop.time()
+
+    def resume_writing(self) -> None:
+        """Go on with the requests that waited."""
+        self._stuck = False
+        self._next()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        self._url, self._headers, self._body = b"", [], []
+        self._head = self._size = 0
+        self._reading = True
+        if self._current is None:
+            self._since = self._loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the URL."""
+        self._url += url
+        self._head += len(url)
+        if self._head > _HEAD_BYTES:
+            self._refuse_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        name = name.lower()
+        self._headers.append((name, value))
+        self._head += len(name) + len(value)
+        if self._head > _HEAD_BYTES:
+            self._refuse_head()
+        if name == b"expect" and value.lower() == b"100-continue" and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body, or refuse the request when it is over the limit."""
+        self._size += len(body)
+        if self._size <= self._server.body_bytes:
+            self._body.append(body)
+        elif not self._refused:
+            self._refused = True
+            self._send(self._server.handler.too_large(self._request(), self._server.body_bytes), close=True)
+
+    def on_message_complete(self) -> None:
+        """Answer the request, or queue it behind the one that is being answered."""
+        if self._refused:
+            return
+        self._reading = False
+        self._queue.append(self._request())
+        self._next()
+
+    def _refuse_head(self) -> None:
+        if not self._refused:
+            self._refuse(431, "head-too-large", f"URL and headers are larger than {_HEAD_BYTES} bytes")
+
+    def _request(self) -> Request:
+        path = self._url.partition(b"?")[0].decode("latin-1")
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        method = self._parser.get_method().decode("ascii")
+        return Request(method, path, self._headers, body, self._parser.should_keep_alive())
+
+    # Answering.
+
+    def _next(self) -> None:
+        """Hand the next request to the handler, if nothing stands before it."""
+        if self._current is not None or self._stuck or not self._queue:
+            return
+        request = self._current = self._queue.popleft()
+        try:
+            hang_up = self._server.handler.handle(request, lambda answer: self._respond(request, answer))
+        except Exception:
+            logger.exception("a request to %s failed", request.path)
+            problem = Problem(500, "internal", "Internal error", "this is a defect of the shim; see its log")
+            self._respond(request, of_problem(problem, "internal", _CLOSE))
+            return
+        if self._current is request:
+            self._hang_up = hang_up
+
+    def _respond(self, request: Request, answer: Answer) -> None:
+        """Send the answer to the current request, once, and go on with the next."""
+        if self._current is not request:
+            return
+        self._current = self._hang_up = None
+        self._since = self._loop.time()
+        if self._transport is None:
+            return
+        self._send(
+            answer, close=not request.keep_alive or self._server.closing, bodiless=request.method == "HEAD"
+        )
+        if self._transport.is_closing():
+            return
+        if self._queue:
+            # Not at once: a long line of requests must not become a deep stack.
+            self._loop.call_soon(self._next)
+        elif self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _send(self, answer: Answer, *, close: bool, bodiless: bool = False) -> None:
+        """Write a whole answer in one piece: a second one would meet delayed acknowledgements."""
+        if self._transport is None:
+            return
+        parts = [_STATUS.get(answer.status) or b"HTTP/1.1 %d -\r\n" % answer.status]
+        for name, value in answer.headers:
+            parts += (name, b": ", value, b"\r\n")
+        if close and _CLOSE not in answer.headers:
+            parts.append(b"connection: close\r\n")
+        parts.append(b"content-length: %d\r\n\r\n" % len(answer.body))
+        if not bodiless:
+            parts.append(answer.body)
+        self._transport.write(b"".join(parts))
+        if close or _CLOSE in answer.headers:
+            self._close()
+
+    def _refuse(self, status: int, slug: str, detail: str) -> None:
+        """Answer what is no request that can be handled, and close."""
+        self._refused = True
+        title = http.HTTPStatus(status).phrase
+        self._send(of_problem(Problem(status, slug, title, detail), "rejected"), close=True)
+
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

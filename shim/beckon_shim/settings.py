@@ -1,0 +1,118 @@
+"""The settings of the shim, from environment variables that start with `BECKON_SHIM_`."""
+
+from pathlib import Path
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from beckon_contract.correlation import check_replica
+from beckon_shim.peers import Addresses
+from beckon_shim.targets import Targets
+
+_OWN_ATTRIBUTES = frozenset(
+    ("id", "source", "type", "specversion", "subject", "time", "datacontenttype", "dataschema", "data")
+)
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; each field says what it means."""
+
+    model_config = SettingsConfigDict(env_prefix="BECKON_SHIM_", env_file=None, extra="ignore", frozen=True)
+
+    broker_url: str = Field(
+        "http://127.0.0.1:8081/{namespace}/{name}",
+        description="Where Brokers take events; {namespace} and {name} come from the caller's path, "
+        "and a URL without them serves every path.",
+    )
+    host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 in a container.")
+    port: int = Field(8082, ge=0, le=65535, description="The port for callers; 0 chooses a free one.")
+    reply_port: int = Field(
+        8083, ge=0, le=65535, description="The port for replies and dead letters; 0 chooses a free one."
+    )
+    keys: str = Field(
+        "",
+        repr=False,
+        description="Secrets that sign the tokens, separated by commas, each at least 16 bytes in "
+        "hexadecimal or Base64; the first signs, all verify. With none: a random one, for one replica.",
+    )
+    keys_file: Path | None = Field(
+        None,
+        description="A file with such secrets, one a line (a mounted Secret); read again when it changes.",
+    )
+    replica: str = Field("shim-0", description="The name of this replica in its tokens: a DNS label.")
+    peers: str = Field(
+        "",
+        description="Where the reply listeners of all replicas are: a template with {replica}, or a list "
+        "shim-0=http://10.0.0.1:8083,shim-1=… ; empty with one replica.",
+    )
+    correlation_attribute: str = Field(
+        "correlationid",
+        pattern=r"^[a-z][a-z0-9]{0,19}$",
+        description="The attribute that carries the token out.",
+    )
+    reply_attribute: str = Field(
+        "replyid",
+        pattern=r"^[a-z][a-z0-9]{0,19}$",
+        description="The attribute in which a reply brings the token back, for example `responseid`.",
+    )
+    default_timeout: float = Field(
+        30.0, gt=0, description="Seconds that a call waits when its caller says nothing."
+    )
+    max_timeout: float = Field(600.0, gt=0, description="The most seconds that a caller may ask for.")
+    max_waiting: int = Field(10_000, ge=1, description="How many calls may wait at once; more get 503.")
+    max_event_bytes: int = Field(
+        1_048_576, ge=65_536, description="The largest event or reply in bytes; larger ones get 413."
+    )
+    drain_seconds: float = Field(
+        25.0, ge=0, description="How long waiting calls may go on after SIGTERM before they get 503."
+    )
+    reply_grace: float = Field(
+        0.5,
+        ge=0,
+        description="Seconds that a reply may come after the Broker failed to acknowledge its call (5xx, "
+        "lost connection), since a Broker that delivers before it answers may have delivered it.",
+    )
+    late_reply_sink: str | None = Field(
+        None,
+        pattern=r"^https?://",
+        description="A URL that takes the replies that nobody awaits any more; without one they are logged.",
+    )
+    log_level: str = Field(
+        "info", pattern=r"^(?i:debug|info|warning|error)$", description="The least level that is logged."
+    )
+
+    @field_validator("broker_url")
+    @classmethod
+    def _is_template(cls, value: str) -> str:
+        Targets(value)
+        return value
+
+    @field_validator("peers")
+    @classmethod
+    def _has_addresses(cls, value: str) -> str:
+        Addresses(value)
+        return value
+
+    @field_validator("replica")
+    @classmethod
+    def _is_label(cls, value: str) -> str:
+        return check_replica(value)
+
+    @field_validator("correlation_attribute", "reply_attribute")
+    @classmethod
+    def _is_extension(cls, value: str, info: ValidationInfo) -> str:
+        if value in _OWN_ATTRIBUTES:
+            raise ValueError(f"{value!r} is an attribute of CloudEvents itself; name an extension")
+        return value
+
+    @model_validator(mode="after")
+    def _agree(self) -> "Settings":
+        if self.correlation_attribute == self.reply_attribute:
+            raise ValueError(
+                "correlation_attribute and reply_attribute must differ, or every call is a reply"
+            )
+        if self.default_timeout > self.max_timeout:
+            raise ValueError("default_timeout is larger than max_timeout")
+        if self.keys and self.keys_file is not None:
+            raise ValueError("keys and keys_file are both set; set one")
+        return self

@@ -1,0 +1,28 @@
+"""Health, readiness and metrics: the same on both ports."""
+
+from beckon_shim import endings
+from beckon_shim.messages import Answer, Request
+from beckon_shim.metrics import Metrics
+
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+
+class Status:
+    """Answers `/healthz` (alive), `/readyz` (503 while draining) and `/metrics`."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self.draining = False
+
+    def answer(self, request: Request) -> Answer | None:
+        """Return the answer to a request for one of the three, `None` for another path."""
+        if request.path not in ("/healthz", "/readyz", "/metrics"):
+            return None
+        if request.method not in ("GET", "HEAD"):
+            return endings.wrong_method(b"GET, HEAD")
+        if request.path == "/metrics":
+            return Answer(200, [_PROMETHEUS], self._metrics.text(), "")
+        if request.path == "/readyz" and self.draining:
+            return endings.draining()
+        return Answer(200, [_TEXT], b"ok\n", "")

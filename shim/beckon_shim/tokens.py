@@ -1,0 +1,24 @@
+"""The tokens of this replica: minted for its calls, verified on every reply."""
+
+from beckon_contract.correlation import Claim, Keyring, check_replica, mint, verify
+
+
+class Tokens:
+    """Mint and verify with the keys in force, which `rotate` replaces while running."""
+
+    def __init__(self, keyring: Keyring, replica: str) -> None:
+        self.replica = check_replica(replica)
+        self._keyring = keyring
+
+    def mint(self) -> tuple[str, str]:
+        """Return a new token and the nonce in it."""
+        token = mint(self._keyring, self.replica)
+        return token, token.split(".", maxsplit=2)[1]
+
+    def verify(self, value: bytes | None) -> Claim | None:
+        """Return the claim of a header's value, `None` where it is no token of ours."""
+        return None if value is None else verify(self._keyring, value.decode("latin-1"))
+
+    def rotate(self, keyring: Keyring) -> None:
+        """Use other keys from now on."""
+        self._keyring = keyring

@@ -1,0 +1,107 @@
+"""The calls that wait, each for the first answer that comes; bounded by who opens them."""
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from beckon_shim.messages import Answer, Respond
+
+_REMEMBERED = 8192
+
+
+class Fate(Enum):
+    """What became of a call, as far as it is remembered."""
+
+    WAITING = auto()
+    ANSWERED = auto()
+    ABANDONED = auto()
+    UNKNOWN = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One call: where its answer goes, and what is known of it."""
+
+    nonce: str
+    call_id: bytes
+    broker_url: str
+    respond: Respond
+    timer: asyncio.TimerHandle | None = None
+
+
+class Waiters:
+    """The table of waiting calls by the nonce of their token.
+
+    A call that ended is remembered for a while (8,192 to 16,384 calls), so that a second
+    reply can be told from a late one.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Waiter] = {}
+        self._ended: dict[str, bytes | None] = {}
+        self._ended_before: dict[str, bytes | None] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def open(self, waiter: Waiter) -> None:
+        """Put a new call into the table."""
+        self._waiting[waiter.nonce] = waiter
+        self._idle.clear()
+
+    def get(self, nonce: str) -> Waiter | None:
+        """Return the call that waits under this nonce."""
+        return self._waiting.get(nonce)
+
+    def reply(self, nonce: str, answer: Answer) -> Fate:
+        """Answer a call with the reply of its tool; return what it was doing before."""
+        waiter = self._waiting.pop(nonce, None)
+        if waiter is None:
+            return self._fate(nonce)
+        self._end(waiter, answer)
+        self.settle(nonce)
+        return Fate.WAITING
+
+    def settle(self, nonce: str) -> None:
+        """Remember that the reply of a call is where it belongs; further ones are duplicates."""
+        self._remember(nonce, None)
+
+    def fail(self, waiter: Waiter, answer: Answer) -> bool:
+        """Answer a call with a failure; return whether it still waited."""
+        if self._waiting.pop(waiter.nonce, None) is None:
+            return False
+        self._end(waiter, answer)
+        self._remember(waiter.nonce, waiter.call_id)
+        return True
+
+    def fail_all(self, answer: Answer) -> int:
+        """Answer every call that waits with a failure; return how many there were."""
+        return sum(self.fail(waiter, answer) for waiter in list(self._waiting.values()))
+
+    def abandoned_call(self, nonce: str) -> bytes | None:
+        """Return the id of a call that ended without a reply, while it is remembered."""
+        return self._ended.get(nonce) or self._ended_before.get(nonce)
+
+    async def idle(self) -> None:
+        """Wait until no call waits."""
+        await self._idle.wait()
+
+    def _fate(self, nonce: str) -> Fate:
+        for ended in (self._ended, self._ended_before):
+            if nonce in ended:
+                return Fate.ANSWERED if ended[nonce] is None else Fate.ABANDONED
+        return Fate.UNKNOWN
+
+    def _end(self, waiter: Waiter, answer: Answer) -> None:
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+        if not self._waiting:
+            self._idle.set()
+        waiter.respond(answer)
+
+    def _remember(self, nonce: str, call_id: bytes | None) -> None:
+        self._ended[nonce] = call_id
+        if len(self._ended) >= _REMEMBERED:
+            self._ended_before, self._ended = self._ended, {}
