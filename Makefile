@@ -18,9 +18,10 @@ setup: .venv/ready ## Make the private environment in .venv from the locked depe
 run: .venv/ready ## Start the local platform: broker, shim, agent, tools (Ctrl-C stops all)
 	@exec $(BIN)/beckon up
 
+ask: export QUESTION := $(value Q)
 ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
-	@test -n '$(subst ','\'',$(Q))' || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
-	@exec $(BIN)/beckon ask -- '$(subst ','\'',$(Q))'
+	@test -n "$$QUESTION" || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
+	@exec $(BIN)/beckon ask -- "$$QUESTION"
 
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
 	$(BIN)/pytest -n 2 --dist worksteal

@@ -19,12 +19,13 @@ logger = logging.getLogger("beckon_agent.demo")
 
 def main() -> int:
     """Serve; return 2 where a setting is wrong or the port is taken."""
-    logging.config.dictConfig(log_config("demo", readable=sys.stderr.isatty()))
     try:
         settings = CliApp.run(Settings)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         return _refuse(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}")
+    readable = sys.stderr.isatty()
+    logging.config.dictConfig(log_config("demo", readable=readable, level=settings.log_level))
     try:
         listener = socket.create_server((settings.host, settings.port), backlog=1024)
     except OSError as error:

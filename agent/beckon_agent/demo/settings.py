@@ -1,7 +1,9 @@
 """The settings of the demo model: the environment with the prefix BECKON_DEMO_, or flags."""
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from beckon_contract.logs import LogLevel
 
 
 class Settings(BaseSettings):
@@ -22,4 +24,9 @@ class Settings(BaseSettings):
     chunk_seconds: float = Field(0.0, ge=0, le=10, description="Seconds between two pieces of a stream.")
     max_request_bytes: int = Field(
         16_000_000, ge=1_000, description="The largest request that is read, in bytes."
+    )
+    log_level: LogLevel = Field(
+        "info",
+        validation_alias=AliasChoices("BECKON_LOG_LEVEL", "log_level"),
+        description="The least severity that is logged.",
     )
