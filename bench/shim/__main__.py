@@ -2,15 +2,17 @@
 
 Four processes: this one is the loader; the shim is the real `python -m beckon_shim`; a
 stub plays Broker and tool (202, then a POST of the reply); and the peer is a bare ASGI
-application on the same server (uvicorn, uvloop, httptools) that echoes a POST.
+application (uvicorn, uvloop, httptools) that echoes a POST.
 
 One call through the shim is three messages: the call, the post to the Broker, the reply.
-The peer takes three messages of the same size in its place, as a server each time, while
-the shim is the server of two and the client of one, checks and signs a token, keeps a
-deadline and watches the caller. The ratio of CPU per call is thus the price of being a
-shim in units of moving the same bytes; it is taken in interleaved rounds, as the median,
-because a shared machine changes while one measures. Latencies depend on the machine: read
-them beside the direct hop of the same run.
+The peer takes three messages of the same size in its place, as a server each time, and
+does nothing with them. The shim is the server of two and the client of one; it checks two
+events, signs and verifies a token, keeps a deadline, watches the caller and counts. Its
+own server does less than ASGI asks of uvicorn, which is part of the ratio. So the ratio of
+CPU per call is the price of a shim in units of moving the same bytes through an ordinary
+server; it is taken in interleaved rounds, as the median, because a shared machine changes
+while one measures. Latencies depend on the machine: read them beside the direct hop of the
+same run.
 """
 
 import argparse
@@ -39,10 +41,11 @@ class Plan:
     calls: int
     paced_calls: int
     waiting: tuple[int, ...]
+    judged: bool
 
 
-FULL = Plan(rounds=5, calls=10_000, paced_calls=5_000, waiting=(5_000, 10_000))
-QUICK = Plan(rounds=1, calls=2_000, paced_calls=300, waiting=(300,))
+FULL = Plan(rounds=5, calls=10_000, paced_calls=5_000, waiting=(5_000, 10_000), judged=True)
+QUICK = Plan(rounds=1, calls=2_000, paced_calls=300, waiting=(300,), judged=False)
 
 
 class Bench:
@@ -72,7 +75,7 @@ class Bench:
             _row(f"round {number + 1}, CPU per call", f"shim {shim_cost:.0f} us", f"echo {echo_cost:.0f} us")
         ratio = statistics.median(shim / echo for shim, echo in pairs)
         _row("CPU per call, shim / echo", f"{ratio:.2f}", f"at most {_LARGEST_RATIO}")
-        if ratio > _LARGEST_RATIO:
+        if plan.judged and ratio > _LARGEST_RATIO:
             self.missed.append(f"CPU ratio {ratio:.2f}")
         shim_pool.close()
         echo_pool.close()
@@ -121,7 +124,7 @@ class Bench:
         _row(
             f"{total:,} calls waiting at once",
             f"{held:,} held, {answered:,} answered",
-            f"RSS {before:.0f} -> {during:.0f} -> {after:.0f} MB",
+            f"RSS {before:.0f} connected, {during:.0f} waiting, {after:.0f} MB after",
         )
         if total == 5_000 and max(during, after) > _MEMORY_MEGABYTES:
             self.missed.append(f"{max(during, after):.0f} MB with 5,000 waiting")
@@ -155,7 +158,7 @@ async def _gauge(port: int, name: str) -> int:
 
 
 def _row(what: str, *cells: str) -> None:
-    print(f"{what:<36}" + "".join(f"{cell:<28}" for cell in cells).rstrip(), flush=True)
+    print(f"{what:<36}" + "".join(f"{cell:<34}" for cell in cells).rstrip(), flush=True)
 
 
 async def run(plan: Plan) -> int:
@@ -193,7 +196,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench.shim", description=(__doc__ or "").split("\n\n")[0]
     )
-    parser.add_argument("--quick", action="store_true", help="a few seconds: does it work at all")
+    parser.add_argument("--quick", action="store_true", help="a few seconds, not judged: does it work at all")
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else FULL
     most = max(plan.waiting)

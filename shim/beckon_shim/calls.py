@@ -24,9 +24,10 @@ _PASSED_ON = frozenset((b"traceparent", b"tracestate", b"x-request-id"))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What callers may ask for: calls at once, and seconds of grace for a reply."""
+    """What callers may ask for: calls at once, time, and seconds of grace for a reply."""
 
     waiting: int
+    deadlines: Deadlines
     reply_grace: float
 
 
@@ -34,13 +35,7 @@ class Calls:
     """Takes calls: POST a CloudEvent, get the reply event or a problem."""
 
     def __init__(
-        self,
-        exchange: Exchange,
-        status: Status,
-        targets: Targets,
-        broker: Client,
-        limits: Limits,
-        deadlines: Deadlines,
+        self, exchange: Exchange, status: Status, targets: Targets, broker: Client, limits: Limits
     ) -> None:
         self._waiters = exchange.waiters
         self._exchange = exchange
@@ -48,7 +43,6 @@ class Calls:
         self._targets = targets
         self._broker = broker
         self._limits = limits
-        self._deadlines = deadlines
         self._loop = asyncio.get_running_loop()
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
@@ -98,7 +92,7 @@ class Calls:
             if not is_timestamp(text):
                 raise EventError("the attribute 'expirytime' is not a timestamp of RFC 3339")
             expires = parse_expiry(text)
-        seconds = self._deadlines.seconds(preferred_wait(headers), expires, now)
+        seconds = self._limits.deadlines.seconds(preferred_wait(headers), expires, now)
         if stamp is None:
             event.attributes[_EXPIRY] = format_expiry(now + seconds)
         return seconds

@@ -73,19 +73,24 @@ class Replies:
             event = read(request.headers, request.body)
         except EventError as error:
             return endings.bad_event(error)
-        forwarded = any(name == FORWARDED for name, _ in request.headers)
         if request.path == DEAD_LETTERS:
-            return self._dead_letter(event, forwarded)
-        return self._reply(event, forwarded)
+            return self._dead_letter(event, request)
+        return self._reply(event, request)
 
-    def _reply(self, event: WireEvent, forwarded: bool) -> _Dealt:
+    def _reply(self, event: WireEvent, request: Request) -> _Dealt:
         claim = self._tokens.verify(event.attributes.get(self._marks.reply))
         if claim is None:
             self._metrics.reply("foreign")
             return _ACCEPTED
-        if claim.replica != self._tokens.replica and not forwarded:
+        if self._belongs_elsewhere(claim, request):
             return self._forward_reply(claim, event)
         return self._settle(claim, event)
+
+    def _belongs_elsewhere(self, claim: Claim, request: Request) -> bool:
+        """Whether another replica waits, and the event has not made its one hop yet."""
+        if claim.replica == self._tokens.replica:
+            return False
+        return all(name != FORWARDED for name, _ in request.headers)
 
     def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
         """Wake the call, or hand the reply to the sink of late ones."""
@@ -123,18 +128,18 @@ class Replies:
         attributes.pop(self._marks.reply, None)
         return endings.replied(WireEvent(attributes, event.content_type, event.body))
 
-    def _dead_letter(self, event: WireEvent, forwarded: bool) -> _Dealt:
+    def _dead_letter(self, event: WireEvent, request: Request) -> _Dealt:
         attributes = event.attributes
         if self._tokens.verify(attributes.get(self._marks.reply)) is not None:
             # Not the call but its reply could not be delivered: here it is.
             strip_errors(event)
             self._metrics.dead_letter("reply")
-            return self._reply(event, forwarded)
+            return self._reply(event, request)
         claim = self._tokens.verify(attributes.get(self._marks.correlation))
         if claim is None:
             self._metrics.dead_letter("foreign")
             return _ACCEPTED
-        if claim.replica != self._tokens.replica and not forwarded:
+        if self._belongs_elsewhere(claim, request):
             return self._forward_dead_letter(claim, event)
         waiter = self._waiters.get(claim.nonce)
         if waiter is None:

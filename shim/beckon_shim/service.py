@@ -48,14 +48,9 @@ class Service:
         self._status = Status(self.metrics)
         self._broker = Client(settings.max_timeout)
         self._side = Client(_SIDE_SECONDS)
-        calls = Calls(
-            exchange,
-            self._status,
-            Targets(settings.broker_url),
-            self._broker,
-            Limits(settings.max_waiting, settings.reply_grace),
-            Deadlines(settings.default_timeout, settings.max_timeout),
-        )
+        deadlines = Deadlines(settings.default_timeout, settings.max_timeout)
+        limits = Limits(settings.max_waiting, deadlines, settings.reply_grace)
+        calls = Calls(exchange, self._status, Targets(settings.broker_url), self._broker, limits)
         peers = Peers(Addresses(settings.peers), settings.replica, self._side)
         late = LateReplies(settings.late_reply_sink, self._side)
         replies = Replies(exchange, self._status, peers, late)

@@ -6,6 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_contract.correlation import check_replica
+from beckon_contract.logs import LogLevel
 from beckon_shim.peers import Addresses
 from beckon_shim.targets import Targets
 
@@ -77,8 +78,8 @@ class Settings(BaseSettings):
         pattern=r"^https?://",
         description="A URL that takes the replies that nobody awaits any more; without one they are logged.",
     )
-    log_level: str = Field(
-        "info", pattern=r"^(?i:debug|info|warning|error)$", description="The least level that is logged."
+    log_level: LogLevel = Field(
+        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
 
     @field_validator("broker_url")

@@ -183,7 +183,7 @@ async def test_a_full_table_is_503_and_frees_up_again(broker: Server) -> None:
 
 
 async def test_a_caller_that_hangs_up_frees_its_slot(shim: Shim, broker: Server) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", shim.service.port)
+    _, writer = await asyncio.open_connection("127.0.0.1", shim.service.port)
     head = "".join(f"{name}: {value}\r\n" for name, value in CALL.items())
     writer.write(f"POST /default/main HTTP/1.1\r\nhost: x\r\n{head}content-length: 2\r\n\r\n{{}}".encode())
     await until(lambda: len(broker.posts) == 1)
@@ -193,7 +193,6 @@ async def test_a_caller_that_hangs_up_frees_its_slot(shim: Shim, broker: Server)
     assert await shim.metric('beckon_shim_calls_total{outcome="hung_up"}') == 1
     assert await shim.reply(broker.posts[0].token) == 202
     assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
-    del reader
 
 
 async def test_three_hundred_calls_at_once_each_get_their_own_reply(shim: Shim, broker: Server) -> None:

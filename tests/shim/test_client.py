@@ -188,3 +188,18 @@ async def test_closing_ends_posts_under_way() -> None:
         await asyncio.sleep(0)
         await client.close()
         assert (await waiting).status == 0
+
+
+async def test_memory_does_not_grow_with_the_urls_that_strangers_name(client: Client) -> None:
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_post(reader)
+            writer.write(ACCEPTED)
+
+    async with raw_server(session) as url:
+        for number in range(6000):
+            client.post(f"{url}/{number}", [], b"", lambda _: None)
+        assert (await post(client, url)).status == 202
+        assert client.known <= 4096
+    assert (await post(client, url)).status == 0
+    await until(lambda: client.known == 0)
