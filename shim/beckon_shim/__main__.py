@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-import logging
+import logging.config
 import resource
 import signal
 import sys
@@ -11,6 +11,7 @@ import uvloop
 from pydantic import ValidationError
 
 from beckon_contract.correlation import Keyring
+from beckon_contract.logs import log_config
 from beckon_shim.keys import load_keys
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
@@ -26,9 +27,8 @@ def main() -> int:
     """Run until SIGTERM or SIGINT; return 0, or 2 where it cannot start."""
     try:
         settings = Settings()
-        logging.basicConfig(
-            level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-        )
+        readable = sys.stderr.isatty()
+        logging.config.dictConfig(log_config("shim", readable=readable, level=settings.log_level))
         keyring = load_keys(settings.keys, settings.keys_file)
     except ValidationError as error:
         return _refuse("; ".join(_describe(problem["loc"], problem["msg"]) for problem in error.errors()))
@@ -89,7 +89,10 @@ def _raise_file_limit(waiting: int) -> None:
 
 def _describe(location: tuple[int | str, ...], message: str) -> str:
     message = message.removeprefix("Value error, ")
-    return f"BECKON_SHIM_{str(location[0]).upper()}: {message}" if location else message
+    if not location:
+        return message
+    name = str(location[0]).upper()  # an alias is the variable's whole name
+    return f"{name if name.startswith('BECKON_') else f'BECKON_SHIM_{name}'}: {message}"
 
 
 def _refuse(reason: str) -> int:

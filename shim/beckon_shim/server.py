@@ -25,6 +25,8 @@ _HEAD_BYTES = 65_536
 _IDLE_SECONDS = 120.0
 _SLOW_SECONDS = 30.0
 _SWEEP_SECONDS = 5.0
+# What belongs to an offer of another protocol, and what was answered when it came.
+_OF_THE_OFFER = (b"upgrade", b"connection", b"http2-settings", b"expect")
 _CLOSE: RawHeader = (b"connection", b"close")
 _STATUS = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in http.HTTPStatus
@@ -154,7 +156,10 @@ class ServerConnection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+            return
+        except httptools.HttpParserError as error:
             self._refuse(400, "bad-request", f"this is not HTTP/1.1: {error}")
         if self._in_head:
             self._head += len(data)
@@ -213,9 +218,7 @@ class ServerConnection(asyncio.Protocol):
         if self._refused:
             return
         if self._parser.should_upgrade():
-            # The parser leaves the body of such a request to the other protocol.
-            self._refuse(400, "no-upgrade", "no other protocol is spoken here; send no Upgrade header")
-            return
+            return  # `_decline` reads it again
         self.reading = False
         self._queue.append(self._request())
         self._next()
@@ -224,8 +227,23 @@ class ServerConnection(asyncio.Protocol):
         path = self._url.partition(b"?")[0].decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         method = self._parser.get_method().decode("ascii")
-        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
-        return Request(method, path, self._headers, body, keep_alive)
+        return Request(method, path, self._headers, body, self._parser.should_keep_alive())
+
+    def _decline(self, rest: bytes) -> None:
+        """Read a request again without its offer of another protocol, which may be ignored (RFC 9110, 7.8).
+
+        Java's client offers h2c with its first request, and the parser leaves the body to that protocol.
+        """
+        method = self._parser.get_method()
+        if method == b"CONNECT":
+            self._refuse(400, "no-tunnel", "no other protocol is spoken here; use plain HTTP/1.1")
+            return
+        parts = [method, b" ", self._url, b" HTTP/1.1\r\n"]
+        for name, value in self._headers:
+            if name not in _OF_THE_OFFER:
+                parts += (name, b": ", value, b"\r\n")
+        self._parser = httptools.HttpRequestParser(self)
+        self.data_received(b"".join([*parts, b"\r\n", rest]))
 
     # Answering.
 

@@ -157,6 +157,19 @@ async def test_a_connection_is_closed_where_the_client_asks(client: Client, star
     assert await client.ended()
 
 
+@pytest.mark.parametrize("cut", [20, 60, 110, 10_000])
+async def test_an_offer_of_another_protocol_is_ignored(client: Client, handler: Recorder, cut: int) -> None:
+    offer = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAAAAIAAAAB\r\n"
+    sent = b"POST /a HTTP/1.1\r\nhost: x\r\n" + offer + b"content-length: 3\r\n\r\nabc" + POST
+
+    client.writer.write(sent[:cut])
+    await client.writer.drain()
+    client.writer.write(sent[cut:])
+
+    assert [(await client.answer())[0] for _ in range(2)] == [200, 200]
+    assert handler.requests[0].body == b"abc"
+
+
 async def test_head_gets_the_length_and_no_body(client: Client) -> None:
     client.writer.write(b"HEAD /x HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc" + POST)
     assert b"content-length: 3" in (await client.answer(head_only=True))[1]
@@ -169,13 +182,13 @@ async def test_head_gets_the_length_and_no_body(client: Client) -> None:
         (b"nonsense\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nhost: x\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", 400),
+        (b"CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"x" * 400_000, 431),
         (b"GET /" + b"x" * 400_000, 431),
         (b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n" + b"x" * 1001, 413),
         (b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3e9\r\n" + b"x" * 1001, 413),
     ],
-    ids=["nonsense", "smuggled", "lengths", "upgrade", "header", "url", "body", "chunks"],
+    ids=["nonsense", "smuggled", "lengths", "tunnel", "header", "url", "body", "chunks"],
 )
 async def test_what_is_wrong_or_too_large_is_refused_and_the_connection_closed(
     client: Client, handler: Recorder, sent: bytes, status: int
