@@ -56,7 +56,8 @@ def load_settings(**flags: object) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        raise CommandError(f"{setting_name(name)}: {first['msg']}", status=2) from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise CommandError(f"{setting_name(name)}: {message}", status=2) from None
 
 
 def setting_name(field: str) -> str:

@@ -29,7 +29,9 @@ def log_config(service: str, *, readable: bool, level: LogLevel = "info") -> dic
         "loggers": {
             name: {"level": "WARNING"}
             for name in ("aiohttp", "httpx", "httpx2", "openai", "uvicorn", "watchfiles")
-        },
+        }
+        # Tells of every retry as a warning; what came of them is told by who retried.
+        | {"stamina": {"level": "ERROR"}},
     }
 
 

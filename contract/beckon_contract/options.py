@@ -19,6 +19,9 @@ READ_ONLY = "beckon.dev/read-only"
 KNOWN = frozenset(
     {PARAMETERS, SCHEMA_DATA, TOOL_NAME, TIMEOUT, REQUIRES_APPROVAL, DISPATCH, IDEMPOTENT, READ_ONLY}
 )
+# On a Service: how the local platform runs it, or where it runs already.
+LOCAL_COMMAND = "beckon.dev/local-command"
+LOCAL_URL = "beckon.dev/local-url"
 
 MAX_TIMEOUT = 86_400.0  # seconds
 _GO_PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|h|m|s)", re.ASCII)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import yaml
 
-from beckon_contract.options import IDEMPOTENT, READ_ONLY, REQUIRES_APPROVAL, TIMEOUT
+from beckon_contract.options import IDEMPOTENT, LOCAL_COMMAND, READ_ONLY, REQUIRES_APPROVAL, TIMEOUT
 from beckon_contract.places import PARAMETERS
 from beckon_tools.declaration import AnyTool
 
@@ -98,7 +98,10 @@ def service(tool: AnyTool, placement: Placement) -> Manifest:
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
         "metadata": _metadata(
-            tool.service, placement, labels={"networking.knative.dev/visibility": "cluster-local"}
+            tool.service,
+            placement,
+            labels={"networking.knative.dev/visibility": "cluster-local"},
+            annotations=_local_command(placement),
         ),
         "spec": {
             "template": {
@@ -126,6 +129,13 @@ def _metadata(name: str, placement: Placement, **more: Mapping[str, str]) -> Man
     if placement.namespace is not None:
         metadata["namespace"] = placement.namespace
     return {**metadata, **{key: value for key, value in more.items() if value}}
+
+
+def _local_command(placement: Placement) -> dict[str, str]:
+    """Return how the local platform runs a tool of one's own; it knows the tools that ship."""
+    if ":" not in placement.reference:
+        return {}
+    return {LOCAL_COMMAND: f"python -m beckon_tools serve {placement.reference}"}
 
 
 def _service_reference(tool: AnyTool) -> Manifest:

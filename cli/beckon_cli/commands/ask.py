@@ -122,6 +122,7 @@ async def _answer(
         answer.take(chunk)
     if not quiet:
         sys.stdout.write("\n")
+        sys.stdout.flush()
     return answer
 
 

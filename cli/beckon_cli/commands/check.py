@@ -85,7 +85,8 @@ def _print(report: Report) -> None:
             )
         )
     warnings = len(report.findings) - report.errors
-    out.print(f"{len(report.catalogue.tools)} tools, {report.errors} errors, {warnings} warnings")
+    counts = (("tool", len(report.catalogue.tools)), ("error", report.errors), ("warning", warnings))
+    out.print(", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts))
 
 
 def _line(finding: Finding) -> Text:

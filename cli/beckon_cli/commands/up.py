@@ -1,16 +1,19 @@
 """`beckon up`: start the local platform and keep it running."""
 
 import asyncio
+import contextlib
 import logging.config
 import os
+import shutil
 import signal
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from beckon_cli.errors import CommandError
+from beckon_cli.foreground import foreground_of_our_own
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.session import running_platform
 from beckon_cli.output import err, out
@@ -55,31 +58,27 @@ def up(
     logging.config.dictConfig(log_config("beckon", readable=True))
     if verbose:
         os.environ["BECKON_LOG_LEVEL"] = "info"
-    asyncio.run(_until_interrupted(load_settings(**asdict(flags))))
+    with foreground_of_our_own():
+        asyncio.run(_until_interrupted(load_settings(**asdict(flags))))
 
 
 async def _until_interrupted(settings: Settings) -> None:
-    if not settings.manifests.is_dir():
-        raise CommandError(
-            f"there is no folder {settings.manifests}; name one with --manifests or BECKON_MANIFESTS",
-            status=2,
-        )
-    stopped = asyncio.Event()
+    running = asyncio.create_task(_run(settings))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stopped.set)
-    starting = asyncio.create_task(_run(settings, stopped))
-    interrupted = asyncio.create_task(stopped.wait())
-    await asyncio.wait({starting, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-    await starting
+        loop.add_signal_handler(number, running.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    err.print("stopped")
 
 
-async def _run(settings: Settings, stopped: asyncio.Event) -> None:
+async def _run(settings: Settings) -> None:
     async with running_platform(settings) as platform:
         _introduce(platform)
-        await stopped.wait()
-        err.print("stopping …")
-    err.print("stopped")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            err.print("stopping …")
 
 
 def _introduce(platform: Platform) -> None:
@@ -95,16 +94,14 @@ def _introduce(platform: Platform) -> None:
         f"{name.partition('/')[2]} :{url.rpartition(':')[2]}" for name, url in platform.tools.items()
     )
     out.print(f"tools   {names or 'none'}   from {settings.manifests}")
-    for name in platform.missing:
-        err.print(
-            f"[yellow]nothing serves {name}[/yellow]: annotate it with beckon.dev/local-command or -url"
-        )
     if settings.host not in _LOOPBACK:
         err.print(
             f"[yellow]open to others[/yellow]: {settings.host} is not loopback; nobody is asked who they are"
         )
     out.print()
     port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "
-    out.print(f'Next:   {port}make ask Q="What is 17% of 2340?"')
-    out.print(f"        {port}.venv/bin/beckon chat      (also: tools, call, check; --help teaches)")
+    beckon = "beckon" if shutil.which("beckon") else os.path.relpath(sys.argv[0])
+    ask = 'ask "What is 17% of 2340?"' if "default/calculator" in platform.tools else "tools"
+    out.print(f"Next:   {port}{beckon} {ask}")
+    out.print(f"        {port}{beckon} chat      (also: tools, call, check; --help teaches)")
     out.print("Ctrl-C stops all of it.")

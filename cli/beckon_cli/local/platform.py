@@ -40,7 +40,7 @@ class Platform:
     def __init__(self, settings: Settings, tell: Tell) -> None:
         self.settings = settings
         self.addresses = plan.Addresses("", "", "", "")
-        self.missing: list[ServiceName] = []
+        self._missing: set[ServiceName] = set()
         self._tell = tell
         self._environment = {**_HABITS, **child_environment()}
         self._folder = ManifestFolders((settings.manifests,))
@@ -99,7 +99,7 @@ class Platform:
 
     async def _reconcile(self) -> None:
         needs = wanted(self._folder.resources)
-        self.missing = needs.missing()
+        self._tell_missing(set(needs.missing()))
         for name in self._tools.keys() - {name for name, local in needs.services.items() if local.command}:
             await self._tools.pop(name).stop(_STOP_SECONDS)
         begun = [await self._start_tool(local) for local in needs.services.values() if self._is_new(local)]
@@ -124,6 +124,14 @@ class Platform:
             logger.warning("%s did not start; its message stands above", name)
         if failed:
             self._write_generated(wanted(self._folder.resources))
+
+    def _tell_missing(self, missing: set[ServiceName]) -> None:
+        """Say once of each Service that nothing serves it, and what to write."""
+        for name in sorted(missing - self._missing):
+            logger.warning(
+                "nothing serves %s here: annotate its Service with beckon.dev/local-command or -url", name
+            )
+        self._missing = missing
 
     def _is_new(self, local: LocalService) -> bool:
         return bool(local.command) and local.service not in self._tools

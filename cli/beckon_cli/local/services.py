@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from beckon_contract.delivery import Destination
+from beckon_contract.options import LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.resources import Resource
 from beckon_contract.triggers import Broker, InvalidResource, Trigger, parse_broker, parse_trigger
 from beckon_tools.shipped import SHIPPED
 
-LOCAL_COMMAND = "beckon.dev/local-command"
-LOCAL_URL = "beckon.dev/local-url"
 _SERVING = "serving.knative.dev"
 
 

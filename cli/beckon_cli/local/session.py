@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from beckon_cli.client import AgentClient, is_agent
+from beckon_cli.errors import CommandError
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.ports import free_ports, is_free
 from beckon_cli.output import err
@@ -27,6 +28,9 @@ async def agent_session(settings: Settings) -> AsyncIterator[AgentClient]:
 @contextlib.asynccontextmanager
 async def running_platform(settings: Settings) -> AsyncIterator[Platform]:
     """Yield a platform that runs and follows its manifests; whatever happens, end it."""
+    if not settings.manifests.is_dir():
+        cure = "name one with --manifests (beckon up) or BECKON_MANIFESTS"
+        raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)
     with err.status("starting the local platform …") as status:
         platform = Platform(settings, tell=lambda line: status.update(f"{line} …"))
         try:

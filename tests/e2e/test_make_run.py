@@ -1,0 +1,49 @@
+"""`make run` on a terminal: Ctrl-C stops all of it, and `make` ends with 0."""
+
+import os
+import pty
+import select
+import time
+from pathlib import Path
+
+from tests.e2e.local_platform import ROOT, clean_environment, eventually, is_running, port_range
+
+
+def read_until(terminal: int, text: str, seconds: float) -> str:
+    """Return what the terminal shows up to a text; fail when it does not come."""
+    shown, end = "", time.monotonic() + seconds
+    while text not in shown:
+        ready, _, _ = select.select([terminal], [], [], end - time.monotonic())
+        assert ready, f"no {text!r} in: {shown}"
+        shown += os.read(terminal, 65_536).decode(errors="replace")
+    return shown
+
+
+def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
+    environment = clean_environment({"BECKON_PORT": str(port_range()), "TERM": "xterm"})
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        os.execvpe("make", ["make", "run"], environment)
+    try:
+        shown = read_until(terminal, "Ctrl-C stops all of it.", 60)
+        children = [int(word) for word in _descendants(pid)]
+
+        os.write(terminal, b"\x03")
+        read_until(terminal, "stopped", 30)
+        _, status = os.waitpid(pid, 0)
+    finally:
+        os.close(terminal)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert "the demo model: a stand-in" in shown
+    assert len(children) >= 10
+    eventually(lambda: not [child for child in children if is_running(child)])
+
+
+def _descendants(pid: int) -> list[str]:
+    """Return the ids of a process's children and theirs."""
+    found: list[str] = []
+    for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        found += [word, *_descendants(int(word))]
+    return found
