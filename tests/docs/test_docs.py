@@ -16,13 +16,12 @@ import beckon_contract
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.runs import Ending
 from beckon_cli.__main__ import app
-from beckon_cli.local.services import LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.check import check
 from beckon_contract.events import from_http
 from beckon_contract.eventtypes import TOOL_LABEL, is_event_type
 from beckon_contract.failures import Reason
-from beckon_contract.options import KNOWN
+from beckon_contract.options import KNOWN, LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.parameters import SchemaError, normalise_text
 from beckon_contract.resources import Resource, Unreadable, parse_manifests
 from tests.docs.blocks import KINDS, PAGES, ROOT, Block, blocks, every_block, prose, table

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, every_block, table
 from tests.e2e.local_platform import LocalPlatform, clean_environment
@@ -36,7 +37,7 @@ class Documented:
         manifests = work / "manifests"
         shutil.copytree(ROOT / "deploy" / "examples", manifests)
         shutil.copytree(tutorial / "manifests", manifests / "orders")
-        self.platform = LocalPlatform(manifests, tutorial, {})
+        self.platform = LocalPlatform(manifests, tutorial, {"MAKELEVEL": "1"})
         self.environment = environment({"BECKON_PORT": str(self.platform.port)})
         self._addresses: dict[str, str] = {}
 
@@ -74,9 +75,9 @@ def follow(folder: Path) -> None:
         for command, lines in block.commands:
             assert_shows(run(command, folder, environment({})), lines, f"{block}: {command}")
     (shown,) = [block.text for block in every_block("yaml", "fragment") if block.page == TUTORIAL]
-    service = folder / "manifests" / "service.yaml"
-    text = service.read_text(encoding="utf-8")
-    service.write_text(text.replace("metadata:\n  name: order-status\n", shown, 1), encoding="utf-8")
+    service = yaml.safe_load((folder / "manifests" / "service.yaml").read_text(encoding="utf-8"))
+    for field, value in yaml.safe_load(shown)["metadata"].items():
+        assert service["metadata"][field] == value
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:

@@ -53,7 +53,7 @@ class LocalPlatform:
         )
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "beckon_cli", "up"],
+                [Path(sys.executable).parent / "beckon", "up"],
                 env=environment,
                 cwd=work,
                 stdin=subprocess.DEVNULL,

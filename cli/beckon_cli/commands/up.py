@@ -20,6 +20,7 @@ from beckon_cli.output import err, out
 from beckon_cli.settings import Settings, load_settings
 from beckon_contract.logs import log_config
 
+_QUESTION = "What is 17% of 2340?"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -100,8 +101,18 @@ def _introduce(platform: Platform) -> None:
         )
     out.print()
     port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "
-    beckon = "beckon" if shutil.which("beckon") else os.path.relpath(sys.argv[0])
-    ask = 'ask "What is 17% of 2340?"' if "default/calculator" in platform.tools else "tools"
-    out.print(f"Next:   {port}{beckon} {ask}")
+    beckon = _command()
+    ask = f'{beckon} ask "{_QUESTION}"'
+    if "MAKELEVEL" in os.environ:
+        ask = f'make ask Q="{_QUESTION}"'
+    out.print(f"Next:   {port}{ask if 'default/calculator' in platform.tools else f'{beckon} tools'}")
     out.print(f"        {port}{beckon} chat      (also: tools, call, check; --help teaches)")
     out.print("Ctrl-C stops all of it.")
+
+
+def _command() -> str:
+    """Return what this command can be called by where it was called."""
+    if shutil.which("beckon"):
+        return "beckon"
+    called = Path(sys.argv[0])
+    return os.path.relpath(called) if called.name == "beckon" else "python -m beckon_cli"
