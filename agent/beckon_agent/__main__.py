@@ -7,7 +7,6 @@ import socket
 import sys
 
 import aiohttp
-import uvicorn
 from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
@@ -18,6 +17,7 @@ from beckon_agent.dispatch import Dispatcher
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.runs import Agent, Limits
+from beckon_agent.server import Server
 from beckon_agent.service import Service
 from beckon_agent.settings import Settings
 from beckon_agent.turns import Model
@@ -46,21 +46,23 @@ def main() -> int:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> int:
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        try:
-            service = _service(settings, session)
-        except ValueError as error:
-            return _refuse(f"{error} (OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT)")
-        server = uvicorn.Server(
-            uvicorn.Config(
-                build_app(service, max_request_bytes=settings.max_request_bytes),
-                log_config=None,
-                access_log=False,
-                timeout_keep_alive=120,  # longer than the idle time of Go's clients, which is 90 s
-                timeout_graceful_shutdown=settings.drain_seconds,
-            )
+    try:
+        client = ModelClient(
+            base_url=settings.openai_base_url,
+            api_key=settings.openai_api_key.get_secret_value(),
+            model=settings.model,
         )
+        model = Model(client, settings.dialect)
+    except ValueError as error:
+        return _refuse(f"{error} (OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT)")
+    connector = aiohttp.TCPConnector(limit=0)
+    async with (
+        client,
+        aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
+    ):
+        service = _service(settings, model, session)
+        app = build_app(service, max_request_bytes=settings.max_request_bytes)
+        server = Server(app, service, settings.drain_seconds)
         gc.freeze()
         logger.info("listening on %s:%d", settings.host, settings.port)
         await server.serve(sockets=[listener])
@@ -81,7 +83,7 @@ def _refuse(reason: str) -> int:
     return 2
 
 
-def _service(settings: Settings, session: aiohttp.ClientSession) -> Service:
+def _service(settings: Settings, model: Model, session: aiohttp.ClientSession) -> Service:
     limits = Limits(
         steps=settings.max_steps,
         seconds=settings.max_seconds,
@@ -90,15 +92,10 @@ def _service(settings: Settings, session: aiohttp.ClientSession) -> Service:
         result_chars=settings.max_result_chars,
     )
     agent = Agent(settings.agent_name, settings.agent_namespace, settings.system_prompt, limits)
-    client = ModelClient(
-        base_url=settings.openai_base_url,
-        api_key=settings.openai_api_key.get_secret_value(),
-        model=settings.model,
-    )
     dispatcher = Dispatcher(session, settings.shim_url)
     return Service(
         agents={agent.name: agent},
-        model=Model(client, settings.dialect),
+        model=model,
         catalogue=FolderSource(settings.folders(), agent.source),
         caller=Caller(dispatcher, settings.call_timeout),
         metrics=Metrics(),

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI
@@ -10,20 +9,22 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from beckon_agent.faces import catalogue, chat_completions, models, operations
 from beckon_agent.faces.body_limit import BodyLimit
+from beckon_agent.faces.hang_up import ClientGone
 from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
+from beckon_agent.faces.refusals import refusal
+from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.service import Service
-from beckon_contract.problem import Problem
 
-logger = logging.getLogger(__name__)
-
-_OPENAI_PATHS = "/v1/"
+_SHOWN_PATH = 200  # characters
 
 
-def build_app(service: Service, *, max_request_bytes: int) -> FastAPI:
+def build_app(service: Service, *, max_request_bytes: int, pace: Pace | None = None) -> ASGIApp:
     """Return the application; while it serves, the catalogue is kept up to date."""
 
     @contextlib.asynccontextmanager
@@ -32,17 +33,16 @@ def build_app(service: Service, *, max_request_bytes: int) -> FastAPI:
         try:
             yield
         finally:
-            service.draining = True
             watching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watching
+            await asyncio.gather(watching, return_exceptions=True)
 
     app = FastAPI(title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None)
-    for face in (chat_completions, models, catalogue, operations):
+    app.include_router(chat_completions.router(service, pace or Pace()))
+    for face in (models, catalogue, operations):
         app.include_router(face.router(service))
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
-    return app
+    return RequestIds(app)  # outside of all that may fail
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -54,35 +54,38 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def problem_error(_: Request, error: ProblemError) -> Response:
         return problem_response(error.problem)
 
+    @app.exception_handler(ClientGone)
+    async def client_gone(_: Request, __: ClientGone) -> Response:
+        return Response(status_code=499)  # as nginx counts it; nobody reads it
+
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> Response:
-        message, field = _first_problem(error)
-        return _answer(request, 400, message, code="invalid_request", param=field)
+        message, field = _first_problem(request, error)
+        return refusal(request.url.path, 400, message, field)
 
     @app.exception_handler(HTTPException)
-    async def no_such_route(request: Request, error: HTTPException) -> Response:
-        message = f"{request.method} {request.url.path}: {error.detail}"
-        answer = _answer(request, error.status_code, message, code="not_found")
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        path = request.url.path
+        answer = refusal(path, error.status_code, f"{request.method} {path[:_SHOWN_PATH]}: {error.detail}")
         answer.headers.update(error.headers or {})
         return answer
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, _: Exception) -> Response:
-        message = "an unexpected error; the log of the agent has the details"
-        return _answer(request, 500, message, code="internal_error")
+        return refusal(request.url.path, 500, "an unexpected error; the log of the agent has the details")
 
 
-def _answer(request: Request, status: int, message: str, *, code: str, param: str | None = None) -> Response:
-    if request.url.path.startswith(_OPENAI_PATHS):
-        return FaceError(status, message, code=code, param=param).response()
-    slug = code.replace("_", "-")
-    return problem_response(Problem(status, slug, slug.replace("-", " ").capitalize(), message))
-
-
-def _first_problem(error: RequestValidationError) -> tuple[str, str | None]:
+def _first_problem(request: Request, error: RequestValidationError) -> tuple[str, str | None]:
     """Return one sentence about the first thing that is wrong, and the field it is in."""
     found = error.errors()[0]
     if found["type"] == "json_invalid":
         return f"the body is not JSON: {found.get('ctx', {}).get('error', found['msg'])}", None
     field = ".".join(str(part) for part in found["loc"] if part != "body")
-    return (f"{field}: {found['msg']}" if field else f"the body: {found['msg']}"), field or None
+    said = str(found["msg"]).removeprefix("Value error, ")
+    if field:
+        return f"{field}: {said}", field
+    content_type = request.headers.get("content-type", "")
+    if "json" not in content_type.lower():
+        # Only JSON is taken: a web page may send any other type to a service on this machine unasked.
+        return "send the body as JSON, with the header 'content-type: application/json'", None
+    return f"the body must be a JSON object: {said}", None

@@ -1,29 +1,43 @@
 """From what a model asked for to calls that may be made: known tool, valid arguments, allowed."""
 
 import difflib
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 
-from beckon_agent.dispatch import Call, Dispatcher, Outcome
+from beckon_agent.dispatch import Call, Dispatcher, Outcome, failed
+from beckon_agent.model import wire
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Message, ToolCall
+from beckon_agent.request_id import request_id
 from beckon_agent.runs import CallFinished
 from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
-from beckon_contract.failures import Reason, failure
+from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+_SHOWN_NAME = 80  # characters of a name that the model made up
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call of the model after inspection: ready to be made, or refused with an outcome."""
+    """A call of the model after inspection: to be made with `tool`, or refused with an outcome.
+
+    The arguments of a refused call are what the model wrote, where that is an object at all.
+    """
 
     asked: ToolCall
     arguments: Mapping[str, object]
-    tool: Tool | None = None
-    refusal: Outcome | None = None
+    way: Tool | Outcome
+
+    def refused(self, reason: Reason, message: str) -> "Prepared":
+        """Return the same call, not to be made; a refusal that it has already stays."""
+        return self if isinstance(self.way, Outcome) else replace(self, way=failed(reason, message))
 
     def as_message_part(self) -> Message:
         """Return the call as it stands in an assistant message: its arguments always an object."""
@@ -32,7 +46,7 @@ class Prepared:
 
 
 class Caller:
-    """Inspects and makes the calls of a run."""
+    """Makes the calls of a run; `call_timeout` is in seconds, for tools that name none of their own."""
 
     def __init__(self, dispatcher: Dispatcher, call_timeout: float) -> None:
         self._dispatcher = dispatcher
@@ -41,14 +55,19 @@ class Caller:
     async def make(self, call: Prepared, *, event_id: str, source: str, remaining: float) -> CallFinished:
         """Make a call, or answer it with its refusal; never raises for what a tool does."""
         begun = time.monotonic()
-        outcome = call.refusal
-        if outcome is None and call.tool is not None:
-            wait = min(call.tool.timeout or self._call_timeout, remaining)
-            outcome = await self._dispatcher.send(Call(event_id, call.tool, call.arguments, source, wait))
-        if outcome is None:
-            raise AssertionError("unreachable: a call without a tool is refused")
+        outcome = call.way
+        if isinstance(outcome, Tool):
+            wait = min(outcome.timeout or self._call_timeout, remaining)
+            outcome = await self._send(Call(event_id, outcome, call.arguments, source, wait))
         seconds = time.monotonic() - begun
         return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
+
+    async def _send(self, call: Call) -> Outcome:
+        try:
+            return await self._dispatcher.send(call)
+        except Exception:  # a mistake of ours in one call must not take the others' results with it
+            logger.exception("request %s: the call %s of %s failed", request_id(), call.id, call.tool.name)
+            return failed(Reason.TOOL_FAILED, "the call failed unexpectedly; the agent's log says why")
 
 
 def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False) -> list[Prepared]:
@@ -58,28 +77,22 @@ def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bo
     whole JSON counts, because a repair would make up what is missing.
     """
     whole = list(asked)
-    halved = whole.pop() if cut_off and whole and not _is_json(whole[-1].arguments) else None
+    half = whole.pop() if cut_off and whole and not wire.is_object(whole[-1].arguments) else None
     prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
-    return prepared if halved is None else [*prepared, _cut_off(halved)]
-
-
-def _is_json(text: str) -> bool:
-    try:
-        orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return False
-    return True
+    return prepared if half is None else [*prepared, _cut_off(half)]
 
 
 def _cut_off(call: ToolCall) -> Prepared:
-    message = f"the arguments of {call.name} end in the middle: the answer was cut off at its token limit"
-    return Prepared(call, {}, refusal=Outcome(failure(Reason.INVALID_ARGUMENTS, message), failed=True))
+    message = f"the arguments of {_shown(call)} end in the middle: the answer was cut off at its token limit"
+    return Prepared(call, {}, failed(Reason.INVALID_ARGUMENTS, message))
 
 
 def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
     """Open `{"path":"a"}{"path":"b"}`, which proxies make of parallel calls (litellm#33678)."""
     tool = tools.get(call.name)
-    parts = split_arguments(call.arguments, Validator(tool.parameters)) if tool else None
+    if tool is None or wire.is_object(call.arguments):
+        return [call]
+    parts = split_arguments(call.arguments, Validator(tool.parameters))
     if not parts:
         return [call]
     texts = [orjson.dumps(part).decode() for part in parts]
@@ -92,23 +105,37 @@ def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
 def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
     tool = tools.get(call.name)
     if tool is None:
-        return Prepared(call, {}, refusal=_unknown(call.name, tools))
+        return Prepared(call, _as_written(call), _unknown(call, tools))
     try:
         arguments = read_arguments(call.arguments, Validator(tool.parameters)).value
     except InvalidArguments as error:
         message = f"the arguments of {call.name} do not fit its parameters"
-        refused = failure(Reason.INVALID_ARGUMENTS, message, problems=list(error.problems))
-        return Prepared(call, {}, refusal=Outcome(refused, failed=True))
+        refusal = failed(Reason.INVALID_ARGUMENTS, message, problems=list(error.problems))
+        return Prepared(call, _as_written(call), refusal)
+    prepared = Prepared(call, arguments, tool)
     if tool.requires_approval:
         message = (
             f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
         )
-        return Prepared(call, arguments, refusal=Outcome(failure(Reason.DENIED, message), failed=True))
-    return Prepared(call, arguments, tool)
+        return prepared.refused(Reason.DENIED, message)
+    return prepared
 
 
-def _unknown(name: str, tools: Mapping[str, Tool]) -> Outcome:
+def _as_written(call: ToolCall) -> Mapping[str, Any]:
+    """Return the arguments of a call that is not made: what is told of them must still be an object."""
+    try:
+        written = wire.clean(orjson.loads(call.arguments))
+    except orjson.JSONDecodeError:
+        return {}
+    return wire.mapping(written)
+
+
+def _unknown(call: ToolCall, tools: Mapping[str, Tool]) -> Outcome:
     """Suggest a near name, never take it: a guess may run the wrong tool (openai-agents#2232)."""
-    near = difflib.get_close_matches(name, tools, n=1)
+    near = difflib.get_close_matches(call.name[:_SHOWN_NAME], tools, n=1)
     hint = f"; did you mean {near[0]}?" if near else "; use one of the tools you were given"
-    return Outcome(failure(Reason.UNKNOWN_TOOL, f"there is no tool {name[:80]!r}{hint}"), failed=True)
+    return failed(Reason.UNKNOWN_TOOL, f"there is no tool {_shown(call)!r}{hint}")
+
+
+def _shown(call: ToolCall) -> str:
+    return call.name[:_SHOWN_NAME]

@@ -1,6 +1,7 @@
 """The loop: the model is asked, its tool calls are made, their results go back, until it answers."""
 
 import asyncio
+import itertools
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
@@ -12,6 +13,7 @@ from beckon_agent.catalogue.source import CatalogueSource
 from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn, Usage
 from beckon_agent.results import for_model
 from beckon_agent.runs import Agent, CallFinished, CallStarted, Ending, Options, RunEvent, RunFinished
+from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
 
 Item = TypeVar("Item")
@@ -75,7 +77,7 @@ class Run:
         yield RunFinished(self._ending, self._usage, tuple(self._added))
 
     async def _steps(self) -> AsyncGenerator[RunEvent]:
-        for step in range(self._agent.limits.steps):
+        for step in itertools.count():
             tools = dict(self._catalogue.current.tools) if self._options.use_tools else {}
             turn = Turn()
             async with aclosing(self._ask(list(tools.values()))) as items:
@@ -86,17 +88,16 @@ class Run:
                         yield item
             self._count(turn.usage)
             calls = prepare(turn.calls, tools, cut_off=turn.finish_reason == "length")
+            limit = self._limit_at(step)
+            if limit:  # the model would never see what comes of these calls, and they may have effects
+                calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
             self._add(_assistant_message(turn, calls))
-            if not calls:
-                self._ending = _ending_of(turn)
-                return
             async with aclosing(self._call_all(calls, step)) as finished:
                 async for event in finished:
                     yield event
-            if self._over_budget():
-                self._ending = "token_limit"
+            if limit or not calls:
+                self._ending = limit if limit and calls else _ending_of(turn)
                 return
-        self._ending = "step_limit"
 
     async def _ask(self, tools: Sequence[Tool]) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
         """Yield one answer of the model; what it says after a call is set off from what it said before."""
@@ -112,12 +113,17 @@ class Run:
     async def _in_time(self, coming: Awaitable[Item]) -> Item:
         """Wait for something, no longer than the run may take."""
         try:
-            async with asyncio.timeout(self._deadline - time.monotonic()) as limit:
+            async with asyncio.timeout(self._left) as limit:
                 return await coming
         except TimeoutError:
             if limit.expired():
                 raise _OutOfTime from None
             raise
+
+    @property
+    def _left(self) -> float:
+        """The seconds that this run has left."""
+        return self._deadline - time.monotonic()
 
     def _gap(self) -> str:
         return "\n\n" if self._spoke else ""
@@ -139,15 +145,21 @@ class Run:
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         for task in tasks:
             self._add(self._result_message(task.result()))
 
     async def _make(self, call: Prepared, event_id: str, gate: asyncio.Semaphore) -> CallFinished:
-        async with gate:
-            remaining = max(self._deadline - time.monotonic(), 0.1)
-            return await self._caller.make(
-                call, event_id=event_id, source=self._agent.source, remaining=remaining
-            )
+        """Make a call once there is room for it; the end of the run ends it, whatever its tool does."""
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(self._left), gate:
+                return await self._caller.make(
+                    call, event_id=event_id, source=self._agent.source, remaining=self._left
+                )
+        except TimeoutError:
+            late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")
+            return CallFinished(call.asked.id, call.asked.name, late, True, time.monotonic() - begun)
 
     def _result_message(self, finished: CallFinished) -> Message:
         content = for_model(finished.result, self._agent.limits.result_chars)
@@ -165,9 +177,16 @@ class Run:
             before.prompt_tokens + usage.prompt_tokens, before.completion_tokens + usage.completion_tokens
         )
 
-    def _over_budget(self) -> bool:
-        limit = self._agent.limits.tokens
-        return limit is not None and self._usage is not None and self._usage.total_tokens >= limit
+    def _limit_at(self, step: int) -> Ending | None:
+        """Return the limit that lets the model be asked no more after this step, if there is one."""
+        limits = self._agent.limits
+        if (
+            limits.tokens is not None
+            and self._usage is not None
+            and self._usage.total_tokens >= limits.tokens
+        ):
+            return "token_limit"
+        return "step_limit" if step + 1 >= limits.steps else None
 
 
 def _assistant_message(turn: Turn, calls: Sequence[Prepared]) -> Message:

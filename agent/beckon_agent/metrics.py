@@ -3,6 +3,9 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from beckon_agent.runs import CallFinished
+from beckon_contract.failures import Reason
+
+_REASONS = frozenset(reason.value for reason in Reason)
 
 
 class Metrics:
@@ -23,6 +26,9 @@ class Metrics:
             "beckon_agent_tool_call_seconds", "How long tool calls took.", ["tool"], registry=self.registry
         )
         self._tools = Gauge("beckon_agent_tools", "Tools in the catalogue.", registry=self.registry)
+        self._running = Gauge(
+            "beckon_agent_running", "Runs and calls by hand that are under way.", registry=self.registry
+        )
 
     def run(self, agent: str, ending: str) -> None:
         """Count a run that ended."""
@@ -31,16 +37,19 @@ class Metrics:
     def call(self, call: CallFinished) -> None:
         """Count a tool call; a name that the model invented is counted as one, whatever it is."""
         outcome = _outcome(call.result) if call.failed else "answered"
-        name = "(unknown)" if outcome == "unknown_tool" else call.name
+        name = "(unknown)" if outcome == Reason.UNKNOWN_TOOL else call.name
         self._calls.labels(name, outcome).inc()
         self._seconds.labels(name).observe(call.seconds)
 
-    def text(self, tools: int) -> bytes:
+    def text(self, *, tools: int, running: int) -> bytes:
         """Return the numbers in Prometheus' text format."""
         self._tools.set(tools)
+        self._running.set(running)
         return generate_latest(self.registry)
 
 
 def _outcome(result: object) -> str:
+    """Return the reason of a failure; one that a tool made up would be a label without bound."""
     error = result.get("error") if isinstance(result, dict) else None
-    return str(error.get("reason")) if isinstance(error, dict) else "tool_failed"
+    reason = error.get("reason") if isinstance(error, dict) else None
+    return reason if isinstance(reason, str) and reason in _REASONS else Reason.TOOL_FAILED.value

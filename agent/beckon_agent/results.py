@@ -27,5 +27,5 @@ def _without_binary(value: object) -> object:
     shown = {key: _without_binary(item) for key, item in value.items() if key != _BINARY_KEY}
     encoded = value.get(_BINARY_KEY)
     if isinstance(encoded, str):
-        shown["note"] = f"{len(encoded) * 3 // 4} bytes of data were given to the user, not shown here"
+        shown["note"] = f"{len(encoded) * 3 // 4} bytes of data, left out here"
     return shown

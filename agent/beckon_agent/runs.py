@@ -48,7 +48,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """A tool call is on its way; `arguments` have passed the tool's schema."""
+    """The model asked for a call; `arguments` as they are sent, or as it wrote them if it is refused."""
 
     id: str
     name: str

@@ -1,24 +1,28 @@
 """What every face works with: the agents, and how to start a run of one."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 
-from beckon_agent.calls import Caller
+from beckon_agent.calls import Caller, prepare
 from beckon_agent.catalogue.source import CatalogueSource
 from beckon_agent.loop import Model, Run
 from beckon_agent.metrics import Metrics
-from beckon_agent.model.types import Message
+from beckon_agent.model.types import Message, ToolCall
 from beckon_agent.runs import Agent, CallFinished, Options, RunEvent, RunFinished
 
+_CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
 
-class TooManyRuns(Exception):
-    """The service has as many runs under way as it may have."""
+
+class NoRoom(Exception):
+    """Nothing can begin now; the message says why, and it may be otherwise soon."""
 
 
 @dataclass(slots=True)
 class Service:
-    """The agents of this process, their model, their tools; `running` counts the runs under way."""
+    """The agents of this process, their model, their tools; `running` counts what is under way."""
 
     agents: Mapping[str, Agent]
     model: Model
@@ -28,25 +32,61 @@ class Service:
     max_runs: int
     running: int = field(default=0, init=False)
     draining: bool = field(default=False, init=False)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(
         self, agent: Agent, messages: Sequence[Message], options: Options
     ) -> AsyncGenerator[RunEvent]:
-        """Run an agent over a conversation; raises `TooManyRuns` before anything has happened."""
-        if self.running >= self.max_runs or self.draining:
-            raise TooManyRuns
-        run = Run(agent, self.model, self.catalogue, self.caller, options)
+        """Run an agent over a conversation; raises `NoRoom` before anything has happened."""
+        with self._place():
+            run = Run(agent, self.model, self.catalogue, self.caller, options)
+            ending = "failed"
+            try:
+                async with aclosing(run.events(messages)) as events:
+                    async for event in events:
+                        match event:
+                            case CallFinished():
+                                self.metrics.call(event)
+                            case RunFinished():
+                                ending = event.ending
+                        yield event
+            except (asyncio.CancelledError, GeneratorExit):
+                ending = "cancelled"
+                raise
+            finally:
+                self.metrics.run(agent.name, ending)
+
+    async def call(self, name: str, arguments: str) -> CallFinished:
+        """Make one call without a model, as the first agent would; raises `NoRoom`."""
+        agent = next(iter(self.agents.values()))
+        asked = ToolCall(id="by-hand", name=name, arguments=arguments)
+        with self._place():
+            finished = await self.caller.make(
+                prepare([asked], self.catalogue.current.tools)[0],
+                event_id=f"by-hand.{secrets.token_hex(8)}",
+                source=agent.source,
+                remaining=_CALL_SECONDS,
+            )
+            self.metrics.call(finished)
+            return finished
+
+    async def drain(self) -> None:
+        """Let nothing more begin; return when nothing is under way any more."""
+        self.draining = True
+        if self.running:
+            await self._idle.wait()
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if self.draining:
+            raise NoRoom("the agent is shutting down; ask again shortly")
+        if self.running >= self.max_runs:
+            raise NoRoom(f"the agent has as many runs under way as it may have ({self.max_runs}); try again")
         self.running += 1
-        ending = "failed"
+        self._idle.clear()
         try:
-            async with aclosing(run.events(messages)) as events:
-                async for event in events:
-                    match event:
-                        case CallFinished():
-                            self.metrics.call(event)
-                        case RunFinished():
-                            ending = event.ending
-                    yield event
+            yield
         finally:
             self.running -= 1
-            self.metrics.run(agent.name, ending)
+            if not self.running:
+                self._idle.set()

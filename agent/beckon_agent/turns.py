@@ -40,6 +40,7 @@ class Model:
         self._may_fall_back = dialect_name == "auto"
         self._dialect = dialect("native" if self._may_fall_back else dialect_name)
         self._few_keywords = False
+        self._too_many = 0
         self._declared: dict[str, tuple[Tool, Profile, Declaration]] = {}
 
     @property
@@ -53,18 +54,24 @@ class Model:
         """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
         await self._client.choose_model()
         while True:
+            manner = self._manner
             try:
                 async with aclosing(self._speak(messages, tools, options)) as items:
                     async for item in items:
                         yield item
             except SchemaRejected as error:
-                if not (self._lower_further(error) or self._fall_back(error)):
+                if self._manner == manner and not (self._lower_further(error) or self._fall_back(error)):
                     raise
             except ToolsNotSupported as error:
-                if not self._fall_back(error):
+                if self._manner == manner and not self._fall_back(error):
                     raise
             else:
                 return
+
+    @property
+    def _manner(self) -> tuple[str, bool]:
+        """How the model is spoken to; it changes under a run when another run has learnt of a better way."""
+        return self._dialect.name, self._few_keywords
 
     async def _speak(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
@@ -98,18 +105,21 @@ class Model:
     def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
         """Return the declarations, each lowered once; more than the server takes are left out."""
         limit = self._client.profile.tool_limit
-        if len(tools) > limit:
+        if len(tools) > limit and len(tools) != self._too_many:
+            self._too_many = len(tools)
             logger.warning(
                 "the model takes %d tools, the catalogue has %d; the rest is left out", limit, len(tools)
             )
-        return [self._declared_once(tool) for tool in tools[:limit]]
-
-    def _declared_once(self, tool: Tool) -> Declaration:
         lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
+        if tools:  # what is declared no more is forgotten
+            self._declared = {tool.name: self._declared_once(tool, lowering) for tool in tools[:limit]}
+        return [self._declared[tool.name][2] for tool in tools[:limit]]
+
+    def _declared_once(self, tool: Tool, lowering: Profile) -> tuple[Tool, Profile, Declaration]:
         known = self._declared.get(tool.name)
-        if known is None or known[0] is not tool or known[1] is not lowering:
-            known = self._declared[tool.name] = (tool, lowering, declare(tool, lowering))
-        return known[2]
+        if known is not None and known[0] is tool and known[1] is lowering:
+            return known
+        return tool, lowering, declare(tool, lowering)
 
     def _lower_further(self, error: SchemaRejected) -> bool:
         """Declare with the fewest keywords from now on; whether that is a change."""

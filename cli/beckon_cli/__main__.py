@@ -15,18 +15,20 @@ from beckon_cli.errors import CommandError
 _HELP = """
 Make the services of a Knative cluster callable by a language model.
 
-An EventType describes a tool, a Trigger routes its calls. On this machine the whole way runs
-with no cluster and no key:
+An EventType describes a tool, a Trigger routes its calls. On this machine the whole way
+runs with no cluster and no key:
 
-    beckon up                                   start broker, shim, agent and tools
-    beckon ask "What is 17% of 2340?"           one question, with the calls that led to its answer
-    beckon tools --manifests deploy/examples    what the model would see
-    beckon check my-manifests/                  what is wrong with them
+```
+beckon up                              start broker, shim, agent and tools
+beckon ask "What is 17% of 2340?"      a question, and the calls it took
+beckon tools --manifests FOLDER        what the model would see
+beckon check FOLDER                    what is wrong with manifests
+```
 
 Settings come from flags, the environment, or a .env file, by the same names.
 """
 
-app = App(name="beckon", help=_HELP, version=version("beckon-cli"), help_format="plaintext")
+app = App(name="beckon", help=_HELP, version=version("beckon-cli"), help_format="markdown")
 
 
 for command in (up, ask, chat, tools, call, check):

@@ -12,6 +12,7 @@ from beckon_manifests.folders import SUFFIXES
 logger = logging.getLogger(__name__)
 
 _DEBOUNCE_MS = 200
+_SWAPPED = "..data"  # the link that the kubelet moves when a mounted ConfigMap changes
 _RESYNC_MS = 1000  # notifications can be lost, or absent on a network file system
 
 
@@ -35,4 +36,5 @@ async def ticks(folders: Sequence[Path]) -> AsyncGenerator[None]:
 
 
 def _is_manifest(_: Change, path: str) -> bool:
-    return Path(path).suffix in SUFFIXES
+    name = Path(path).name
+    return name == _SWAPPED or Path(name).suffix in SUFFIXES

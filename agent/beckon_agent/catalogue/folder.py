@@ -4,10 +4,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 from beckon_contract.catalogue import Catalogue, CatalogueBuilder
+from beckon_contract.options import DISPATCH
 from beckon_contract.readiness import with_readiness
+from beckon_contract.tools import Refusal, Tool
 from beckon_manifests.changes import ticks
 from beckon_manifests.folders import ManifestFolders
 
@@ -35,15 +38,43 @@ class FolderSource:
         """Rebuild the catalogue within a second of every change, until cancelled."""
         async with aclosing(ticks(self._paths)) as changes:
             async for _ in changes:
-                catalogue = await asyncio.to_thread(self._read)
-                if catalogue is not None:
-                    self._current = catalogue
-                    refused = len(catalogue.refusals)
-                    logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
+                await self._reload()
+
+    async def _reload(self) -> None:
+        try:
+            catalogue = await asyncio.to_thread(self._read)
+        except Exception:  # whatever it is, the tools that are known stay callable
+            logger.exception("the manifests cannot be read; the last catalogue stays in force")
+            return
+        if catalogue is not None:
+            self._current = catalogue
+            refused = len(catalogue.refusals)
+            logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
 
     def _read(self) -> Catalogue | None:
         """Return the catalogue if the folders have changed; blocks on the file system."""
         if not self._folders.refresh():
             return None
         resources = with_readiness(self._folders.resources)
-        return self._builder.build([*resources, *self._folders.unreadable])
+        return _callable(self._builder.build([*resources, *self._folders.unreadable]))
+
+
+def _callable(catalogue: Catalogue) -> Catalogue:
+    """Refuse the tools that this agent has no way to call, so that no model is offered one."""
+    direct = [tool for tool in catalogue.tools.values() if tool.dispatch == "direct"]
+    if not direct:
+        return catalogue
+    tools = {name: tool for name, tool in catalogue.tools.items() if tool.dispatch != "direct"}
+    return replace(catalogue, tools=tools, refusals=(*catalogue.refusals, *map(_no_direct_way, direct)))
+
+
+def _no_direct_way(tool: Tool) -> Refusal:
+    return Refusal(
+        tool.event_type,
+        tool.namespace,
+        "DirectNotSupported",
+        f"metadata.annotations[{DISPATCH}]",
+        "this agent calls tools through a Broker only; remove the annotation, "
+        f"and write a Trigger that passes the type {tool.type!r} to the service",
+        tool.origin,
+    )

@@ -1,9 +1,15 @@
-"""A limit on the size of a request's body, before anything parses it."""
+"""Limits on the size and the time of a request's body, before anything parses it."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beckon_agent.faces.problems import problem_response
-from beckon_contract.problem import Problem
+from beckon_agent.faces.refusals import refusal
+
+_DISCARDED_BYTES = 16 * 1024 * 1024
+_DISCARDING_SECONDS = 5.0
 
 
 class _TooLarge(Exception):
@@ -11,40 +17,80 @@ class _TooLarge(Exception):
 
 
 class BodyLimit:
-    """Answers 413 to a body larger than `limit` bytes, whether it says its length or not."""
+    """Answers 413 to a body of more than `limit` bytes, and 408 to one that takes longer than `seconds`.
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    A body is read whole before it is passed on: FastAPI takes any error while reading for bad JSON.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int, seconds: float = 30.0) -> None:
         self._app = app
         self._limit = limit
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        read = 0
-        begun = False
-
-        async def limited() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._limit:
-                raise _TooLarge
-            return message
-
-        async def watched(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
         try:
-            await self._app(scope, limited, watched)
+            self._check(_declared(scope["headers"]))
+            async with asyncio.timeout(self._seconds):
+                first = await self._read(receive)
         except _TooLarge:
-            if begun:
-                raise
-            detail = (
+            message = (
                 f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
             )
-            answer = problem_response(Problem(413, "too-large", "Request too large", detail))
-            await answer(scope, receive, send)
+            await _discard(receive)
+            await _refuse(scope, receive, send, 413, message)
+            return
+        except TimeoutError:
+            await _refuse(
+                scope, receive, send, 408, f"the body did not come within {self._seconds:g} seconds"
+            )
+            return
+        pending = [first]
+
+        async def replayed() -> Message:
+            return pending.pop() if pending else await receive()
+
+        await self._app(scope, replayed, send)
+
+    async def _read(self, receive: Receive) -> Message:
+        """Return the whole body as one message, or the message that says that the client has gone."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return message
+            body += message.get("body", b"")
+            self._check(len(body))
+            if not message.get("more_body", False):
+                return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise _TooLarge
+
+
+def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int:
+    """Return the length that the client announces, 0 where it announces none."""
+    text = next((value for name, value in headers if name == b"content-length"), b"")
+    return int(text) if text.isdigit() else 0
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on for a while: a client that is cut off while it sends never sees the answer."""
+    read = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARDING_SECONDS):
+            while read <= _DISCARDED_BYTES:
+                message = await receive()
+                read += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
+    answer = refusal(scope["path"], status, message)
+    answer.headers["connection"] = "close"  # the rest of the body is not worth reading
+    await answer(scope, receive, send)

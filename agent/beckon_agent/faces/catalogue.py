@@ -1,23 +1,33 @@
 """The catalogue for people and programs: `GET /tools`, and a call by hand, `POST /tools/{name}`."""
 
-import math
-import secrets
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Request
+from starlette.responses import Response
 
-from beckon_agent.calls import prepare
-from beckon_agent.faces.problems import ProblemError
-from beckon_agent.model.types import ToolCall
-from beckon_agent.service import Service
+from beckon_agent.faces.hang_up import unless_gone
+from beckon_agent.faces.problems import ProblemError, problem_responses
+from beckon_agent.service import NoRoom, Service
 from beckon_contract.problem import Problem
 from beckon_contract.tools import Tool, declare
 
 _STATUS = {"unknown_tool": 404, "invalid_arguments": 422, "denied": 403, "timeout": 504}
-_SOURCE = "/beckon/agents/-/by-hand"
+_RESPONSES = {
+    200: {"description": "The tool's result, and how many seconds it took."},
+    **problem_responses(
+        _400="The body is no JSON object.",
+        _403="The tool wants a person's approval.",
+        _404="There is no tool of this name.",
+        _422="The arguments do not fit the tool's parameters; `problems` says why.",
+        _502="The tool failed, or the call could not be delivered; `reason` says which.",
+        _503="No call can be made now.",
+        _504="No answer came in time.",
+    ),
+}
 
 
 def router(service: Service) -> APIRouter:
@@ -34,17 +44,21 @@ def router(service: Service) -> APIRouter:
             "skipped": [asdict(skipped) for skipped in catalogue.skipped],
         }
 
-    @routes.post("/tools/{name}")
-    async def call_tool(name: str, arguments: Annotated[dict[str, Any], Body()]) -> dict[str, object]:
+    @routes.post("/tools/{name}", response_model=None, responses=_RESPONSES)
+    async def call_tool(
+        name: str, arguments: Annotated[dict[str, Any], Body()], request: Request
+    ) -> Response:
         """Call a tool through the Broker, without a model; its failure is a problem document."""
-        asked = ToolCall(id="by-hand", name=name, arguments=orjson.dumps(arguments).decode())
-        call = prepare([asked], service.catalogue.current.tools)[0]
-        event_id = f"by-hand.{secrets.token_hex(8)}"
-        finished = await service.caller.make(call, event_id=event_id, source=_SOURCE, remaining=math.inf)
-        service.metrics.call(finished)
+        # Not orjson, which has no word for some numbers that the parser of requests takes.
+        asked = json.dumps(arguments)
+        try:
+            finished = await unless_gone(request.receive, service.call(name, asked))
+        except NoRoom as error:
+            raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
         if finished.failed:
             raise _problem(finished.result)
-        return {"result": finished.result, "seconds": round(finished.seconds, 3)}
+        answer = {"result": finished.result, "seconds": round(finished.seconds, 3)}
+        return Response(orjson.dumps(answer), media_type="application/json")
 
     return routes
 

@@ -1,58 +1,60 @@
 """OpenAI's chat completions: `POST /v1/chat/completions`, streaming and not."""
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
 import orjson
-from fastapi import APIRouter
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from fastapi import APIRouter, Request
+from starlette.responses import Response
 
 from beckon_agent.faces.chat_request import ChatRequest
 from beckon_agent.faces.chat_shapes import Completion
-from beckon_agent.faces.openai_errors import FaceError, from_model, too_busy
-from beckon_agent.faces.pacing import Paced
+from beckon_agent.faces.event_stream import EventStream
+from beckon_agent.faces.hang_up import unless_gone
+from beckon_agent.faces.models import find_agent
+from beckon_agent.faces.openai_errors import openai_responses, told
+from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.model.errors import ModelError
-from beckon_agent.runs import Agent, RunEvent, RunFinished
-from beckon_agent.service import Service, TooManyRuns
+from beckon_agent.runs import RunEvent, RunFinished
+from beckon_agent.service import NoRoom, Service
 
-logger = logging.getLogger(__name__)
-
-_FIRST_EVENT_SECONDS = 10.0  # an early failure still gets its HTTP status
-_KEEPALIVE_SECONDS = 15.0
 _KEEPALIVE = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
+_RESPONSES = {
+    200: {
+        "description": "A chat completion, or with `stream` its chunks as server-sent events.",
+        "content": {
+            "application/json": {"schema": {"type": "object"}},
+            "text/event-stream": {"schema": {"type": "string"}},
+        },
+    },
+    **openai_responses(
+        _400="The request is not valid, or asks for what an agent does not do.",
+        _404="`model` names no agent.",
+        _502="The model server failed.",
+        _503="No run can begin now; Retry-After says when to ask again.",
+        default="Any other error, in the same shape.",
+    ),
+}
 
 
-def router(service: Service) -> APIRouter:
+def router(service: Service, pace: Pace) -> APIRouter:
     """Return the routes of this face."""
     routes = APIRouter()
 
-    @routes.post("/v1/chat/completions", response_model=None)
-    async def create(request: ChatRequest) -> Response:
+    @routes.post("/v1/chat/completions", response_model=None, responses=_RESPONSES)
+    async def create(body: ChatRequest, request: Request) -> Response:
         """Answer a conversation, calling the cluster's tools on the way."""
-        request.check()
-        agent = _agent(service, request.model)
-        completion = Completion(agent.name, request.beckon.events)
-        events = Paced(service.run(agent, request.conversation(), request.options()))
-        if not request.stream:
-            return JSONResponse(completion.whole(await _all(events)))
-        await _fail_early(events)
-        with_usage = request.stream_options is not None and request.stream_options.include_usage
-        stream = _stream(completion, events, with_usage=with_usage)
-        return StreamingResponse(
-            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        body.check()
+        agent = find_agent(service, body.model)
+        completion = Completion(agent.name, body.beckon.events)
+        events = Paced(service.run(agent, body.conversation(), body.options()))
+        if not body.stream:
+            found = await unless_gone(request.receive, _all(events))
+            return Response(orjson.dumps(completion.whole(found)), media_type="application/json")
+        await unless_gone(request.receive, _begun(events, pace.first_event))
+        return EventStream(_stream(completion, events, pace, with_usage=body.wants_usage), pace.stalled)
 
     return routes
-
-
-def _agent(service: Service, name: str) -> Agent:
-    agent = service.agents.get(name)
-    if agent is None:
-        known = ", ".join(sorted(service.agents))
-        message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known}"
-        raise FaceError(404, message, code="model_not_found", param="model")
-    return agent
 
 
 async def _all(events: Paced[RunEvent]) -> list[RunEvent]:
@@ -60,26 +62,32 @@ async def _all(events: Paced[RunEvent]) -> list[RunEvent]:
     try:
         while (event := await events.take()) is not None:
             found.append(event)
-    except (ModelError, TooManyRuns) as error:
-        raise _told(error) from error
+    except (ModelError, NoRoom) as error:
+        raise told(error) from error
     finally:
         await events.close()
     return found
 
 
-async def _fail_early(events: Paced[RunEvent]) -> None:
+async def _begun(events: Paced[RunEvent], seconds: float) -> None:
     """Raise what goes wrong before the first event, so that it gets an HTTP status of its own."""
-    if await events.ready(_FIRST_EVENT_SECONDS) and (error := events.failure()) is not None:
-        await events.close()
-        raise _told(error) from error
+    begun = False
+    try:
+        await events.begin(seconds)
+        begun = True
+    except (ModelError, NoRoom) as error:
+        raise told(error) from error
+    finally:
+        if not begun:
+            await events.close()
 
 
 async def _stream(
-    completion: Completion, events: Paced[RunEvent], *, with_usage: bool
-) -> AsyncGenerator[bytes, None]:
+    completion: Completion, events: Paced[RunEvent], pace: Pace, *, with_usage: bool
+) -> AsyncGenerator[bytes]:
     try:
         yield completion.opening()
-        async for event in _kept_alive(events):
+        async for event in _kept_alive(events, pace.keep_alive):
             if event is None:
                 yield _KEEPALIVE
                 continue
@@ -89,27 +97,18 @@ async def _stream(
             if isinstance(event, RunFinished) and with_usage:
                 yield completion.usage_chunk(event.usage)
         yield _DONE
-    except (ModelError, TooManyRuns) as error:
-        yield b"data: " + orjson.dumps(_told(error).document()) + b"\n\n"
+    except Exception as error:  # the status is out: the stream is the only place left to tell of it
+        yield b"data: " + orjson.dumps(told(error).document()) + b"\n\n"
     finally:
         await events.close()
 
 
-async def _kept_alive(events: Paced[RunEvent]) -> AsyncIterator[RunEvent | None]:
+async def _kept_alive(events: Paced[RunEvent], seconds: float) -> AsyncIterator[RunEvent | None]:
     """Yield the events, and `None` whenever there was none for a while."""
     while True:
-        while not await events.ready(_KEEPALIVE_SECONDS):
+        while not await events.ready(seconds):
             yield None
         event = await events.take()
         if event is None:
             return
         yield event
-
-
-def _told(error: BaseException) -> FaceError:
-    if isinstance(error, TooManyRuns):
-        return too_busy()
-    if isinstance(error, ModelError):
-        logger.warning("the model failed: %s", error)
-        return from_model(error)
-    raise error

@@ -2,9 +2,10 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.model.pairing import is_blank
 from beckon_agent.model.types import Message
 from beckon_agent.runs import Options
 
@@ -17,8 +18,23 @@ class ChatMessage(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]] | None = None
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Any = Field(None, description="A string, a list of content parts, or null.")
+
+    @field_validator("content")
+    @classmethod
+    def _is_content(cls, value: object) -> object:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+            return value
+        raise ValueError("must be a string, a list of content parts (objects), or null")
+
+    def says_something(self) -> bool:
+        """Whether there is anything to answer in it; a part that is no text always is."""
+        if not isinstance(self.content, list):
+            return not is_blank(self.content)
+        return any(part.get("type") != "text" or not is_blank(part.get("text")) for part in self.content)
 
 
 class StreamOptions(BaseModel):
@@ -50,7 +66,13 @@ class ChatRequest(BaseModel):
     tools: list[Any] | None = None
     functions: list[Any] | None = None
     tool_choice: Any = None
+    function_call: Any = None
     beckon: Extension = Extension()
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream is to end with its usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
 
     def conversation(self) -> list[Message]:
         """Return the messages as plain data, with only the fields that were sent."""
@@ -61,7 +83,7 @@ class ChatRequest(BaseModel):
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         sent = self.model_extra or {}
         return Options(
-            use_tools=self.tool_choice != "none",
+            use_tools="none" not in (self.tool_choice, self.function_call),
             temperature=self.temperature,
             max_tokens=self.max_completion_tokens or self.max_tokens,
             stop=tuple(stop),
@@ -77,10 +99,14 @@ class ChatRequest(BaseModel):
                     "leave it out, or apply an EventType and a Trigger to add a tool"
                 )
                 raise FaceError(400, message, code="tools_not_accepted", param=name)
-        if self.tool_choice not in (None, "auto", "none"):
-            message = "the agent chooses its tools itself: leave 'tool_choice' out, or send 'auto' or 'none'"
-            raise FaceError(400, message, code="tools_not_accepted", param="tool_choice")
+        for name in ("tool_choice", "function_call"):
+            if getattr(self, name) not in (None, "auto", "none"):
+                message = f"the agent chooses its tools itself: leave {name!r} out, or send 'auto' or 'none'"
+                raise FaceError(400, message, code="tools_not_accepted", param=name)
         if self.n not in (None, 1):
-            raise FaceError(
-                400, "one answer a request: leave 'n' out or send 1", code="unsupported_value", param="n"
-            )
+            message = "one answer a request: leave 'n' out or send 1"
+            raise FaceError(400, message, code="unsupported_value", param="n")
+        asking = [message for message in self.messages if message.role == "user"] or self.messages
+        if not any(message.says_something() for message in asking):
+            message = "there is nothing to answer: every message is blank; write one with the role 'user'"
+            raise FaceError(400, message, code="invalid_request", param="messages")

@@ -1,8 +1,31 @@
 """Errors in the shape that OpenAI clients understand."""
 
+import logging
+from typing import Any
+
+from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-from beckon_agent.model.errors import ModelError
+from beckon_agent.model.errors import ContextTooLong, ModelError
+from beckon_agent.request_id import request_id
+from beckon_agent.service import NoRoom
+
+logger = logging.getLogger(__name__)
+
+
+class ErrorFields(BaseModel):
+    """What OpenAI tells of an error."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorDocument(BaseModel):
+    """OpenAI's error answer."""
+
+    error: ErrorFields
 
 
 class FaceError(Exception):
@@ -22,15 +45,29 @@ class FaceError(Exception):
 
     def response(self) -> JSONResponse:
         """Return the whole HTTP answer."""
-        headers = {"retry-after": "1"} if self.status in (429, 503) else None
+        headers = {"retry-after": "1"} if self.status == 503 else None
         return JSONResponse(self.document(), self.status, headers=headers)
 
 
-def from_model(error: ModelError) -> FaceError:
-    """Tell a failure of the model server: it is upstream of this service, hence 502."""
-    return FaceError(502, f"the model server failed: {error}", code="model_error")
+def told(error: Exception) -> FaceError:
+    """Return what a client is told of an error that ended its run, and log it with the request's id."""
+    match error:
+        case NoRoom():
+            return FaceError(503, str(error), code="overloaded")
+        case ContextTooLong():
+            return FaceError(400, str(error), code="context_length_exceeded", param="messages")
+        case ModelError():
+            logger.warning("request %s: the model failed: %s", request_id(), error)
+            # The model server is upstream of this service.
+            return FaceError(502, f"the model server failed: {error}", code="model_error")
+        case _:
+            logger.error("request %s: the run failed", request_id(), exc_info=error)
+            return FaceError(500, "an unexpected error; the agent's log has it", code="internal_error")
 
 
-def too_busy() -> FaceError:
-    """Tell that every run slot is taken."""
-    return FaceError(503, "the agent has as many runs under way as it may have; try again", code="overloaded")
+def openai_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI of error answers, from names such as `_404` and what they mean."""
+    return {
+        name.removeprefix("_"): {"description": meaning, "model": ErrorDocument}
+        for name, meaning in meanings.items()
+    }

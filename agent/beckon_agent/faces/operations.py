@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from beckon_agent.service import Service
 
@@ -16,7 +16,9 @@ def router(service: Service) -> APIRouter:
         """Answer that the process lives, and which service it is."""
         return {"status": "ok", "service": "beckon-agent"}
 
-    @routes.get("/readyz", response_model=None)
+    @routes.get(
+        "/readyz", response_model=None, responses={503: {"description": "The agent is shutting down."}}
+    )
     async def readyz() -> Response:
         """Answer whether requests are welcome, and what the agent works with."""
         state = {
@@ -27,10 +29,10 @@ def router(service: Service) -> APIRouter:
         }
         return JSONResponse(state, 503 if service.draining else 200)
 
-    @routes.get("/metrics")
+    @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Return the numbers for Prometheus."""
-        text = service.metrics.text(len(service.catalogue.current.tools))
+        text = service.metrics.text(tools=len(service.catalogue.current.tools), running=service.running)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return routes

@@ -1,8 +1,21 @@
 """Errors of the routes that are Beckon's own: problem details (RFC 9457)."""
 
+from typing import Any
+
 from starlette.responses import Response
 
 from beckon_contract.problem import MEDIA_TYPE, Problem
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "format": "uri"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "detail"],
+}
 
 
 class ProblemError(Exception):
@@ -15,4 +28,14 @@ class ProblemError(Exception):
 
 def problem_response(problem: Problem) -> Response:
     """Return the whole HTTP answer."""
-    return Response(problem.body(), problem.status, media_type=MEDIA_TYPE)
+    headers = {"retry-after": "1"} if problem.status == 503 else None
+    return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
+
+
+def problem_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI of error answers, from names such as `_404` and what they mean."""
+    content = {MEDIA_TYPE: {"schema": _SCHEMA}}
+    return {
+        name.removeprefix("_"): {"description": meaning, "content": content}
+        for name, meaning in meanings.items()
+    }

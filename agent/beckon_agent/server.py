@@ -1,0 +1,57 @@
+"""Serving the agent: uvicorn, and a stop that first lets the runs under way come to their end."""
+
+import asyncio
+import contextlib
+import logging
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from beckon_agent.service import Service
+
+logger = logging.getLogger(__name__)
+
+_KEEP_ALIVE_SECONDS = 120  # longer than the idle time of Go's clients, which is 90 s
+_CLOSING_SECONDS = 1
+
+
+class Server(uvicorn.Server):
+    """On SIGTERM or SIGINT, says at /readyz that it drains, and stops when nothing runs any more.
+
+    What runs longer than `drain_seconds` is cut off. A second signal stops at once.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, drain_seconds: float) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_CLOSING_SECONDS,
+            )
+        )
+        self._service = service
+        self._drain_seconds = drain_seconds
+        self._loop = asyncio.get_running_loop()
+        self._draining: asyncio.Task[None] | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain; uvicorn calls this from its signal handlers."""
+        del sig, frame
+        self._loop.call_soon_threadsafe(self._begin)
+
+    def _begin(self) -> None:
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+        else:
+            self.should_exit = True
+
+    async def _drain(self) -> None:
+        logger.info("draining: %d runs are under way", self._service.running)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_seconds):
+                await self._service.drain()
+        self.should_exit = True

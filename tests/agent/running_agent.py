@@ -1,0 +1,192 @@
+"""A real agent over HTTP in a test's loop, with a scripted model and an event platform behind it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from beckon_agent.app import build_app
+from beckon_agent.calls import Caller
+from beckon_agent.catalogue.folder import FolderSource
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.faces.pacing import Pace
+from beckon_agent.metrics import Metrics
+from beckon_agent.model.client import ModelClient
+from beckon_agent.model.transport import Patience
+from beckon_agent.runs import Agent, Limits
+from beckon_agent.service import Service
+from beckon_agent.turns import Model
+from beckon_contract.catalogue import Catalogue
+from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
+from tests.agent.serving import served
+
+QUICK = Patience(attempts=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a test may choose of an agent."""
+
+    limits: Limits = field(default_factory=Limits)
+    pace: Pace = field(default_factory=Pace)
+    dialect: str = "native"
+    model: str = "m"
+    max_runs: int = 16
+    max_request_bytes: int = 200_000
+    call_timeout: float = 10.0
+
+
+class Still:
+    """A catalogue as a folder says it at the start: most tests change nothing."""
+
+    def __init__(self, current: Catalogue) -> None:
+        self.current = current
+
+    async def watch(self) -> None:
+        """Wait until cancelled."""
+        await asyncio.Event().wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole chat completion, however it came."""
+
+    text: str
+    reasoning: str
+    finish_reason: str
+    usage: dict[str, int] | None
+    events: list[dict[str, Any]]
+
+    @property
+    def finished(self) -> list[dict[str, Any]]:
+        """The calls that ended, in the order in which they did."""
+        return [event for event in self.events if event["type"] == "call.finished"]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error of the only call."""
+        (event,) = self.finished
+        assert event["failed"], event
+        found: dict[str, Any] = event["result"]["error"]
+        return found
+
+
+@dataclass(slots=True)
+class RunningAgent:
+    """An agent that serves; `asked` is what its model was asked."""
+
+    url: str
+    service: Service
+    model: ScriptedModel
+    http: httpx.AsyncClient
+
+    @property
+    def asked(self) -> list[Asked]:
+        return self.model.asked
+
+    async def post(self, **body: Any) -> httpx.Response:
+        """Ask a question, or whatever the body says instead."""
+        request = {"model": "beckon", "messages": [user("go")], **body}
+        return await self.http.post("/v1/chat/completions", json=request)
+
+    async def ask(self, *messages: dict[str, Any], **body: Any) -> Answer:
+        """Return the whole answer to a conversation, by default one question."""
+        request = {"messages": list(messages) or [user("go")], "beckon": {"events": True}, **body}
+        response = await self.post(**request)
+        assert response.status_code == 200, response.text
+        return whole(response.json())
+
+    async def ask_streaming(self, *messages: dict[str, Any], **body: Any) -> Answer:
+        """Return the same from a stream."""
+        request = {"messages": list(messages) or [user("go")], "beckon": {"events": True}, **body}
+        response = await self.post(stream=True, stream_options={"include_usage": True}, **request)
+        assert response.status_code == 200, response.text
+        return gathered(payloads(response.text))
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """Return a number of the agent's, 0 where it is not there."""
+        text = (await self.http.get("/metrics")).text
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == f"beckon_agent_{name}" and labels.items() <= sample.labels.items()
+        )
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def payloads(text: str) -> list[dict[str, Any]]:
+    """Return the chunks of a stream that came to its end."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]", text
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def whole(document: dict[str, Any]) -> Answer:
+    choice = document["choices"][0]
+    message = choice["message"]
+    events = document.get("beckon", {}).get("events", [])
+    return Answer(
+        message["content"],
+        message.get("reasoning_content", ""),
+        choice["finish_reason"],
+        document["usage"],
+        events,
+    )
+
+
+def gathered(chunks: list[dict[str, Any]]) -> Answer:
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    deltas = [choice["delta"] for choice in choices]
+    (finish,) = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
+    return Answer(
+        "".join(delta.get("content", "") for delta in deltas),
+        "".join(delta.get("reasoning_content", "") for delta in deltas),
+        finish,
+        chunks[-1]["usage"],
+        [chunk["beckon"] for chunk in chunks if "beckon" in chunk],
+    )
+
+
+@asynccontextmanager
+async def running_agent(
+    shim: str, folder: Path, *script: Script, setup: Setup | None = None
+) -> AsyncIterator[RunningAgent]:
+    """Serve an agent over the manifests of a folder; its model follows the script."""
+    chosen = setup or Setup()
+    async with (
+        scripted_model(*script) as model,
+        ModelClient(model.base_url, KEY, chosen.model, patience=QUICK) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        agent = Agent("beckon", "default", "You are a test.", chosen.limits)
+        service = Service(
+            agents={agent.name: agent},
+            model=Model(client, chosen.dialect),
+            catalogue=Still(FolderSource([folder], agent.source).current),
+            caller=Caller(Dispatcher(session, shim), chosen.call_timeout),
+            metrics=Metrics(),
+            max_runs=chosen.max_runs,
+        )
+        app = build_app(service, max_request_bytes=chosen.max_request_bytes, pace=chosen.pace)
+        async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+            yield RunningAgent(url, service, model, http)
+
+
+async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 5.0) -> None:
+    """Ask until the answer is yes; fail after so many seconds."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if await condition():
+                return
+            await asyncio.sleep(0.01)

@@ -1,0 +1,101 @@
+"""A stream that is waited for in slices."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from beckon_agent.faces.pacing import Paced
+
+
+class Source:
+    """A stream of numbers that come when a test lets them, and that notes its end."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.closed = False
+
+    async def items(self, *, fails: bool = False) -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            await self.gate.wait()
+            if fails:
+                raise ValueError("broken")
+            yield 2
+        finally:
+            await asyncio.sleep(0)  # cleaning up may take its time
+            self.closed = True
+
+
+async def test_an_item_is_not_lost_when_the_wait_for_it_ends() -> None:
+    source = Source()
+    paced = Paced(source.items())
+
+    assert await paced.take() == 1
+    assert not await paced.ready(0.01)
+    assert not await paced.ready(0.01)
+    source.gate.set()
+    assert await paced.ready(5)
+    assert await paced.take() == 2
+    assert await paced.take() is None
+    await paced.close()
+
+
+async def test_what_the_stream_raises_is_raised_where_its_item_is_taken() -> None:
+    source = Source()
+    source.gate.set()
+    paced = Paced(source.items(fails=True))
+    await paced.begin(5)
+
+    assert await paced.take() == 1
+    with pytest.raises(ValueError, match="broken"):
+        await paced.take()
+    await paced.close()
+
+
+async def test_a_failure_before_the_first_item_is_raised_at_the_beginning() -> None:
+    async def failing() -> AsyncGenerator[int, None]:
+        for text in ["1", "broken"][1:]:
+            yield int(text)
+
+    paced = Paced(failing())
+
+    with pytest.raises(ValueError, match="invalid literal"):
+        await paced.begin(5)
+    await paced.close()
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+async def test_closing_ends_the_stream_wherever_it_is(taken: int) -> None:
+    source = Source()
+    paced = Paced(source.items())
+    for _ in range(taken):
+        await paced.take()
+    assert await paced.ready(0.01) is (taken == 0)
+
+    await paced.close()
+
+    assert source.closed
+
+
+async def test_closing_a_stream_that_never_began_is_nothing() -> None:
+    source = Source()
+
+    await Paced(source.items()).close()
+
+    assert not source.closed
+
+
+async def test_a_failure_that_nobody_took_is_not_complained_about() -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    source = Source()
+    source.gate.set()
+    paced = Paced(source.items(fails=True))
+    await paced.take()
+    await paced.ready(5)
+
+    await paced.close()
+    del paced
+
+    assert complaints == []

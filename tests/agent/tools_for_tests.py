@@ -1,0 +1,85 @@
+"""Tools that the tests of the loop call; what they did is seen from inside, for they share its process."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from beckon_tools import Hints, Media, ToolError, tool
+from beckon_tools.declaration import AnyTool
+
+
+@dataclass
+class Bench:
+    """What the tools have seen, and the gate at which `wait` stands."""
+
+    running: int = 0
+    most: int = 0
+    waiting: asyncio.Event = field(default_factory=asyncio.Event)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    calls: list[str] = field(default_factory=list)
+
+    def reset(self) -> None:
+        """Forget all of it."""
+        self.running = self.most = 0
+        self.waiting = asyncio.Event()  # each belongs to the loop that first waits for it
+        self.gate = asyncio.Event()
+        self.calls.clear()
+
+
+BENCH = Bench()
+
+
+@tool(type="test.echo")
+async def echo(text: str, count: int = 1) -> str:
+    """Say something again."""
+    BENCH.calls.append(text)
+    return text * count
+
+
+@tool(type="test.nap")
+async def nap(milliseconds: int) -> str:
+    """Sleep a little."""
+    BENCH.running += 1
+    BENCH.most = max(BENCH.most, BENCH.running)
+    await asyncio.sleep(milliseconds / 1000)
+    BENCH.running -= 1
+    return f"slept {milliseconds}"
+
+
+@tool(type="test.wait")
+async def wait() -> str:
+    """Stand at the gate until it opens."""
+    BENCH.calls.append("wait")
+    BENCH.waiting.set()
+    await BENCH.gate.wait()
+    return "through"
+
+
+@tool(type="test.hurry", hints=Hints(timeout=0.3))
+async def hurry() -> str:
+    """Be slower than the manifest allows."""
+    await BENCH.gate.wait()
+    return "too late"
+
+
+@tool(type="test.fail")
+async def fail(kind: str) -> str:
+    """Fail on purpose."""
+    if kind == "refuse":
+        raise ToolError("this tool was asked to refuse")
+    raise RuntimeError("secret internals")
+
+
+@tool(type="test.picture")
+async def picture() -> Media:
+    """Draw something."""
+    return Media("image/png", b"\x89PNG" * 300)
+
+
+@tool(type="test.danger", hints=Hints(requires_approval=True))
+async def danger() -> str:
+    """Do what a person must allow."""
+    BENCH.calls.append("danger")
+    return "done"
+
+
+TOOLS: list[AnyTool] = [echo, nap, wait, hurry, fail, picture, danger]

@@ -1,0 +1,90 @@
+"""Being told of changes: by a notification where there are any, and by a look every now and then."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from beckon_manifests import changes
+from beckon_manifests.changes import ticks
+from tests.manifests.writing import an_object, mount, write
+
+
+@asynccontextmanager
+async def following(*folders: Path) -> AsyncIterator[asyncio.Event]:
+    """Follow folders; the event is set at every tick."""
+    came = asyncio.Event()
+
+    async def follow() -> None:
+        async with aclosing(ticks(folders)) as found:
+            async for _ in found:
+                came.set()
+
+    task = asyncio.create_task(follow())
+    try:
+        yield came
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def told(came: asyncio.Event) -> None:
+    came.clear()
+    await asyncio.wait_for(came.wait(), 5)
+
+
+async def until_it_watches(came: asyncio.Event, folder: Path) -> None:
+    """Make changes until one is noticed, then let the others pass."""
+    async with asyncio.timeout(5):
+        while not came.is_set():
+            write(folder / "probe.yaml", an_object("probe"))
+            await asyncio.sleep(0.02)
+    while came.is_set():
+        came.clear()
+        await asyncio.sleep(0.5)  # longer than changes are gathered for
+
+
+async def test_each_kind_of_change_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_RESYNC_MS", 60_000)  # no look: only a notification can tell
+    file, sub = tmp_path / "a.yaml", tmp_path / "sub"
+    sub.mkdir()
+    mount(tmp_path, "..1", an_object("m"))
+    kinds: list[Callable[[], object]] = [
+        lambda: write(file, an_object("a")),
+        lambda: write(file, an_object("b")),
+        lambda: file.rename(tmp_path / "b.yaml"),
+        (tmp_path / "b.yaml").unlink,
+        lambda: write(sub / "c.json", an_object("c")),
+        lambda: mount(tmp_path, "..2"),
+    ]
+    async with following(tmp_path) as came:
+        await until_it_watches(came, tmp_path)
+        for change in kinds:
+            change()
+            await told(came)
+
+
+async def test_without_a_change_a_look_is_taken_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_RESYNC_MS", 60)
+    async with following(tmp_path) as came:
+        await told(came)
+        await told(came)
+
+
+async def test_a_folder_that_is_not_there_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(changes, "_RESYNC_MS", 60)
+    async with following(tmp_path / "later") as came:
+        await told(came)
+        await told(came)
+
+    assert "looking every second instead" in caplog.text
+
+
+def test_a_look_is_taken_every_second() -> None:
+    assert changes._RESYNC_MS == 1000
