@@ -4,13 +4,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 
+from beckon_agent.catalogue.reach import reachable
 from beckon_contract.catalogue import Catalogue, CatalogueBuilder
-from beckon_contract.options import DISPATCH
 from beckon_contract.readiness import with_readiness
-from beckon_contract.tools import Refusal, Tool
 from beckon_manifests.changes import ticks
 from beckon_manifests.folders import ManifestFolders
 
@@ -56,25 +54,4 @@ class FolderSource:
         if not self._folders.refresh():
             return None
         resources = with_readiness(self._folders.resources)
-        return _callable(self._builder.build([*resources, *self._folders.unreadable]))
-
-
-def _callable(catalogue: Catalogue) -> Catalogue:
-    """Refuse the tools that this agent has no way to call, so that no model is offered one."""
-    direct = [tool for tool in catalogue.tools.values() if tool.dispatch == "direct"]
-    if not direct:
-        return catalogue
-    tools = {name: tool for name, tool in catalogue.tools.items() if tool.dispatch != "direct"}
-    return replace(catalogue, tools=tools, refusals=(*catalogue.refusals, *map(_no_direct_way, direct)))
-
-
-def _no_direct_way(tool: Tool) -> Refusal:
-    return Refusal(
-        tool.event_type,
-        tool.namespace,
-        "DirectNotSupported",
-        f"metadata.annotations[{DISPATCH}]",
-        "this agent calls tools through a Broker only; remove the annotation, "
-        f"and write a Trigger that passes the type {tool.type!r} to the service",
-        tool.origin,
-    )
+        return reachable(self._builder.build([*resources, *self._folders.unreadable]))
