@@ -71,7 +71,7 @@ class Sender:
         except TimeoutError:
             raise NoAnswer(f"no answer within {timeout:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoAnswer(str(error) or type(error).__name__) from None
+            raise NoAnswer(_reason(error)) from None
 
 
 async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]:
@@ -82,3 +82,10 @@ async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]
         if len(received) > limit:
             return bytes(received[:limit]), False
     return bytes(received), True
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, without the client library's own words where it adds some."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+    return str(error) or type(error).__name__

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import orjson
@@ -42,7 +43,7 @@ class AgentClient:
 
     async def call(self, tool: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         """Call a tool through the Broker, without a model."""
-        return await self._json("POST", f"/tools/{tool}", json=arguments)
+        return await self._json("POST", f"/tools/{quote(tool, safe='')}", json=arguments)
 
     async def chat(
         self, agent: str, messages: Sequence[Mapping[str, object]]
@@ -97,4 +98,6 @@ def _failure(response: httpx.Response) -> CommandError:
     error = document.get("error") or {}
     detail = document.get("detail") or error.get("message") or f"the agent answered {response.status_code}"
     problems = document.get("problems") or []
+    if document.get("reason") == "unknown_tool":
+        detail = f"{str(detail).partition(';')[0]}; see: beckon tools"
     return CommandError("; ".join([str(detail), *map(str, problems)]))

@@ -1,5 +1,6 @@
 """What people and programs read: colours and tables on a terminal, plain text elsewhere."""
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-out = Console(highlight=False, soft_wrap=True)
+
+class _Output(Console):
+    """A console whose reader, `head` for instance, may have seen enough."""
+
+    def on_broken_pipe(self) -> None:
+        """End quietly: what is still buffered has nowhere to go."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
+out = _Output(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -22,16 +33,16 @@ def print_json_line(document: object, *, to_stderr: bool = False) -> None:
     (sys.stderr if to_stderr else sys.stdout).write(orjson.dumps(document).decode() + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table on a terminal, and lines of tab-separated values elsewhere."""
+def print_rows(rows: Iterable[Sequence[str]]) -> None:
+    """Print rows as a table that fits the terminal, and as indented lines elsewhere."""
     if not out.is_terminal:
         for row in rows:
-            sys.stdout.write("\t".join(cell.replace("\n", " ") for cell in row) + "\n")
+            sys.stdout.write("    " + "  ".join(cell for cell in row if cell) + "\n")
         return
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    out.print(table)
+        table.add_row("  ", *(Text(cell) for cell in row))
+    Console(highlight=False).print(table)
 
 
 def compact(value: object, limit: int = 300) -> str:

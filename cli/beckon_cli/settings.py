@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 
 from dotenv import dotenv_values
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from beckon_agent.dialects.registry import DIALECTS
 from beckon_cli.errors import CommandError
 
+DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 _OURS = ("BECKON_", "OPENAI_")
 
 
@@ -41,6 +43,30 @@ class Settings(BaseSettings):
     )
     port: int = Field(8080, ge=1, le=65535, description="The agent's port; the other ports follow.")
 
+    @field_validator("dialect")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        name = value.strip().lower().replace("-", "_")
+        if name != "auto" and name not in DIALECTS:
+            raise ValueError(f"there is no dialect {value!r}; choose one of: auto, {', '.join(DIALECTS)}")
+        return name
+
+    @field_validator("manifests")
+    @classmethod
+    def _is_no_list(cls, value: Path) -> Path:
+        if ":" in str(value.resolve()):
+            raise ValueError("a colon separates folders, so the path of this one may not hold one")
+        return value
+
+    @model_validator(mode="after")
+    def _demo_speaks_it(self) -> "Settings":
+        if not self.openai_base_url and self.dialect not in DEMO_DIALECTS:
+            known = ", ".join(sorted(DEMO_DIALECTS))
+            raise ValueError(
+                f"BECKON_DIALECT: the demo model speaks {known}, not {self.dialect}; set OPENAI_BASE_URL"
+            )
+        return self
+
     @property
     def url(self) -> str:
         """Where the agent answers, seen from this machine."""
@@ -53,11 +79,13 @@ def load_settings(**flags: object) -> Settings:
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values
+    except UnicodeDecodeError:
+        raise CommandError("the file .env is not UTF-8", status=2) from None
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
         message = first["msg"].removeprefix("Value error, ")
-        raise CommandError(f"{setting_name(name)}: {message}", status=2) from None
+        place = f"{setting_name(str(first['loc'][0]))}: " if first["loc"] else ""
+        raise CommandError(place + message, status=2) from None
 
 
 def setting_name(field: str) -> str:

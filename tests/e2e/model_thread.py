@@ -10,10 +10,11 @@ from tests.agent.scripted_model import Script, ScriptedModel, scripted_model
 
 
 class ModelThread:
-    """The model's server; `play` says what it answers next, `asked` what it was asked since then."""
+    """The model's server; `play` says what it answers next; `never` is an event that does not come."""
 
-    def __init__(self, model: ScriptedModel) -> None:
+    def __init__(self, model: ScriptedModel, never: asyncio.Event) -> None:
         self.base_url = model.base_url
+        self.never = never
         self._model = model
 
     def play(self, *script: Script) -> None:
@@ -32,7 +33,7 @@ def model_thread() -> Iterator[ModelThread]:
     """Serve a scripted model until the context ends."""
     loop = asyncio.new_event_loop()
     begun: list[ScriptedModel] = []
-    ready, over = threading.Event(), asyncio.Event()
+    ready, over, never = threading.Event(), asyncio.Event(), asyncio.Event()
 
     async def serve() -> None:
         async with scripted_model() as model:
@@ -44,7 +45,7 @@ def model_thread() -> Iterator[ModelThread]:
     thread.start()
     try:
         assert ready.wait(10)
-        yield ModelThread(begun[0])
+        yield ModelThread(begun[0], never)
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join(10)

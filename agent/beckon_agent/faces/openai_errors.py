@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-from beckon_agent.model.errors import ContextTooLong, ModelError
+from beckon_agent.model.errors import ContextTooLong, ModelAuthError, ModelError
 from beckon_agent.request_id import request_id
 from beckon_agent.service import NoRoom
 
@@ -59,10 +59,19 @@ def told(error: Exception) -> FaceError:
         case ModelError():
             logger.warning("request %s: the model failed: %s", request_id(), error)
             # The model server is upstream of this service.
-            return FaceError(502, f"the model server failed: {error}", code="model_error")
+            return FaceError(502, f"the model server failed: {error}{_cure(error)}", code="model_error")
         case _:
             logger.error("request %s: the run failed", request_id(), exc_info=error)
             return FaceError(500, "an unexpected error; the agent's log has it", code="internal_error")
+
+
+def _cure(error: ModelError) -> str:
+    """Return what whoever runs this agent can do about a failure of its model."""
+    if isinstance(error, ModelAuthError):
+        return "; check OPENAI_API_KEY"
+    if error.status == 404:
+        return "; check BECKON_MODEL, and that OPENAI_BASE_URL is the address before /chat/completions"
+    return ""
 
 
 def openai_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:

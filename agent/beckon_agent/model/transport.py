@@ -89,13 +89,18 @@ class Transport:
 
     async def first_model(self) -> str:
         """Return the first model that the server lists. Raises `ModelError`."""
+        models = self._openai.models.with_raw_response
         try:
-            listed = await self._openai.models.list(extra_headers=self._headers)
+            listed = (await models.list(extra_headers=self._headers)).http_response.json()
         except (openai.APIError, httpx2.HTTPError) as error:
             raise self._told(error) from None
-        for model in listed.data:
-            return model.id
-        raise self._errors.unavailable("lists no model")
+        except ValueError:
+            listed = None
+        entries = wire.mapping(listed).get("data")
+        for entry in entries if isinstance(entries, list) else ():
+            if name := wire.text(wire.mapping(entry).get("id")):
+                return name
+        raise self._errors.unavailable("gives no list of models; does OPENAI_BASE_URL end in /v1?")
 
     def silent(self) -> ModelUnavailable:
         """Return the error of an answer that ended before it began."""

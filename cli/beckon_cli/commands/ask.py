@@ -1,21 +1,24 @@
 """`beckon ask` and `beckon chat`: questions, answers, and the tool calls between them."""
 
 import asyncio
+import signal
 import sys
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import Parameter
 from rich.text import Text
 
 from beckon_cli.client import AgentClient
 from beckon_cli.errors import CommandError
+from beckon_cli.keyboard import typed_lines
 from beckon_cli.local.session import agent_session
 from beckon_cli.output import call_text, compact, err, out, print_json
 from beckon_cli.settings import Settings, load_settings
 
+Message = dict[str, object]
 
-def ask(*question: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool = False) -> None:
+
+def ask(*question: str, json: bool = False) -> None:
     """Ask one question; print the answer and the tool calls that led to it.
 
     Starts the platform for as long as it takes, where none is running.
@@ -35,7 +38,10 @@ def ask(*question: Annotated[str, Parameter(allow_leading_hyphen=True)], json: b
 
 def chat() -> None:
     """Talk with the agent on the terminal; answers stream as they are written."""
-    asyncio.run(_chat(load_settings()))
+    try:
+        asyncio.run(_chat(load_settings()))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
@@ -47,24 +53,52 @@ async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
 
 
 async def _chat(settings: Settings) -> None:
-    messages: list[dict[str, object]] = []
     async with agent_session(settings) as client:
-        agent = (await client.agents())[0]
+        conversation = _Conversation(client, (await client.agents())[0])
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, conversation.interrupt)
         err.print("A conversation with the agent; /new begins anew, /quit or Ctrl-D ends it.", style="dim")
-        for line in _lines():
+        async for line in typed_lines("you> "):
             if line == "/quit":
                 return
             if line == "/new":
-                messages.clear()
-                continue
-            messages.append({"role": "user", "content": line})
-            try:
-                answer = await _answer(client, agent, messages, quiet=False)
-            except CommandError as error:
-                err.print(Text(str(error), style="red"))
-                messages.pop()
-                continue
-            messages.append({"role": "assistant", "content": answer.text})
+                conversation.messages.clear()
+            else:
+                await conversation.say(line)
+
+
+class _Conversation:
+    """What was said so far. A turn that fails or is interrupted leaves no trace."""
+
+    def __init__(self, client: AgentClient, agent: str) -> None:
+        self.messages: list[Message] = []
+        self._client = client
+        self._agent = agent
+        self._holder = asyncio.current_task()
+        self._answering: asyncio.Task[_Answer] | None = None
+
+    async def say(self, line: str) -> None:
+        """Say something and show the answer."""
+        asked: list[Message] = [*self.messages, {"role": "user", "content": line}]
+        self._answering = asyncio.create_task(_answer(self._client, self._agent, asked, quiet=False))
+        try:
+            answer = await self._answering
+        except CommandError as error:
+            err.print(Text(str(error), style="red"))
+        except asyncio.CancelledError:
+            if not self._answering.cancelled():
+                raise
+            err.print("\ninterrupted", style="dim")
+        else:
+            self.messages = [*asked, {"role": "assistant", "content": answer.text}]
+        finally:
+            self._answering = None
+
+    def interrupt(self) -> None:
+        """End the answer that is being written; where none is, the conversation."""
+        if self._answering is not None:
+            self._answering.cancel()
+        elif self._holder is not None:
+            self._holder.cancel()
 
 
 class _Answer:
@@ -75,6 +109,12 @@ class _Answer:
         self.calls: list[dict[str, Any]] = []
         self._quiet = quiet
         self._begun: dict[str, dict[str, Any]] = {}
+
+    def shows(self, chunk: dict[str, Any]) -> bool:
+        """Whether a chunk has something to show."""
+        return bool(chunk.get("beckon")) or any(
+            choice.get("delta", {}).get("content") for choice in chunk.get("choices") or []
+        )
 
     def take(self, chunk: dict[str, Any]) -> None:
         """Read one chunk, and show it unless quiet."""
@@ -114,25 +154,14 @@ class _Answer:
             out.print(Text(line, style=style))
 
 
-async def _answer(
-    client: AgentClient, agent: str, messages: list[dict[str, object]], *, quiet: bool
-) -> _Answer:
+async def _answer(client: AgentClient, agent: str, messages: Sequence[Message], *, quiet: bool) -> _Answer:
     answer = _Answer(quiet=quiet)
-    async for chunk in client.chat(agent, messages):
-        answer.take(chunk)
+    with err.status("waiting for the model …") as waiting:
+        async for chunk in client.chat(agent, messages):
+            if answer.shows(chunk):
+                waiting.stop()
+            answer.take(chunk)
     if not quiet:
         sys.stdout.write("\n")
         sys.stdout.flush()
     return answer
-
-
-def _lines() -> Iterable[str]:
-    """Yield what is typed, line by line; the prompt is shown only on a terminal."""
-    prompt = "you> " if sys.stdin.isatty() else ""
-    while True:
-        try:
-            line = input(prompt).strip()
-        except EOFError:
-            return
-        if line:
-            yield line

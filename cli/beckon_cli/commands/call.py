@@ -1,11 +1,8 @@
 """`beckon call`: a tool through the Broker, without a model."""
 
 import asyncio
+import json
 from collections.abc import Mapping
-from typing import Annotated
-
-import orjson
-from cyclopts import Parameter
 
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session
@@ -13,7 +10,7 @@ from beckon_cli.output import print_json
 from beckon_cli.settings import Settings, load_settings
 
 
-def call(tool: str, *arguments: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> None:
+def call(tool: str, *arguments: str) -> None:
     """Call a tool through the broker, without a model; print its result as JSON.
 
     For instance: beckon call calculator expression="17% of 2340"
@@ -25,7 +22,15 @@ def call(tool: str, *arguments: Annotated[str, Parameter(allow_leading_hyphen=Tr
     arguments
         key=value, where a value that is JSON is read as JSON.
     """
-    asyncio.run(_call(load_settings(), tool, dict(_pair(pair) for pair in arguments)))
+    if not tool:
+        raise CommandError("no tool; write for instance: beckon call calculator expression=2+2", status=2)
+    given: dict[str, object] = {}
+    for text in arguments:
+        key, value = _pair(text)
+        if key in given:
+            raise CommandError(f"{key} is given twice; a list is written as JSON: {key}='[1, 2]'", status=2)
+        given[key] = value
+    asyncio.run(_call(load_settings(), tool, given))
 
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) -> None:
@@ -40,6 +45,11 @@ def _pair(text: str) -> tuple[str, object]:
     if not found or not key:
         raise CommandError(f"{text!r} is not key=value; write for instance: location=Paris", status=2)
     try:
-        return key, orjson.loads(value)
-    except orjson.JSONDecodeError:
+        return key, json.loads(value, parse_constant=_refuse_constant)
+    except ValueError:
         return key, value
+
+
+def _refuse_constant(name: str) -> None:
+    """Read NaN and Infinity, which are no JSON, as text. The standard library keeps long integers exact."""
+    raise ValueError(name)

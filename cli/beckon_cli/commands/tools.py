@@ -11,7 +11,7 @@ from rich.text import Text
 from beckon_agent.catalogue.reach import reachable
 from beckon_cli.client import AgentClient, is_agent
 from beckon_cli.errors import CommandError
-from beckon_cli.output import err, out, print_json, print_json_line
+from beckon_cli.output import err, out, print_json, print_json_line, print_rows
 from beckon_cli.settings import Settings, load_settings
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.tools import Tool, declare
@@ -96,12 +96,12 @@ def _print_tool(tool: Mapping[str, Any]) -> None:
     out.print(Text.assemble((tool["name"], "bold cyan"), f"  {tool['description']}"))
     schema = tool["parameters"]
     required: Sequence[str] = schema.get("required") or ()
+    rows = []
     for name, parameter in (schema.get("properties") or {}).items():
         described = parameter if isinstance(parameter, Mapping) else {}
         needed = "required" if name in required else "optional"
-        out.print(
-            Text(f"    {name}  {_type_of(described)}, {needed}  {described.get('description', '')}".rstrip())
-        )
+        rows.append((name, f"{_type_of(described)}, {needed}", str(described.get("description", ""))))
+    print_rows(rows)
 
 
 def _type_of(parameter: Mapping[str, Any]) -> str:

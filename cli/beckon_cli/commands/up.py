@@ -24,7 +24,7 @@ _QUESTION = "What is 17% of 2340?"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Flags:
     """The settings of `beckon up` as flags; one that is not given comes from the environment or .env."""
 

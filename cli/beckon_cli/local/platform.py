@@ -5,7 +5,7 @@ import contextlib
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -22,6 +22,7 @@ from beckon_manifests.folders import ManifestFolders
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
+_TOOL_SECONDS = 15.0
 _STOP_SECONDS = 5.0
 
 # What suits a laptop where nobody says otherwise: quiet services that end soon.
@@ -40,7 +41,8 @@ class Platform:
     def __init__(self, settings: Settings, tell: Tell) -> None:
         self.settings = settings
         self.addresses = plan.Addresses("", "", "", "")
-        self._missing: set[ServiceName] = set()
+        self._missing: dict[ServiceName, str] = {}
+        self._told: set[ServiceName] = set()
         self._tell = tell
         self._environment = {**_HABITS, **child_environment()}
         self._folder = ManifestFolders((settings.manifests,))
@@ -52,10 +54,14 @@ class Platform:
     @property
     def tools(self) -> dict[str, str]:
         """Where each tool that runs here answers, by the name of its Service."""
-        return {str(name): process.program.url for name, process in sorted(self._tools.items())}
+        running = {name: process for name, process in self._tools.items() if not process.gave_up}
+        return {str(name): process.program.url for name, process in sorted(running.items())}
 
     async def start(self) -> None:
-        """Start everything and wait until all of it answers; raises `CommandError` where it does not."""
+        """Start everything and wait until it answers; raises `CommandError` where a core part does not.
+
+        A tool that does not answer is told and left to it: one broken tool is not the end of all.
+        """
         if not is_free(self.settings.host, self.settings.port):
             raise CommandError(
                 f"port {self.settings.port} on {self.settings.host} is taken; "
@@ -69,22 +75,26 @@ class Platform:
             process = Process(program, self._environment)
             self._core.append(process)
             await process.start()
-        await self._until_ready([*self._core, *self._tools.values()])
+        if silent := await self._silent_after(_START_SECONDS, self._core):
+            raise CommandError(f"no answer within {_START_SECONDS:g} seconds from: {silent}")
+        if silent := await self._silent_after(_TOOL_SECONDS, list(self._tools.values())):
+            logger.warning("no answer yet from: %s", silent)
         self._drop_failed_tools()
 
     async def follow(self) -> None:
         """Start and end tools as the manifests change, until cancelled."""
         async with contextlib.aclosing(ticks([self.settings.manifests])) as changes:
             async for _ in changes:
-                if await asyncio.to_thread(self._folder.refresh):
-                    await self._follow_once()
+                try:
+                    if await asyncio.to_thread(self._folder.refresh):
+                        await self._follow_once()
+                    self._drop_failed_tools()
+                except Exception:  # whatever one change does, the next one counts
+                    logger.exception("a change of the manifests could not be followed")
 
     async def _follow_once(self) -> None:
         before = set(self._tools)
-        try:
-            await self._reconcile()
-        except CommandError as error:
-            logger.warning("%s", error)
+        await self._reconcile()
         for name in sorted(set(self._tools) - before):
             logger.info("started %s at %s", name, self._tools[name].program.url)
         for name in sorted(before - set(self._tools)):
@@ -99,52 +109,33 @@ class Platform:
 
     async def _reconcile(self) -> None:
         needs = wanted(self._folder.resources)
-        self._tell_missing(set(needs.missing()))
-        for name in self._tools.keys() - {name for name, local in needs.services.items() if local.command}:
-            await self._tools.pop(name).stop(_STOP_SECONDS)
-        begun = [await self._start_tool(local) for local in needs.services.values() if self._is_new(local)]
+        self._tell_missing(needs.missing())
+        for name, process in list(self._tools.items()):
+            local = needs.services.get(name)
+            if local is None or local.command != process.program.command or process.gave_up:
+                await self._tools.pop(name).stop(_STOP_SECONDS)
+                self._told.discard(name)
+        for local in needs.services.values():
+            if local.command and local.service not in self._tools:
+                await self._start_tool(local)
         self._write_generated(needs)
-        if self._core:
-            await self._until_ready(begun)
-            self._drop_failed_tools()
 
-    async def _is_settled(self, client: httpx.AsyncClient, process: Process) -> bool:
-        """Whether a process answers, or is a tool that will not: one broken tool is not the end of all."""
-        if not process.gave_up:
-            process.answered = await _answers(client, process)
-            return process.answered
-        if process in self._core:
-            raise CommandError(f"{process.program.name} did not start; its message stands above")
-        return True
-
-    def _drop_failed_tools(self) -> None:
-        failed = [name for name, process in self._tools.items() if process.gave_up]
-        for name in failed:
-            del self._tools[name]
-            logger.warning("%s did not start; its message stands above", name)
-        if failed:
-            self._write_generated(wanted(self._folder.resources))
-
-    def _tell_missing(self, missing: set[ServiceName]) -> None:
-        """Say once of each Service that nothing serves it, and what to write."""
-        for name in sorted(missing - self._missing):
-            logger.warning(
-                "nothing serves %s here: annotate its Service with beckon.dev/local-command or -url", name
-            )
-        self._missing = missing
-
-    def _is_new(self, local: LocalService) -> bool:
-        return bool(local.command) and local.service not in self._tools
-
-    async def _start_tool(self, local: LocalService) -> Process:
+    async def _start_tool(self, local: LocalService) -> None:
         process = Process(plan.tool_program(local, next(self._ports)), self._environment)
         self._tools[local.service] = process
         await process.start()
-        return process
+
+    def _tell_missing(self, missing: Mapping[ServiceName, str]) -> None:
+        """Say once of each Service that nothing serves it, and what to write."""
+        for name, cure in missing.items():
+            if self._missing.get(name) != cure:
+                logger.warning("nothing serves %s here: %s", name, cure)
+        self._missing = dict(missing)
 
     def _write_generated(self, needs: Wanted) -> None:
         addresses = {name: local.url for name, local in needs.services.items() if local.url}
-        addresses.update({name: process.program.url for name, process in self._tools.items()})
+        running = {name: process for name, process in self._tools.items() if not process.gave_up}
+        addresses.update({name: process.program.url for name, process in running.items()})
         text = generated.manifests(
             addresses=addresses,
             brokers=needs.brokers,
@@ -156,17 +147,34 @@ class Platform:
         draft.write_text(text, encoding="utf-8")
         draft.replace(self._state / "generated.yaml")
 
-    async def _until_ready(self, processes: Iterable[Process]) -> None:
+    async def _silent_after(self, seconds: float, processes: Sequence[Process]) -> str:
+        """Wait until all of them answer or have given up; return the names of those that do neither."""
         waiting = list(processes)
         async with httpx.AsyncClient(timeout=2.0) as client:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_START_SECONDS):
+                async with asyncio.timeout(seconds):
                     while waiting := [one for one in waiting if not await self._is_settled(client, one)]:
                         self._tell("waiting for " + ", ".join(process.program.name for process in waiting))
                         await asyncio.sleep(0.05)
-        if waiting:
-            names = ", ".join(process.program.name for process in waiting)
-            raise CommandError(f"no answer within {_START_SECONDS:g} seconds from: {names}")
+        return ", ".join(process.program.name for process in waiting)
+
+    async def _is_settled(self, client: httpx.AsyncClient, process: Process) -> bool:
+        """Whether a process answers, or is a tool that will not: one broken tool is not the end of all."""
+        if not process.gave_up:
+            process.answered = await _answers(client, process)
+            return process.answered
+        if process in self._core:
+            raise CommandError(f"{process.program.name} did not start; its message stands above")
+        return True
+
+    def _drop_failed_tools(self) -> None:
+        """Take the address of a tool that gave up away; it is tried again when a manifest changes."""
+        failed = {name for name, process in self._tools.items() if process.gave_up} - self._told
+        for name in sorted(failed):
+            logger.warning("%s does not start; its message stands above", name)
+        if failed:
+            self._told |= failed
+            self._write_generated(wanted(self._folder.resources))
 
 
 async def _answers(client: httpx.AsyncClient, process: Process) -> bool:

@@ -1,19 +1,25 @@
 """Free ports for the processes of the local platform."""
 
+import errno
 import socket
 from collections.abc import Iterator
+
+from beckon_cli.errors import CommandError
 
 _HIGHEST = 32_000  # above begins the range that outgoing connections take
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there now."""
+    """Whether a server could listen there now; raises `CommandError` for a host that is not ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                cure = "set BECKON_HOST to an address of this machine"
+                raise CommandError(f"cannot listen on {host}: {error.strerror}; {cure}", status=2) from None
             return False
         return True
 
@@ -23,3 +29,4 @@ def free_ports(host: str, start: int) -> Iterator[int]:
     for port in range(start, _HIGHEST if start < _HIGHEST else 65_536):
         if is_free(host, port):
             yield port
+    raise CommandError(f"no port is free on {host} from {start} upward")

@@ -48,8 +48,8 @@ class Process:
 
     async def start(self) -> None:
         """Start the program, and keep it running from now on."""
-        await self._spawn()
-        self._keeper = asyncio.create_task(self._keep())
+        if await self._spawn():
+            self._keeper = asyncio.create_task(self._keep())
 
     async def stop(self, grace: float) -> None:
         """End the program: politely first, by force after `grace` seconds."""
@@ -74,25 +74,35 @@ class Process:
         while self._running is not None:
             begun = asyncio.get_running_loop().time()
             status = await self._running.wait()
+            if asyncio.get_running_loop().time() - begun > _HEALTHY_SECONDS:
+                delay, self._deaths = _FIRST_DELAY, 0
             self._deaths += 1
             if status == _WRONG_SETTINGS or (self._deaths >= _EARLY_DEATHS and not self.answered):
                 self.gave_up = True  # it has said why itself
                 return
-            if asyncio.get_running_loop().time() - begun > _HEALTHY_SECONDS:
-                delay = _FIRST_DELAY
             logger.warning("%s ended (%s); starting it again", self.program.name, _how(status))
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LONGEST_DELAY)
-            await self._spawn()
+            if not await self._spawn():
+                return
 
-    async def _spawn(self) -> None:
-        self._running = await asyncio.create_subprocess_exec(
-            *self.program.command,
-            env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us alone; we end the children in their order
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-        )
+    async def _spawn(self) -> bool:
+        """Start the program; whether it can be started at all."""
+        try:
+            self._running = await asyncio.create_subprocess_exec(
+                *self.program.command,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for us alone; we end the children in their order
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        except OSError as error:
+            logger.warning(
+                "%s: cannot run %s: %s", self.program.name, self.program.command[0], error.strerror
+            )
+            self.gave_up = True
+            return False
+        return True
 
     def _signal(self, running: asyncio.subprocess.Process, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -32,11 +32,15 @@ class ServiceName:
 
 @dataclass(frozen=True, slots=True)
 class LocalService:
-    """How a Service is to be had here: by running `command`, or at `url`; neither means not at all."""
+    """How a Service is to be had here: by running `command`, or at `url`; neither means not at all.
+
+    `problem` says what is wrong with what its manifest says of it.
+    """
 
     service: ServiceName
     command: tuple[str, ...] = ()
     url: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +50,14 @@ class Wanted:
     services: Mapping[ServiceName, LocalService]
     brokers: Mapping[tuple[str, str], Resource | None]
 
-    def missing(self) -> list[ServiceName]:
-        """Return the Services that Triggers name and nothing here serves."""
-        return sorted(name for name, local in self.services.items() if not local.command and not local.url)
+    def missing(self) -> dict[ServiceName, str]:
+        """Return the Services that Triggers name and nothing here serves, with the cure."""
+        cure = f"annotate its Service with {LOCAL_COMMAND} or {LOCAL_URL}"
+        return {
+            name: local.problem or cure
+            for name, local in sorted(self.services.items())
+            if not local.command and not local.url
+        }
 
 
 def wanted(resources: Iterable[Resource]) -> Wanted:
@@ -75,15 +84,20 @@ def _local(name: ServiceName, manifest: Resource | None) -> LocalService:
     if url := annotations.get(LOCAL_URL):
         return LocalService(name, url=url)
     if command := annotations.get(LOCAL_COMMAND):
-        return LocalService(name, command=tuple(_words(command)))
+        return _by_command(name, command)
     if name.name in SHIPPED:
         return LocalService(name, command=(sys.executable, "-m", "beckon_tools", "serve", name.name))
     return LocalService(name)
 
 
-def _words(command: str) -> list[str]:
-    words = shlex.split(command)
-    return [sys.executable, *words[1:]] if words and words[0] in ("python", "python3") else words
+def _by_command(name: ServiceName, command: str) -> LocalService:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return LocalService(name, problem=f"its annotation {LOCAL_COMMAND} is no command: {error}")
+    if words[:1] in (["python"], ["python3"]):
+        words[0] = sys.executable
+    return LocalService(name, command=tuple(words))
 
 
 def _has_local_form(service: Resource) -> bool:
