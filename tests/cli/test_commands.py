@@ -153,3 +153,39 @@ def test_help_teaches_every_verb() -> None:
         page = beckon(verb, "--help")
         assert page.returncode == 0
         assert page.stdout.startswith(f"Usage: beckon {verb}")
+
+
+@pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
+def test_a_host_that_is_not_of_this_machine_is_named(host: str, tmp_path: Path) -> None:
+    ended = beckon("up", "--host", host, "--manifests", str(tmp_path))
+
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert f"cannot listen on {host}" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["up", "--dialect", "hermes"], "the demo model speaks auto, chatglm3, native, prompted"),
+        (["up", "--dialect", "klingon"], "choose one of: auto, native"),
+        (["call", "", "a=1"], "no tool"),
+        (["call", "x", "a=1", "a=2"], "a is given twice"),
+        (["ask", "--jsn", "hello"], "--jsn"),
+        (["up", "somewhere"], "somewhere"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
+    ended = beckon(*words, cwd=tmp_path)
+
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert says in ended.stderr
+
+
+def test_an_env_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"BECKON_MODEL=\xff\xfe\n")
+
+    ended = beckon("tools", cwd=tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (2, "beckon: the file .env is not UTF-8\n")

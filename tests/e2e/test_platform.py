@@ -170,7 +170,9 @@ def test_chat_reads_its_lines_from_a_pipe(platform: LocalPlatform) -> None:
         (["call", "calculator", "expression=2+3"], 0, ""),
         (["call", "calculator", "expresion=2+3"], 1, "expression"),
         (["call", "calculator", "nonsense"], 2, "key=value"),
-        (["call", "no_such_tool"], 1, "no_such_tool"),
+        (["call", "no_such_tool"], 1, "see: beckon tools"),
+        (["call", "../healthz"], 1, "healthz"),
+        (["call", "calculator", "expression=123456789012345678901234567890"], 0, ""),
     ],
 )
 def test_call_tells_success_and_failure_by_its_status(

@@ -22,7 +22,7 @@ from beckon_manifests.folders import ManifestFolders
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
-_TOOL_SECONDS = 15.0
+_TOOL_SECONDS = 8.0
 _STOP_SECONDS = 5.0
 
 # What suits a laptop where nobody says otherwise: quiet services that end soon.
