@@ -52,7 +52,7 @@ async def start(module: str, *arguments: str, environment: dict[str, str] | None
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, "BECKON_LOG_LEVEL": "error", **(environment or {})},
     )
     return Child(process)
 
