@@ -23,7 +23,7 @@ environment over `.env`. Settings of the other tables are handed through to thei
 where a service listens, and where it finds the others, are chosen by the local platform itself.
 """
 
-_TABLES: tuple[tuple[str, str, type[BaseSettings]], ...] = (
+TABLES: tuple[tuple[str, str, type[BaseSettings]], ...] = (
     ("The local platform", "`beckon up`, `make run`", PlatformSettings),
     ("The agent", "`python -m beckon_agent`", AgentSettings),
     ("The shim", "`python -m beckon_shim`", ShimSettings),
@@ -35,7 +35,7 @@ _TABLES: tuple[tuple[str, str, type[BaseSettings]], ...] = (
 
 def page() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *(_table(*table) for table in _TABLES)])
+    return "\n".join([_HEAD, *(_table(*table) for table in TABLES)])
 
 
 def names(settings: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo]]:

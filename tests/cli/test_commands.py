@@ -1,11 +1,14 @@
 """The commands that need nothing running: tools and check; and what wrong use is answered with."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from beckon_cli.misspelt import misspelt
 from tests.cli.run_beckon import beckon
 from tests.shared_data import shared_data
 
@@ -189,3 +192,19 @@ def test_an_env_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
     ended = beckon("tools", cwd=tmp_path)
 
     assert (ended.returncode, ended.stderr) == (2, "beckon: the file .env is not UTF-8\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    command = (
+        f"{sys.executable} -m beckon_cli tools --manifests {EXAMPLES} | head -1; exit ${{PIPESTATUS[0]}}"
+    )
+
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_misspelt_setting_is_told() -> None:
+    (line,) = misspelt(["BECKON_PROT", "BECKON_PORT", "BECKON_SHIM_PORT", "OTHER"])
+
+    assert line == "there is no setting BECKON_PROT; did you mean BECKON_PORT?"

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from beckon_cli.foreground import foreground_of_our_own
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.session import running_platform
+from beckon_cli.misspelt import misspelt
 from beckon_cli.output import err, out
-from beckon_cli.settings import Settings, load_settings
+from beckon_cli.settings import Settings, child_environment, load_settings
 from beckon_contract.logs import log_config
 
 _QUESTION = "What is 17% of 2340?"
@@ -74,6 +76,8 @@ async def _until_interrupted(settings: Settings) -> None:
 
 
 async def _run(settings: Settings) -> None:
+    for line in misspelt(child_environment()):
+        err.print(Text(line, style="yellow"))
     async with running_platform(settings) as platform:
         _introduce(platform)
         try:
