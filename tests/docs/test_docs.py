@@ -15,7 +15,7 @@ import yaml
 import beckon_contract
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.runs import Ending
-from beckon_cli.__main__ import app
+from beckon_cli.entry import app
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.check import check
 from beckon_contract.events import from_http
