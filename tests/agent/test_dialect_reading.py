@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from beckon_agent.dialects.base import call_id
 from beckon_agent.dialects.registry import DIALECTS
+from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import TextDelta, ToolCall
 from tests.agent.dialect_reading import declare, read
 

@@ -1,11 +1,10 @@
 """What every dialect offers: a rendering of the conversation, and a reader of the model's text."""
 
-import secrets
-import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Declaration, Message, TextDelta, ToolCall
 
 Item = TextDelta | ToolCall
@@ -13,13 +12,6 @@ Item = TextDelta | ToolCall
 
 NewId = Callable[[], str]
 """Makes the id of a call; a test passes a counter to be deterministic."""
-
-_ALPHABET = string.ascii_letters + string.digits
-
-
-def call_id() -> str:
-    """Return a fresh id of nine letters and digits: the only form that Mistral takes (error 3280)."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(9))
 
 
 @dataclass(frozen=True, slots=True)

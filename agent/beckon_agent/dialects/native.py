@@ -5,7 +5,7 @@ from typing import Final
 
 from beckon_agent.dialects import deepseek, kimi, llama3, pythonic
 from beckon_agent.dialects.bare_json import KNOWN
-from beckon_agent.dialects.base import NewId, Reader, Rendered, call_id
+from beckon_agent.dialects.base import NewId, Reader, Rendered
 from beckon_agent.dialects.calls import RawCall
 from beckon_agent.dialects.elements import function_element
 from beckon_agent.dialects.glm import named_line
@@ -14,6 +14,7 @@ from beckon_agent.dialects.mistral import tool_calls
 from beckon_agent.dialects.reader import Grammar, MarkupReader
 from beckon_agent.dialects.source import Source, Steps
 from beckon_agent.dialects.typed import Toolbox
+from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Declaration, Message
 
 _pythonic = pythonic.call_list(known=True)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from beckon_agent.dialects.base import NewId, Reader, Rendered, call_id
+from beckon_agent.dialects.base import NewId, Reader, Rendered
 from beckon_agent.dialects.jsontext import load
 from beckon_agent.dialects.reader import Grammar, MarkupReader
+from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Declaration, Message
 
 
