@@ -55,6 +55,18 @@ def test_ctrl_c_ends_every_process_and_exits_with_zero(start_platform: Start) ->
     assert "Traceback" not in platform.text()
 
 
+def test_ctrl_c_while_it_starts_ends_what_was_started(tmp_path: Path) -> None:
+    platform = LocalPlatform(EXAMPLES, tmp_path, {})
+    eventually(lambda: len(platform.children()) >= 3, 20)
+    processes = platform.children()
+
+    status = platform.stop()
+
+    assert status == 0, platform.text()
+    assert not [pid for pid in processes if is_running(pid)]
+    assert "Traceback" not in platform.text()
+
+
 def test_a_platform_that_is_killed_takes_its_processes_with_it(start_platform: Start) -> None:
     platform = start_platform()
     processes = platform.children()
