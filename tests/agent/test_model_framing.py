@@ -259,6 +259,12 @@ async def read(chunks: list[bytes]) -> list[tuple[str, object]]:
     return [(event, data) async for event, data in payloads(in_chunks(chunks))]
 
 
+def test_an_empty_chunk_between_cr_and_lf_is_no_blank_line() -> None:
+    chunks = [b'data: {"a":\r', b"", b"\ndata: 1}\r\n\r\n"]
+
+    assert asyncio.run(read(chunks)) == [("", {"a": 1})]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1000, 1000) | st.text(max_size=5),
     lambda children: (

@@ -11,11 +11,11 @@ from tests.agent.scripted_model import Reply, chunk, says, sse
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment
 from tests.e2e.model_thread import model_thread
-from tests.e2e.test_make_run import read_until
+from tests.e2e.terminal import Terminal
 
 
 @contextmanager
-def terminal_chat(platform: LocalPlatform) -> Iterator[tuple[int, int]]:
+def terminal_chat(platform: LocalPlatform) -> Iterator[tuple[int, Terminal]]:
     """Run `beckon chat` on a terminal; yields its process id and the terminal."""
     environment = clean_environment({"BECKON_PORT": str(platform.port), "TERM": "xterm"})
     pid, terminal = pty.fork()
@@ -23,7 +23,7 @@ def terminal_chat(platform: LocalPlatform) -> Iterator[tuple[int, int]]:
         beckon = str(Path(sys.executable).parent / "beckon")
         os.execvpe(beckon, [beckon, "chat"], environment)
     try:
-        yield pid, terminal
+        yield pid, Terminal(terminal)
     finally:
         os.close(terminal)
 
@@ -36,16 +36,16 @@ def test_an_answer_streams_and_ctrl_c_ends_it_and_then_the_chat(
         pieces = [sse(chunk({"content": "first words"}), done=False), b""]
         model.play(Reply(pieces, holds=model.never), says("second answer"))
         with terminal_chat(platform) as (pid, terminal):
-            read_until(terminal, "you> ", 20)
-            os.write(terminal, b"hello\n")
-            read_until(terminal, "first words", 20)
-            os.write(terminal, b"\x03")
-            read_until(terminal, "interrupted", 20)
-            read_until(terminal, "you> ", 20)
-            os.write(terminal, b"again\n")
-            read_until(terminal, "second answer", 20)
-            read_until(terminal, "you> ", 20)
-            os.write(terminal, b"\x03")
+            terminal.read_until("you> ", 20)
+            terminal.type(b"hello\n")
+            terminal.read_until("first words", 20)
+            terminal.type(b"\x03")
+            terminal.read_until("interrupted", 20)
+            terminal.read_until("you> ", 20)
+            terminal.type(b"again\n")
+            terminal.read_until("second answer", 20)
+            terminal.read_until("you> ", 20)
+            terminal.type(b"\x03")
             _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 130

@@ -2,21 +2,10 @@
 
 import os
 import pty
-import select
-import time
 from pathlib import Path
 
 from tests.e2e.local_platform import ROOT, clean_environment, eventually, is_running, port_range
-
-
-def read_until(terminal: int, text: str, seconds: float) -> str:
-    """Return what the terminal shows up to a text; fail when it does not come."""
-    shown, end = "", time.monotonic() + seconds
-    while text not in shown:
-        ready, _, _ = select.select([terminal], [], [], end - time.monotonic())
-        assert ready, f"no {text!r} in: {shown}"
-        shown += os.read(terminal, 65_536).decode(errors="replace")
-    return shown
+from tests.e2e.terminal import Terminal
 
 
 def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
@@ -26,11 +15,12 @@ def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
         os.chdir(ROOT)
         os.execvpe("make", ["make", "run"], environment)
     try:
-        shown = read_until(terminal, "Ctrl-C stops all of it.", 60)
+        screen = Terminal(terminal)
+        shown = screen.read_until("Ctrl-C stops all of it.", 60)
         children = [int(word) for word in _descendants(pid)]
 
-        os.write(terminal, b"\x03")
-        read_until(terminal, "stopped", 30)
+        screen.type(b"\x03")
+        screen.read_until("stopped", 30)
         _, status = os.waitpid(pid, 0)
     finally:
         os.close(terminal)

@@ -116,6 +116,8 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     size = 0
     after_cr = False
     async for chunk in chunks:
+        if not chunk:
+            continue  # it says nothing of what came before it
         size += len(chunk)
         if size > MAX_BYTES:
             raise UnreadableAnswer(f"an answer of more than {MAX_BYTES} bytes")
