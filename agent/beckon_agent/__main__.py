@@ -22,6 +22,7 @@ from beckon_agent.service import Service
 from beckon_agent.settings import Settings
 from beckon_agent.turns import Model
 from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
 
 logger = logging.getLogger("beckon_agent")
 
@@ -32,8 +33,7 @@ def main() -> int:
         settings = Settings()
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        name = str(first["loc"][0]).upper()  # an alias is the variable's whole name
-        return _refuse(f"{name if name.startswith('OPENAI_') else f'BECKON_{name}'}: {first['msg']}")
+        return _refuse(setting_problem("BECKON_", first["loc"], first["msg"]))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("agent", readable=readable, level=settings.log_level))
     try:

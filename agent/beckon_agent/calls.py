@@ -107,12 +107,16 @@ def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
     if tool is None:
         return Prepared(call, _as_written(call), _unknown(call, tools))
     try:
-        arguments = read_arguments(call.arguments, Validator(tool.parameters)).value
+        read = read_arguments(call.arguments, Validator(tool.parameters))
     except InvalidArguments as error:
         message = f"the arguments of {call.name} do not fit its parameters"
         refusal = failed(Reason.INVALID_ARGUMENTS, message, problems=list(error.problems))
         return Prepared(call, _as_written(call), refusal)
-    prepared = Prepared(call, arguments, tool)
+    if read.repaired:
+        logger.info(
+            "request %s: arguments of %s repaired: %s", request_id(), tool.name, ", ".join(read.repaired)
+        )
+    prepared = Prepared(call, read.value, tool)
     if tool.requires_approval:
         message = (
             f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"

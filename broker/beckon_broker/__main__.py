@@ -14,6 +14,7 @@ from beckon_broker.server import listen
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
 from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
 
 logger = logging.getLogger("beckon_broker")
 
@@ -23,13 +24,11 @@ _USAGE = 2
 def main() -> int:
     """Run the broker; return the exit code."""
     try:
-        settings = Settings(_env_file=".env")
+        settings = Settings()
     except ValidationError as error:
         for problem in error.errors():
-            # A field with an alias is reported under it, which is the variable's name.
-            field = str(problem["loc"][0]).upper()
-            variable = field if field.startswith("BECKON_") else f"BECKON_BROKER_{field}"
-            print(f"beckon-broker: {variable}: {problem['msg']}", file=sys.stderr)
+            line = setting_problem("BECKON_BROKER_", problem["loc"], problem["msg"])
+            print(f"beckon-broker: {line}", file=sys.stderr)
         return _USAGE
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("broker", readable=readable, level=settings.log_level))

@@ -1,4 +1,4 @@
-"""The settings of the embedded broker, from the environment and from `.env`."""
+"""The settings of the embedded broker, from the environment."""
 
 import os
 from pathlib import Path

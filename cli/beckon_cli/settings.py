@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_cli.errors import CommandError
+from beckon_contract.variables import setting_problem
 
 DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 _OURS = ("BECKON_", "OPENAI_")
@@ -83,14 +84,8 @@ def load_settings(**flags: object) -> Settings:
         raise CommandError("the file .env is not UTF-8", status=2) from None
     except ValidationError as error:
         first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        place = f"{setting_name(str(first['loc'][0]))}: " if first["loc"] else ""
-        raise CommandError(place + message, status=2) from None
-
-
-def setting_name(field: str) -> str:
-    """Return the environment's name of a field."""
-    return field.upper() if field.lower().startswith("openai_") else f"BECKON_{field.upper()}"
+        line = setting_problem("BECKON_", first["loc"], first["msg"])
+        raise CommandError(line, status=2) from None
 
 
 def child_environment() -> dict[str, str]:

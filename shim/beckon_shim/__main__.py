@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from beckon_contract.correlation import Keyring
 from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
 from beckon_shim.keys import load_keys
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
@@ -31,7 +32,8 @@ def main() -> int:
         logging.config.dictConfig(log_config("shim", readable=readable, level=settings.log_level))
         keyring = load_keys(settings.keys, settings.keys_file)
     except ValidationError as error:
-        return _refuse("; ".join(_describe(problem["loc"], problem["msg"]) for problem in error.errors()))
+        lines = (setting_problem("BECKON_SHIM_", one["loc"], one["msg"]) for one in error.errors())
+        return _refuse("; ".join(lines))
     except (ValueError, OSError) as error:
         return _refuse(f"the keys cannot be used: {error}")
     _raise_file_limit(settings.max_waiting)
@@ -85,14 +87,6 @@ def _raise_file_limit(waiting: int) -> None:
             waiting,
             allowed,
         )
-
-
-def _describe(location: tuple[int | str, ...], message: str) -> str:
-    message = message.removeprefix("Value error, ")
-    if not location:
-        return message
-    name = str(location[0]).upper()  # an alias is the variable's whole name
-    return f"{name if name.startswith('BECKON_') else f'BECKON_SHIM_{name}'}: {message}"
 
 
 def _refuse(reason: str) -> int:

@@ -6,6 +6,7 @@ import sys
 from pydantic import ValidationError
 
 from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
 from beckon_tools.settings import Settings
@@ -23,12 +24,10 @@ def main() -> int:
 
 def _settings() -> Settings:
     try:
-        settings = Settings(_env_file=".env")
+        settings = Settings()
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        name = str(first["loc"][0]).upper()  # an alias is the variable's whole name
-        variable = name if name == "PORT" or name.startswith("BECKON_") else f"BECKON_TOOLS_{name}"
-        raise UsageError(f"the setting {variable} is wrong: {first['msg']}") from None
+        raise UsageError(setting_problem("BECKON_TOOLS_", first["loc"], first["msg"])) from None
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("tool", readable=readable, level=settings.log_level))
     return settings

@@ -13,6 +13,7 @@ from pydantic_settings import CliApp
 from beckon_agent.demo.app import build_app
 from beckon_agent.demo.settings import Settings
 from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
 
 logger = logging.getLogger("beckon_agent.demo")
 
@@ -23,7 +24,7 @@ def main() -> int:
         settings = CliApp.run(Settings)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        return _refuse(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}")
+        return _refuse(setting_problem("BECKON_DEMO_", first["loc"], first["msg"]))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("demo", readable=readable, level=settings.log_level))
     try:
