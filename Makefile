@@ -1,7 +1,7 @@
 # The verbs of the project. `make` alone prints them.
 PYTHON ?= python3
 UV_VERSION := 0.13.8
-ROOMS := contract manifests broker shim agent tools cli
+ROOMS := contract manifests broker shim operator agent tools cli
 BIN := .venv/bin
 UV := .uv/bin/uv
 

@@ -19,7 +19,8 @@ class Tool:
     object that arguments are validated against; `parameters_from` the place it was read from;
     `timeout` in seconds, `None` for the agent's default; `source` the CloudEvents source that
     the call must have, `None` for the agent's own; `routes` the names of the Triggers of
-    `broker` that pass the call, empty only with `dispatch` direct, which goes to `reference`.
+    `broker` that pass the call, empty only with `dispatch` direct, which goes to `reference`,
+    whose URL is `address`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Tool:
     broker: str = "default"
     routes: tuple[str, ...] = ()
     reference: Reference | None = None
+    address: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
 

@@ -1,0 +1,176 @@
+"""`Tool` resources: what the operator writes of an EventType, and what an agent reads again.
+
+A Tool is one object without a status subresource: its declaration and its conditions are
+written together, so an agent never sees conditions that speak of another declaration.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from beckon_contract.delivery import Reference
+from beckon_contract.resources import Resource
+from beckon_contract.tools import Dispatch, Refusal, Tool
+
+GROUP = "beckon.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "Tool"
+PLURAL = "tools"
+
+READY = "Ready"
+# In the order in which they are judged; Ready is made of the first three.
+CONDITIONS = ("Declared", "Routed", "Answerable", "DeadLettered", READY)
+
+Status = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of a Tool, without its time: `reason` is one CamelCase word."""
+
+    type: str
+    status: Status
+    reason: str
+    message: str = ""
+
+
+def tool_spec(tool: Tool) -> dict[str, Any]:
+    """Return the spec of a Tool resource; what is absent or at its default is left out."""
+    spec: dict[str, Any] = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "parametersFrom": tool.parameters_from,
+        "type": tool.type,
+        "dispatch": tool.dispatch,
+        "broker": tool.broker,
+        "triggers": list(tool.routes),
+    }
+    optional: dict[str, Any] = {
+        "source": tool.source,
+        "timeoutSeconds": tool.timeout,
+        "requiresApproval": tool.requires_approval,
+        "idempotent": tool.idempotent,
+        "readOnly": tool.read_only,
+        "address": tool.address,
+        "reference": _reference(tool.reference),
+    }
+    return spec | {name: value for name, value in optional.items() if value}
+
+
+def read_tool(resource: Resource) -> Tool | Refusal:
+    """Return the tool that a resource offers, or why it offers none: its Ready condition.
+
+    Nothing in a resource makes this raise; one that no operator can have written is refused.
+    """
+    ready = condition(resource, READY)
+    if ready is None or ready.status != "True":
+        return _refusal(resource, ready)
+    spec = resource.spec
+    try:
+        return Tool(
+            name=_text(spec, "name"),
+            namespace=resource.namespace,
+            event_type=resource.name,
+            type=_text(spec, "type"),
+            source=spec.get("source") or None,
+            description=str(spec.get("description") or ""),
+            parameters=_mapping(spec, "parameters"),
+            parameters_from=str(spec.get("parametersFrom") or ""),
+            timeout=_seconds(spec.get("timeoutSeconds")),
+            requires_approval=spec.get("requiresApproval") is True,
+            dispatch=_dispatch(spec.get("dispatch")),
+            idempotent=spec.get("idempotent") is True,
+            read_only=spec.get("readOnly") is True,
+            broker=str(spec.get("broker") or "default"),
+            routes=tuple(map(str, spec.get("triggers") or ())),
+            reference=_read_reference(spec.get("reference"), resource.namespace),
+            address=str(spec.get("address") or ""),
+            labels=resource.labels,
+            origin=resource.origin,
+        )
+    except ValueError as error:
+        message = f"{error}; the operator writes Tools, so change the EventType instead"
+        return Refusal(resource.name, resource.namespace, "InvalidTool", "spec", message, resource.origin)
+
+
+def condition(resource: Resource, name: str) -> Condition | None:
+    """Return a condition of any resource by its type, `None` where it has none."""
+    conditions = resource.status.get("conditions")
+    for found in conditions if isinstance(conditions, list) else ():
+        if isinstance(found, Mapping) and found.get("type") == name:
+            status = found.get("status")
+            return Condition(
+                name,
+                status if status in ("True", "False") else "Unknown",
+                str(found.get("reason") or ""),
+                str(found.get("message") or ""),
+            )
+    return None
+
+
+def ready_from(conditions: Iterable[Condition]) -> Condition:
+    """Return the Ready condition: the first that is not True decides, DeadLettered never does."""
+    for found in conditions:
+        if found.type not in {"DeadLettered", READY} and found.status != "True":
+            return Condition(READY, found.status, found.reason, found.message)
+    return Condition(READY, "True", "Ready")
+
+
+def _refusal(resource: Resource, ready: Condition | None) -> Refusal:
+    reason = ready.reason if ready and ready.reason else "NotJudged"
+    message = ready.message if ready and ready.message else "the operator has not judged this Tool yet"
+    return Refusal(resource.name, resource.namespace, reason, "", message, resource.origin)
+
+
+def _reference(reference: Reference | None) -> dict[str, str] | None:
+    if reference is None:
+        return None
+    return {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+    }
+
+
+def _read_reference(value: object, namespace: str) -> Reference | None:
+    if not isinstance(value, Mapping):
+        return None
+    return Reference(
+        _text(value, "apiVersion"),
+        _text(value, "kind"),
+        str(value.get("namespace") or namespace),
+        _text(value, "name"),
+    )
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} is missing or no string")
+    return value
+
+
+def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = values.get(name)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} is missing or no mapping")
+    return value
+
+
+def _seconds(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise ValueError(f"timeoutSeconds is {value!r}, not a number of seconds")
+    return float(value)
+
+
+def _dispatch(value: object) -> Dispatch:
+    if value == "direct":
+        return "direct"
+    if value == "broker":
+        return "broker"
+    raise ValueError(f"dispatch is {value!r}, neither broker nor direct")
