@@ -1,0 +1,51 @@
+"""What every test on a cluster needs: the cluster, and a namespace of its own."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.kube import Kube, until
+
+
+@pytest.fixture(scope="session")
+def kube() -> Kube:
+    """The cluster that KUBECONFIG names; `make test-cluster` starts one where there is none."""
+    kubeconfig, kubectl = os.environ.get("KUBECONFIG"), shutil.which("kubectl")
+    if not kubeconfig or not kubectl:
+        pytest.fail("set KUBECONFIG and have kubectl on the PATH, or run `make test-cluster`")
+    return Kube(Path(kubectl), Path(kubeconfig))
+
+
+@pytest.fixture
+def namespace(kube: Kube) -> Iterator[Kube]:
+    """A fresh namespace, gone after the test."""
+    name = f"t-{secrets.token_hex(4)}"
+    kube.run("create", "namespace", name)
+    yield kube.within(name)
+    kube.run("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def broker(namespace: Kube) -> Kube:
+    """A fresh namespace with a Broker `default` that takes events."""
+    namespace.apply(BROKER)
+    namespace.wait("broker/default")
+    until(lambda: _address(namespace), what="the Broker's address")
+    return namespace
+
+
+BROKER = """
+apiVersion: eventing.knative.dev/v1
+kind: Broker
+metadata:
+  name: default
+"""
+
+
+def _address(namespace: Kube) -> str:
+    status = namespace.get("broker", "default").get("status", {})
+    return str(status.get("address", {}).get("url") or "")
