@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.kube import Kube, until
+from tests.cluster.platform import NAMESPACE, ROOT, Platform, forwarded, wait_until_installed
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +37,16 @@ def broker(namespace: Kube) -> Kube:
     namespace.wait("broker/default")
     until(lambda: _address(namespace), what="the Broker's address")
     return namespace
+
+
+@pytest.fixture(scope="session")
+def platform(kube: Kube) -> Iterator[Platform]:
+    """Beckon, installed from the plain manifests if it is not there yet; the tools are in `default`."""
+    if kube.within(NAMESPACE).find("deployment", "beckon-agent") is None:
+        kube.run("apply", "-k", str(ROOT / "deploy"))
+    wait_until_installed(kube)
+    with forwarded(kube.within(NAMESPACE), "service/beckon-agent", 80) as url:
+        yield Platform(kube, url)
 
 
 BROKER = """

@@ -1,0 +1,1 @@
+"""Tools that are Knative Services: asleep, slow, rolled out, broken or missing."""
