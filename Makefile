@@ -2,14 +2,17 @@
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 ROOMS := contract manifests broker shim operator agent tools cli
+IMAGES := agent shim operator tools
+REGISTRY ?= dev.local
+TAG ?= 0.1.0
 BIN := .venv/bin
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ask test check fix docs lock bench clean
+.PHONY: help setup run ask test check fix docs lock bench images cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo '  After `make setup`, `.venv/bin/beckon --help` teaches the command line.'
 
@@ -41,13 +44,36 @@ fix: .venv/ready ## Format, and mend what ruff can mend
 
 docs: .venv/ready ## Make the pages that are made from the code
 	$(BIN)/python -m beckon_cli.settings_page > docs/settings.md
+	cp deploy/20?-crd-*.yaml charts/beckon/crds/
+	$(BIN)/python charts/generate.py
 
 bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
 	$(BIN)/python -m bench.shim
 
-lock: $(UV) ## Resolve the dependencies anew into requirements.lock
+images: ## Build the container images: make images REGISTRY=registry.example/team TAG=0.1.0
+	@builder="$${BUILDER:-$$(for one in docker podman buildah; do $$one info >/dev/null 2>&1 && echo $$one && break; done)}"; \
+	test -n "$$builder" || { echo 'make images: docker, podman and buildah are missing or do not run; start one, or name it with BUILDER=' >&2; exit 2; }; \
+	for image in $(IMAGES); do \
+		echo "$$builder builds $(REGISTRY)/beckon-$$image:$(TAG)"; \
+		$$builder build --target $$image --tag $(REGISTRY)/beckon-$$image:$(TAG) --build-arg VERSION=$(TAG) \
+			$(if $(BASE),--build-arg BASE=$(BASE)) $(BUILD_OPTIONS) . || exit; \
+	done
+
+EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
+lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
 	$(UV) lock --upgrade
-	$(UV) export --all-packages --all-groups --no-emit-workspace --no-header --no-annotate -q -o requirements.lock
+	$(EXPORT) --all-packages --all-groups -o requirements.lock
+	$(EXPORT) --only-group build -o requirements-build.lock
+	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) --no-dev -o $(image)/requirements.lock &&) true
+
+cluster: .venv/ready ## Start a real single-node Kubernetes with Knative on this Debian machine (root, Go)
+	@exec $(BIN)/python -m tests.cluster.machine up
+
+cluster-down: .venv/ready ## Remove every trace of that cluster but the built programs
+	@exec $(BIN)/python -m tests.cluster.machine down
+
+test-cluster: .venv/ready ## Every test on a real Kubernetes: that of KUBECONFIG, or one started for it
+	$(BIN)/python -m tests.cluster
 
 clean: ## Remove the environments and every cache
 	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache uv.lock

@@ -1,0 +1,171 @@
+# Every image of Beckon is a target of this file: agent, shim, operator, tools.
+# docs/build-images.md tells how to build them, and how behind a mirror: the mounted
+# secrets are all optional, and nothing of them stays in a layer.
+
+# A Debian or a relative of it, with Python 3.11 or later.
+ARG BASE=docker.io/library/python:3.11-slim-bookworm
+
+# ---- What builds: none of it reaches an image.
+FROM ${BASE} AS builder
+ENV APT_CONFIG=/run/secrets/apt.conf \
+    PIP_CONFIG_FILE=/run/secrets/pip.conf \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_NO_COMPILE=1 \
+    PIP_NO_DEPS=1 \
+    PIP_ROOT_USER_ACTION=ignore
+# Debian's own Python comes without the part that puts pip into an environment.
+RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=debian.sources \
+    python3 -c 'import ensurepip' 2>/dev/null || { \
+        apt-get update -qq \
+        && apt-get install -qq -y --no-install-recommends python3-venv; }
+WORKDIR /src
+COPY requirements-build.lock ./
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
+    python3 -m venv /opt/build \
+    && /opt/build/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-build.lock \
+    && python3 -m venv --without-pip /opt/beckon \
+    && rm /opt/beckon/bin/[Aa]ctivate*
+
+# ---- Two stages an image: an environment of what is not ours, which seldom changes, and
+# below /own what is laid over it. So a new version of Beckon is a small download.
+# Bytecode is not checked against times, which not every builder keeps.
+
+FROM builder AS agent-environment
+COPY agent/requirements.lock agent/
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
+    /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet \
+        --require-hashes --only-binary=:all: -r agent/requirements.lock \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/beckon/lib
+
+FROM agent-environment AS agent-packages
+COPY contract contract
+COPY manifests manifests
+COPY agent agent
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./manifests ./agent \
+    && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
+        --no-index --find-links /wheels beckon-contract beckon-manifests beckon-agent \
+    && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
+
+FROM builder AS shim-environment
+COPY shim/requirements.lock shim/
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
+    /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet \
+        --require-hashes --only-binary=:all: -r shim/requirements.lock \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/beckon/lib
+
+FROM shim-environment AS shim-packages
+COPY contract contract
+COPY shim shim
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./shim \
+    && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
+        --no-index --find-links /wheels beckon-contract beckon-shim \
+    && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
+
+FROM builder AS operator-environment
+COPY operator/requirements.lock operator/
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
+    /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet \
+        --require-hashes --only-binary=:all: -r operator/requirements.lock \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/beckon/lib
+
+FROM operator-environment AS operator-packages
+COPY contract contract
+COPY operator operator
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./operator \
+    && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
+        --no-index --find-links /wheels beckon-contract beckon-operator \
+    && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
+
+FROM builder AS tools-environment
+COPY tools/requirements.lock tools/
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
+    /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet \
+        --require-hashes --only-binary=:all: -r tools/requirements.lock \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/beckon/lib
+
+FROM tools-environment AS tools-packages
+COPY contract contract
+COPY tools tools
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./tools \
+    && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
+        --no-index --find-links /wheels beckon-contract beckon-tools \
+    && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
+
+# ---- What runs: the base without what could install anything, and a user with a name
+# (some libraries ask for it) but neither a home nor a shell.
+FROM ${BASE} AS runtime
+RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=debian.sources \
+    rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/ensurepip /usr/local/lib/python3*/idlelib \
+        /usr/local/lib/python3*/site-packages/* \
+    && if [ ! -s /etc/ssl/certs/ca-certificates.crt ]; then \
+        export APT_CONFIG=/run/secrets/apt.conf \
+        && apt-get update -qq \
+        && apt-get install -qq -y --no-install-recommends ca-certificates \
+        && apt-get clean \
+        && rm -rf /var/lib/apt/lists/* /var/cache/debconf/*-old /var/lib/dpkg/*-old /var/log/apt /var/log/dpkg.log; \
+    fi \
+    && echo 'beckon:x:65532:' >>/etc/group \
+    && echo 'beckon:x:65532:65532:Beckon:/nonexistent:/usr/sbin/nologin' >>/etc/passwd
+ENV PATH=/opt/beckon/bin:/usr/local/bin:/usr/bin:/bin \
+    LANG=C.UTF-8 \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONSAFEPATH=1
+WORKDIR /
+STOPSIGNAL SIGTERM
+
+FROM runtime AS agent
+COPY --from=agent-environment /opt/beckon /opt/beckon
+COPY --from=agent-packages /own/ /
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="beckon-agent" \
+      org.opencontainers.image.description="The loop between a model and the tools of a cluster" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["python", "-m", "beckon_agent"]
+
+FROM runtime AS shim
+COPY --from=shim-environment /opt/beckon /opt/beckon
+COPY --from=shim-packages /own/ /
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="beckon-shim" \
+      org.opencontainers.image.description="Request and reply in front of any Knative Broker" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+USER 65532:65532
+EXPOSE 8082 8083
+ENTRYPOINT ["python", "-m", "beckon_shim"]
+
+FROM runtime AS operator
+COPY --from=operator-environment /opt/beckon /opt/beckon
+COPY --from=operator-packages /own/ /
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="beckon-operator" \
+      org.opencontainers.image.description="EventTypes, Triggers and Brokers become Tool resources" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+USER 65532:65532
+EXPOSE 8080 8443
+ENTRYPOINT ["python", "-m", "beckon_operator"]
+
+FROM runtime AS tools
+# text-to-speech speaks through espeak-ng.
+RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=debian.sources \
+    export APT_CONFIG=/run/secrets/apt.conf \
+    && apt-get update -qq \
+    && apt-get install -qq -y --no-install-recommends espeak-ng \
+    && apt-get clean \
+    && rm -rf /var/lib/apt/lists/* /var/cache/debconf/*-old /var/lib/dpkg/*-old /var/log/apt /var/log/dpkg.log
+COPY --from=tools-environment /opt/beckon /opt/beckon
+COPY --from=tools-packages /own/ /
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="beckon-tools" \
+      org.opencontainers.image.description="The tools that ship with Beckon" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["python", "-m", "beckon_tools"]

@@ -1,0 +1,57 @@
+"""What the locks say of each other: the images install from parts of the one lock, and none lags behind."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ("agent", "shim", "operator", "tools")
+LOCKS = ["requirements-build.lock", *(f"{image}/requirements.lock" for image in IMAGES)]
+
+CURE = "run `make lock`"
+
+
+def pinned(path: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Each name of a lock, with its version and hashes."""
+    entries = re.split(r"\n(?=\S)", (ROOT / path).read_text(encoding="utf-8").strip())
+    found = {}
+    for entry in entries:
+        name, _, rest = entry.partition("==")
+        found[name] = (rest.split()[0], frozenset(re.findall(r"--hash=(\S+)", rest)))
+    return found
+
+
+def declared(room: str) -> set[str]:
+    """The names that a room's `pyproject.toml` asks for."""
+    project = tomllib.loads((ROOT / room / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {re.split(r"[\s\[<>=!~;]", line, maxsplit=1)[0] for line in project["dependencies"]}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_what_goes_into_an_image_is_a_part_of_the_one_lock(lock: str) -> None:
+    whole = pinned("requirements.lock")
+
+    part = pinned(lock)
+
+    assert all(hashes for _, hashes in part.values())
+    assert {name: whole.get(name) for name in part} == part, CURE
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_the_lock_of_an_image_holds_what_its_rooms_ask_for(image: str) -> None:
+    asked = declared(image)
+    for room in [name.removeprefix("beckon-") for name in asked if name.startswith("beckon-")]:
+        asked |= declared(room)
+
+    missing = {name for name in asked if not name.startswith("beckon-")} - pinned(
+        f"{image}/requirements.lock"
+    ).keys()
+
+    assert missing == set(), CURE
+
+
+@pytest.mark.parametrize("lock", [*LOCKS, "requirements.lock"])
+def test_no_lock_names_a_place_to_download_from(lock: str) -> None:
+    assert "://" not in (ROOT / lock).read_text(encoding="utf-8")
