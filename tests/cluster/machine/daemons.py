@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -46,11 +47,18 @@ def start(places: Places, name: str, command: Sequence[str | Path]) -> None:
 
 
 def stop(places: Places, name: str) -> None:
-    """Ask one daemon to end, and wait for it; do nothing if it is not running."""
+    """End one daemon and wait until it is gone; do nothing if it does not run.
+
+    The API server would drain its connections for a minute or more, so patience is short.
+    """
     pid = recorded(places, name).pid
-    if cgroups.owns(pid):
-        os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not alive(places, name), 60, lambda: f"{name} (pid {pid}) does not end on SIGTERM")
+    for ask, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, 10)):
+        if cgroups.owns(pid):
+            os.kill(pid, ask)
+        with suppress(ClusterError):
+            wait_until(lambda: not alive(places, name), patience, lambda: "")
+            return
+    raise ClusterError(f"{name} (process {pid}) does not end")
 
 
 def restart(places: Places, name: str) -> None:

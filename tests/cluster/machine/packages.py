@@ -37,6 +37,6 @@ def require_root() -> None:
     """Containers, bridges and cgroups need the administrator."""
     if os.geteuid() != 0:
         raise ClusterError(
-            "a cluster on this machine needs root: run `sudo make cluster`, or use a cluster you have by "
-            "setting KUBECONFIG"
+            'a cluster on this machine needs root: use `sudo env "PATH=$PATH" make cluster`, or a cluster '
+            "that you have by setting KUBECONFIG"
         )

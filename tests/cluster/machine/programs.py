@@ -38,8 +38,12 @@ def build(places: Places, product: str) -> Path:
     say(f"programs: building {product} {version(product)} (minutes when Go has never built it here)")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
-    with Step(f"programs: {product} built"):
-        output(["go", "build", *flags, "-o", f"{folder}/", "tool"], cwd=module, environment=ENVIRONMENT)
+    try:
+        with Step(f"programs: {product} built"):
+            output(["go", "build", *flags, "-o", f"{folder}/", "tool"], cwd=module, environment=ENVIRONMENT)
+    except ClusterError as problem:
+        cure = "; install a newer Go from go.dev/dl" if "requires go >=" in str(problem) else ""
+        raise ClusterError(f"{problem}{cure}") from None
     (folder / STAMP).write_text(stamp)
     return folder
 
