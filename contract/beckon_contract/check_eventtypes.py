@@ -35,8 +35,8 @@ def check_tool(tool: Tool, resource: Resource, ways: Sequence[Listener]) -> Iter
         yield warning(
             resource,
             "spec.schemaData",
-            f"Knative 1.15 and later erase it; write the same text in annotation {PARAMETERS}, "
-            "or install Beckon's webhook, which keeps a copy",
+            f"Knative 1.15 and later erase it; write the same text in annotation {PARAMETERS}. Beckon's "
+            "webhook keeps a copy, but learns of no change made by server-side apply (GitOps, newer Helm)",
         )
     if not tool.description:
         yield warning(resource, "spec.description", "missing; a model chooses tools by their descriptions")

@@ -54,6 +54,7 @@ def test_knatives_blog_works_and_is_warned_of_what_knative_erases() -> None:
     assert places(report) == [("warning", "EventType", "spec.schemaData")]
     assert report.findings[0].origin == "blog-eventtype.yaml"
     assert "beckon.dev/parameters" in report.findings[0].message
+    assert "server-side apply" in report.findings[0].message
     assert list(report.catalogue.tools) == ["get_current_weather"]
 
 

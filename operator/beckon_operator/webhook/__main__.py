@@ -1,0 +1,57 @@
+"""Start the admission webhook: `python -m beckon_operator.webhook`, set by `BECKON_WEBHOOK_*`."""
+
+import asyncio
+import logging.config
+import signal
+import sys
+
+from lightkube import AsyncClient, ConfigError, KubeConfig
+from pydantic import ValidationError
+
+from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
+from beckon_operator.webhook.cluster import Cluster
+from beckon_operator.webhook.service import CannotListen, Service
+from beckon_operator.webhook.settings import Settings
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; return 0, or 2 where it cannot start."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        lines = (setting_problem("BECKON_WEBHOOK_", one["loc"], one["msg"]) for one in error.errors())
+        return _refuse("; ".join(lines))
+    readable = sys.stderr.isatty()
+    logging.config.dictConfig(log_config("webhook", readable=readable, level=settings.log_level))
+    try:
+        access = KubeConfig.from_env()
+    except (ConfigError, OSError) as error:
+        return _refuse(f"no access to a cluster: {error}; run it in one, or set KUBECONFIG")
+    try:
+        return asyncio.run(_serve(settings, access))
+    except CannotListen as error:
+        return _refuse(str(error))
+
+
+async def _serve(settings: Settings, access: KubeConfig) -> int:
+    client = AsyncClient(access, namespace=settings.namespace, field_manager="beckon-webhook")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    cluster = Cluster(client, settings.namespace, settings.secret, settings.configuration)
+    try:
+        await Service(settings, cluster).run(stop)
+    finally:
+        await client.close()
+    return 0
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"beckon-webhook: {reason}\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""The webhook's HTTP: `/mutate` for the API server, and health and metrics on a port of their own."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_operator.webhook.metrics import Metrics
+from beckon_operator.webhook.reviews import Malformed, Outcome, answer
+
+MAX_BODY = 4 * 1024 * 1024  # bytes; an object has at most 1.5 MiB in etcd, an update carries two
+_BODY_SECONDS = 10.0
+
+logger = logging.getLogger("beckon_operator.webhook")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Draining:
+    """Whether the process is on its way out; answers then end their connections."""
+
+    def __init__(self) -> None:
+        self.begun = False
+
+
+def review_app(metrics: Metrics, draining: Draining) -> web.Application:
+    """Return the application that answers reviews."""
+
+    async def mutate(request: web.Request) -> web.Response:
+        body = await _json_body(request)
+        try:
+            found = answer(body)
+        except Malformed as error:
+            metrics.review("malformed")
+            raise _problem(400, "malformed-review", "Not an AdmissionReview", str(error)) from None
+        metrics.review(found.outcome)
+        if found.outcome not in {Outcome.NOTHING, Outcome.PRESENT}:
+            logger.info("schemaData of EventType %s: %s", found.subject, found.outcome)
+        response = web.json_response(found.document())
+        if draining.begun:
+            response.force_close()
+        return response
+
+    app = web.Application(middlewares=[_problems], client_max_size=MAX_BODY)
+    app.on_response_prepare.append(_nameless)
+    app.router.add_post("/mutate", mutate)
+    return app
+
+
+def health_app(metrics: Metrics, why_not_ready: Callable[[], str | None]) -> web.Application:
+    """Return the application for probes and Prometheus."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        reason = why_not_ready()
+        if reason is not None:
+            raise _problem(503, "not-ready", "Not ready", reason)
+        return web.json_response({"status": "ready"})
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.text(), content_type="text/plain", charset="utf-8")
+
+    app = web.Application(middlewares=[_problems], client_max_size=1024)
+    app.on_response_prepare.append(_nameless)
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", show_metrics)
+    return app
+
+
+class _Refused(Exception):
+    """A request that is answered with a problem document."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def _problem(status: int, slug: str, title: str, detail: str) -> _Refused:
+    return _Refused(Problem(status, slug, title, detail))
+
+
+async def _json_body(request: web.Request) -> bytes:
+    if request.content_type != "application/json":
+        raise _problem(
+            415,
+            "unsupported-media-type",
+            "Unsupported media type",
+            "send application/json, an AdmissionReview",
+        )
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        detail = f"the body did not come within {_BODY_SECONDS:.0f} seconds"
+        raise _problem(408, "slow-request", "Request timeout", detail) from None
+
+
+@web.middleware
+async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer every error as a problem document, and none with a trace."""
+    headers: dict[str, str] = {}
+    try:
+        return await handler(request)
+    except _Refused as refused:
+        problem = refused.problem
+    except web.HTTPException as error:
+        problem = Problem(error.status, "http", error.reason, _detail(error))
+        headers = {name: value for name, value in error.headers.items() if name == "Allow"}
+    except Exception:
+        logger.exception("a request failed")
+        problem = Problem(500, "internal", "Internal error", "the webhook failed; its log says why")
+    return web.Response(
+        status=problem.status, body=problem.body(), content_type=MEDIA_TYPE, headers=headers or None
+    )
+
+
+async def _nameless(_: web.Request, response: web.StreamResponse) -> None:
+    """Keep from strangers what the server is made of."""
+    response.headers["Server"] = "beckon-webhook"
+
+
+def _detail(error: web.HTTPException) -> str:
+    match error:
+        case web.HTTPRequestEntityTooLarge():
+            return f"the body is larger than {MAX_BODY} bytes"
+        case web.HTTPMethodNotAllowed():
+            return f"use {' or '.join(sorted(error.allowed_methods))}"
+        case _:
+            return "reviews are taken at POST /mutate; health is on another port"

@@ -1,0 +1,192 @@
+"""Making and reading the two kinds of certificates: of an authority, and of a server."""
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+RENEW_AFTER = 2 / 3  # of a certificate's life
+# Clocks of other machines may be a little behind; a short life leaves room for less.
+_BACKDATED, _BACKDATED_PART = timedelta(hours=1), 0.01
+
+
+class Unusable(ValueError):
+    """A certificate or key cannot be used; the message says why and never shows a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @property
+    def certificate_pem(self) -> bytes:
+        """The certificate as PEM."""
+        return to_pem(self.certificate)
+
+    @property
+    def key_pem(self) -> bytes:
+        """The private key as PEM (PKCS #8), not encrypted."""
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def to_pem(certificate: x509.Certificate) -> bytes:
+    """Return a certificate as PEM."""
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def read_certificate(pem: bytes) -> x509.Certificate:
+    """Read one certificate; raise `Unusable`."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise Unusable("is no PEM certificate") from None
+
+
+def read_pair(certificate_pem: bytes, key_pem: bytes) -> Pair:
+    """Read a certificate and its key; raise `Unusable` where they do not belong together."""
+    certificate = read_certificate(certificate_pem)
+    try:
+        key = load_pem_private_key(key_pem, password=None)
+    except (ValueError, TypeError):
+        raise Unusable("has no readable private key") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise Unusable("has a key that is not on an elliptic curve")
+    public = [
+        one.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        for one in (certificate.public_key(), key.public_key())
+    ]
+    if public[0] != public[1]:
+        raise Unusable("has the key of another certificate")
+    return Pair(certificate, key)
+
+
+def new_authority(lifetime: timedelta, now: datetime) -> Pair:
+    """Make an authority that signs itself, with a name that no other has."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    serial = x509.random_serial_number()
+    # Two authorities of one name in one bundle make verifiers try the wrong one.
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"beckon-webhook authority {serial:x}"[:64])])
+    usage = _usage(key_cert_sign=True, crl_sign=True)
+    certificate = (
+        _builder(name, name, key, serial)
+        .not_valid_before(_begin(lifetime, now))
+        .not_valid_after(now + lifetime)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(certificate, key)
+
+
+def new_serving(authority: Pair, names: Iterable[str], lifetime: timedelta, now: datetime) -> Pair:
+    """Make a server's certificate for DNS names and IP addresses; it ends no later than its authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    ordered = sorted(names)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ordered[0][:64])])
+    identifier = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    certificate = (
+        _builder(subject, authority.certificate.subject, key, x509.random_serial_number())
+        .not_valid_before(_begin(lifetime, now))
+        .not_valid_after(min(now + lifetime, authority.certificate.not_valid_after_utc))
+        .add_extension(x509.SubjectAlternativeName([_general(name) for name in ordered]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
+        )
+        .sign(authority.key, hashes.SHA256())
+    )
+    return Pair(certificate, key)
+
+
+def names_of(certificate: x509.Certificate) -> frozenset[str]:
+    """Return the DNS names and IP addresses that a certificate is for."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    addresses = (str(address) for address in found.get_values_for_type(x509.IPAddress))
+    return frozenset([*found.get_values_for_type(x509.DNSName), *addresses])
+
+
+def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Whether an authority has signed a certificate."""
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    """Whether a certificate is in force."""
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
+
+
+def is_due(certificate: x509.Certificate, now: datetime) -> bool:
+    """Whether a certificate has lived so long that another should take its place."""
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return now >= begin + (end - begin) * RENEW_AFTER
+
+
+def is_address(name: str) -> bool:
+    """Whether a server's name is an IP address."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _general(name: str) -> x509.GeneralName:
+    return x509.IPAddress(ipaddress.ip_address(name)) if is_address(name) else x509.DNSName(name)
+
+
+def _begin(lifetime: timedelta, now: datetime) -> datetime:
+    return now - min(_BACKDATED, lifetime * _BACKDATED_PART)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, serial: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(
+    *, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False
+) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,89 @@
+"""What the Secret holds: authorities and the server's certificate, and their form in its keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cryptography import x509
+
+from beckon_operator.webhook.certificates import (
+    Pair,
+    Unusable,
+    is_signed_by,
+    read_certificate,
+    read_pair,
+    to_pem,
+)
+
+_CURRENT = ("ca.crt", "ca.key")
+_NEXT = ("next-ca.crt", "next-ca.key")
+_OLD = ("old-ca.crt", "old-tls.crt")
+_SERVING = ("tls.crt", "tls.key")
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """An authority that signs no more, and the last certificate it signed for the server."""
+
+    authority: x509.Certificate
+    last_signed: x509.Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """The authority that signs and what it signed; `upcoming` signs next, `retired` did before."""
+
+    authority: Pair
+    serving: Pair
+    upcoming: Pair | None = None
+    retired: Retired | None = None
+
+    def bundle(self) -> bytes:
+        """Return as PEM all that the API server is to trust."""
+        found = [self.authority.certificate]
+        if self.upcoming is not None:
+            found.append(self.upcoming.certificate)
+        if self.retired is not None:
+            found.append(self.retired.authority)
+        return b"".join(to_pem(one) for one in found)
+
+    def data(self) -> dict[str, bytes]:
+        """Return the data of the Secret."""
+        pairs = {_CURRENT: self.authority, _SERVING: self.serving, _NEXT: self.upcoming}
+        data: dict[str, bytes] = {}
+        for (certificate, key), pair in pairs.items():
+            if pair is not None:
+                data |= {certificate: pair.certificate_pem, key: pair.key_pem}
+        if self.retired is not None:
+            data[_OLD[0]] = to_pem(self.retired.authority)
+            data[_OLD[1]] = to_pem(self.retired.last_signed)
+        return data
+
+
+def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
+    """Read the data of the Secret, `None` where it is empty; raise `Unusable` for anything broken."""
+    if not data:
+        return None
+    authority, serving = _pair(data, _CURRENT), _pair(data, _SERVING)
+    if not is_signed_by(serving.certificate, authority.certificate):
+        raise Unusable(f"{_SERVING[0]} is not signed by {_CURRENT[0]}")
+    upcoming = _pair(data, _NEXT) if any(name in data for name in _NEXT) else None
+    retired = Retired(*(_certificate(data, name) for name in _OLD)) if _OLD[0] in data else None
+    return Holdings(authority, serving, upcoming, retired)
+
+
+def _pair(data: Mapping[str, bytes], names: tuple[str, str]) -> Pair:
+    try:
+        return read_pair(*(_value(data, name) for name in names))
+    except Unusable as error:
+        raise Unusable(f"{names[0]} {error}") from None
+
+
+def _certificate(data: Mapping[str, bytes], name: str) -> x509.Certificate:
+    try:
+        return read_certificate(_value(data, name))
+    except Unusable as error:
+        raise Unusable(f"{name} {error}") from None
+
+
+def _value(data: Mapping[str, bytes], name: str) -> bytes:
+    return data.get(name, b"")

@@ -1,0 +1,184 @@
+"""Looking after the certificates: one round reads, decides, writes, loads and publishes.
+
+All replicas do the same; whoever writes first wins, and the others find what it wrote.
+"""
+
+import asyncio
+import logging
+import os
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import httpx2
+import stamina
+
+from beckon_operator.webhook.certificates import Pair, Unusable, is_valid
+from beckon_operator.webhook.cluster import Cluster, Conflict, Stored, Trust
+from beckon_operator.webhook.holdings import Holdings, read_holdings
+from beckon_operator.webhook.metrics import Metrics
+from beckon_operator.webhook.rotation import Policy, Step, decide, take
+
+logger = logging.getLogger("beckon_operator.webhook")
+
+_NOT_YET = "the certificates have not been read yet"
+
+
+def utc_now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+class Keeper:
+    """Keeps Secret, trust and the server's TLS context in step.
+
+    `context` serves `serving`, what the Secret holds, from the moment that `loaded` is set. `problem` says
+    why the API server would not get through, `None` where it does.
+    """
+
+    def __init__(
+        self, cluster: Cluster, policy: Policy, metrics: Metrics, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.context = server_context()
+        self.loaded = asyncio.Event()
+        self._problem: str | None = _NOT_YET
+        self._cluster, self._policy, self._metrics = cluster, policy, metrics
+        self._clock = clock
+        self.serving: Pair | None = None
+        self._upcoming: bytes | None = None
+        self._upcoming_trusted_since: datetime | None = None
+        self._complaint = ""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the API server would not get through, `None` where it does."""
+        if self.serving is not None and not is_valid(self.serving.certificate, self._clock()):
+            return f"the certificate ended {_end(self.serving)}, and there is no other yet"
+        return self._problem
+
+    async def run(self, every: float) -> None:
+        """Do a round every so many seconds, until cancelled."""
+        while True:
+            try:
+                async for attempt in stamina.retry_context(on=_passes, attempts=5, wait_jitter=0.1):
+                    with attempt:
+                        await self.round()
+                self._complaint = ""
+            except Exception as error:
+                # Whatever it is, what was loaded is served on: a process that ends serves nobody.
+                self._complain(error)
+            await asyncio.sleep(every)
+
+    async def round(self) -> None:
+        """Put right what is not; raise what the API server says, or `Conflict`."""
+        # The trust first: a bundle may only be written over one that is older than the Secret that
+        # it is made of, or a slow replica would take a newer authority out of it again.
+        trust = await self._cluster.trust()
+        stored = await self._cluster.stored()
+        held = _read(stored)
+        self._watch_upcoming(held, trust)
+        now = self._clock()
+        step = decide(held, self._policy, now, self._upcoming_trusted_since)
+        if step is not Step.NOTHING:
+            held = take(step, held, self._policy, now)
+            await self._cluster.store(held.data(), stored)
+            self._metrics.step(step)
+            logger.info("certificates: %s; the server's now ends %s", step, _end(held.serving))
+        if held is not None:
+            self._serve(held)
+            await self._establish(held, trust)
+
+    def _watch_upcoming(self, held: Holdings | None, trust: Trust | None) -> None:
+        """Note since when the trust has held the authority that is to sign next."""
+        pem = held.upcoming.certificate_pem if held is not None and held.upcoming is not None else None
+        if pem is None or trust is None or not trust.holds(pem):
+            self._upcoming = self._upcoming_trusted_since = None
+        elif pem != self._upcoming:
+            self._upcoming, self._upcoming_trusted_since = pem, self._clock()
+
+    def _serve(self, held: Holdings) -> None:
+        serving = held.serving
+        if self.serving is not None and self.serving.certificate == serving.certificate:
+            return
+        load(self.context, serving)
+        self.serving = serving
+        self._metrics.serves(serving.certificate, held.authority.certificate)
+        self.loaded.set()
+        logger.info("serving a certificate that ends %s", _end(serving))
+
+    async def _establish(self, held: Holdings, trust: Trust | None) -> None:
+        """Make the API server trust what is held."""
+        if trust is None or not trust.bundles:
+            self._note("there is no MutatingWebhookConfiguration with a webhook in it; apply it")
+            return
+        if not trust.is_exactly(held.bundle()):
+            await self._cluster.publish(held.bundle(), trust)
+            logger.info("the caBundle of the MutatingWebhookConfiguration was written")
+        self._note(None)
+
+    def _note(self, problem: str | None) -> None:
+        if problem != self._problem and problem is not None:
+            logger.warning("not ready: %s", problem)
+        self._problem = problem
+        self._metrics.trusted(trusted=problem is None)
+
+    def _complain(self, error: Exception) -> None:
+        """Tell of a failure once, not every round."""
+        self._metrics.upkeep_failed()
+        text = "other replicas write all the time" if isinstance(error, Conflict) else _cause(error)
+        if not self.loaded.is_set():
+            self._problem = f"the certificates cannot be looked after: {text}"
+        if text != self._complaint:
+            self._complaint = text
+            unforeseen = None if isinstance(error, Conflict | httpx2.HTTPError) else error
+            logger.warning(
+                "the certificates cannot be looked after: %s; trying again", text, exc_info=unforeseen
+            )
+
+
+def server_context() -> ssl.SSLContext:
+    """Return a context for TLS 1.2 and later, still without a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def load(context: ssl.SSLContext, pair: Pair) -> None:
+    """Serve a certificate from the next connection on; those that are open keep theirs."""
+    with _as_file(pair.certificate_pem + pair.key_pem) as path:
+        context.load_cert_chain(path)
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """Give a path in memory, since OpenSSL reads keys from files and no disk should hold one."""
+    descriptor = os.memfd_create("beckon-webhook", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _passes(error: Exception) -> bool:
+    """Whether a failure may be over in a moment."""
+    if isinstance(error, httpx2.HTTPStatusError):
+        return error.response.status_code in {408, 429} or error.response.status_code >= 500
+    return isinstance(error, Conflict | httpx2.TransportError)
+
+
+def _read(stored: Stored) -> Holdings | None:
+    try:
+        return read_holdings(stored.data)
+    except Unusable as error:
+        logger.warning("the Secret cannot be used, and is written anew: %s", error)
+        return None
+
+
+def _end(pair: Pair) -> str:
+    return pair.certificate.not_valid_after_utc.isoformat()
+
+
+def _cause(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,63 @@
+"""What Prometheus can ask of the webhook: reviews, the ends of its certificates, and what failed."""
+
+from cryptography import x509
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from beckon_operator.webhook.reviews import Outcome
+
+
+class Metrics:
+    """The metrics of one webhook, in a registry of its own."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        self._reviews = Counter(
+            "beckon_webhook_reviews",
+            "Reviews that were answered, by what became of spec.schemaData.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._ends = Gauge(
+            "beckon_webhook_certificate_expiry_timestamp_seconds",
+            "When the certificate ends that is served, and the authority that signed it.",
+            ["certificate"],
+            registry=registry,
+        )
+        self._trusted = Gauge(
+            "beckon_webhook_trusted", "1 while the API server trusts what is served.", registry=registry
+        )
+        self._steps = Counter(
+            "beckon_webhook_rotations", "Steps taken with the certificates.", ["step"], registry=registry
+        )
+        self._failures = Counter(
+            "beckon_webhook_upkeep_failures",
+            "Times that the Secret or the caBundle could not be looked after.",
+            registry=registry,
+        )
+        for outcome in (*Outcome, "malformed"):
+            self._reviews.labels(str(outcome))  # a series that is there before its first event
+
+    def review(self, outcome: str) -> None:
+        """Count a review that was answered."""
+        self._reviews.labels(outcome).inc()
+
+    def step(self, name: str) -> None:
+        """Count a step of the rotation that this replica took."""
+        self._steps.labels(name).inc()
+
+    def upkeep_failed(self) -> None:
+        """Count a failure to look after the certificates."""
+        self._failures.inc()
+
+    def serves(self, certificate: x509.Certificate, authority: x509.Certificate) -> None:
+        """Note what is served from now on."""
+        for label, found in (("serving", certificate), ("authority", authority)):
+            self._ends.labels(label).set(found.not_valid_after_utc.timestamp())
+
+    def trusted(self, *, trusted: bool) -> None:
+        """Note whether the API server trusts what is served."""
+        self._trusted.set(trusted)
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,107 @@
+"""The settings of the webhook, from environment variables that start with `BECKON_WEBHOOK_`."""
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from beckon_contract.logs import LogLevel
+from beckon_operator.webhook.certificates import is_address
+from beckon_operator.webhook.rotation import Policy
+
+_DAY = 86_400  # seconds
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; each field says what it means."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BECKON_WEBHOOK_", env_file=None, extra="ignore", frozen=True
+    )
+
+    namespace: str = Field(
+        "beckon",
+        pattern=rf"^{_LABEL}$",
+        description="The namespace of the webhook, its Service and its Secret.",
+    )
+    service: str = Field(
+        "beckon-webhook", pattern=rf"^{_LABEL}$", description="The Service through which it is asked."
+    )
+    secret: str = Field(
+        "beckon-webhook-tls", min_length=1, description="The Secret that holds its certificates."
+    )
+    configuration: str = Field(
+        "beckon-webhook",
+        min_length=1,
+        description="The MutatingWebhookConfiguration whose caBundle it keeps.",
+    )
+    extra_names: Annotated[frozenset[str], NoDecode] = Field(
+        frozenset(),
+        description="DNS names and IP addresses, separated by commas, that its certificate is for besides "
+        "those of the Service.",
+    )
+    host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 in a container.")
+    port: int = Field(8443, ge=0, le=65535, description="The port for reviews (HTTPS); 0 chooses a free one.")
+    health_port: int = Field(
+        8080, ge=0, le=65535, description="The port for health and metrics (HTTP); 0 chooses a free one."
+    )
+    certificate_days: float = Field(
+        90.0, gt=0, le=36_500, description="How long its certificate lives; it is renewed after two thirds."
+    )
+    authority_days: float = Field(
+        1825.0,
+        gt=0,
+        le=36_500,
+        description="How long the authority lives that signs it; it is replaced after two thirds.",
+    )
+    settle_seconds: float = Field(
+        60.0,
+        ge=0,
+        description="How long a new authority must be in the caBundle before it signs, so that every API "
+        "server knows it.",
+    )
+    poll_seconds: float = Field(
+        10.0, gt=0, description="How often the Secret and the caBundle are looked at, and put right."
+    )
+    drain_seconds: float = Field(
+        5.0, ge=0, description="How long reviews are still taken after SIGTERM, until nobody sends more."
+    )
+    log_level: LogLevel = Field(
+        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
+    )
+
+    def policy(self) -> Policy:
+        """Return what the certificates are for, and how long they live."""
+        host = f"{self.service}.{self.namespace}.svc"
+        return Policy(
+            names=frozenset({host, f"{host}.cluster.local", *self.extra_names}),
+            serving_lifetime=timedelta(days=self.certificate_days),
+            authority_lifetime=timedelta(days=self.authority_days),
+            settle=timedelta(seconds=self.settle_seconds),
+        )
+
+    @field_validator("extra_names", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        names = frozenset(name.strip() for name in value.split(",") if name.strip())
+        for name in names:
+            if not is_address(name) and not (len(name) <= 253 and _HOST_NAME.fullmatch(name)):
+                raise ValueError(f"{name[:60]!r} is neither a DNS name nor an IP address")
+        return names
+
+    @model_validator(mode="after")
+    def _agree(self) -> "Settings":
+        # What an authority signs last must end before the authority does, in its last third.
+        if self.certificate_days * 3 > self.authority_days:
+            raise ValueError("certificate_days must be at most a third of authority_days")
+        if self.poll_seconds * 9 > self.certificate_days * _DAY:
+            raise ValueError("certificate_days must be at least nine times poll_seconds")
+        if self.settle_seconds * 9 > self.authority_days * _DAY:
+            raise ValueError("authority_days must be at least nine times settle_seconds")
+        return self

@@ -1,0 +1,98 @@
+"""Writes to the webhook's two objects: who comes second is told, and nothing else on them is touched."""
+
+import json
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+from lightkube import AsyncClient, KubeConfig
+
+from beckon_operator.webhook.certificates import new_authority
+from beckon_operator.webhook.cluster import Cluster, Conflict, Stored
+from beckon_operator.webhook.keeper import utc_now
+from tests.cluster.kube import Kube
+
+CERTIFICATE = new_authority(timedelta(days=1), utc_now()).certificate_pem
+
+
+@pytest.fixture
+def configuration(kube: Kube) -> Iterator[str]:
+    """A configuration of two webhooks that are never asked."""
+    name = f"t-wh-{secrets.token_hex(4)}"
+    one = {
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "clientConfig": {"service": {"name": "none", "namespace": "none"}},
+    }
+    kind = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name},
+    }
+    kube.apply(json.dumps({**kind, "webhooks": [{**one, "name": f"{n}.beckon.dev"} for n in "ab"]}))
+    yield name
+    kube.run("delete", "mutatingwebhookconfiguration", name)
+
+
+@pytest.fixture
+async def cluster(namespace: Kube, configuration: str) -> AsyncIterator[Cluster]:
+    client = AsyncClient(KubeConfig.from_file(os.environ["KUBECONFIG"]))
+    yield Cluster(client, namespace.namespace, "certificates", configuration)
+    await client.close()
+
+
+async def test_a_secret_is_made_once(cluster: Cluster) -> None:
+    missing = await cluster.stored()
+    assert missing == Stored({})
+    await cluster.store({"a": b"1"}, missing)
+
+    with pytest.raises(Conflict):
+        await cluster.store({"a": b"2"}, missing)
+
+    assert (await cluster.stored()).data == {"a": b"1"}
+
+
+async def test_a_secret_is_changed_by_who_has_seen_its_last_version(
+    cluster: Cluster, namespace: Kube
+) -> None:
+    await cluster.store({"a": b"1", "gone": b"1"}, await cluster.stored())
+    namespace.run("label", "secret", "certificates", "owner=b")
+    before = await cluster.stored()
+    await cluster.store({"a": b"2", "new": bytes([0, 255])}, before)
+
+    with pytest.raises(Conflict):
+        await cluster.store({"a": b"3"}, before)
+
+    assert (await cluster.stored()).data == {"a": b"2", "new": bytes([0, 255])}
+    assert namespace.get("secret", "certificates")["metadata"]["labels"]["owner"] == "b"
+
+
+async def test_the_trust_of_every_webhook_is_changed_by_who_has_seen_its_last_version(
+    cluster: Cluster, kube: Kube, configuration: str
+) -> None:
+    before = await cluster.trust()
+    assert before is not None
+    assert before.is_exactly(b"")
+    # The API server takes nothing for a bundle but certificates.
+    await cluster.publish(CERTIFICATE, before)
+
+    with pytest.raises(Conflict):
+        await cluster.publish(CERTIFICATE * 2, before)
+
+    after = await cluster.trust()
+    assert after is not None
+    assert after.is_exactly(CERTIFICATE)
+    assert after.holds(CERTIFICATE)
+    found = kube.get("mutatingwebhookconfiguration", configuration)["webhooks"]
+    assert [one["clientConfig"]["service"]["name"] for one in found] == ["none", "none"]
+
+
+async def test_a_configuration_that_is_not_there_is_no_failure(namespace: Kube) -> None:
+    client = AsyncClient(KubeConfig.from_file(os.environ["KUBECONFIG"]))
+    cluster = Cluster(client, namespace.namespace, "certificates", "t-wh-nowhere")
+
+    assert await cluster.trust() is None
+    await client.close()

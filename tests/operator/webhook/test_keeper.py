@@ -1,0 +1,147 @@
+"""Several replicas that keep one Secret and one configuration, in every order of their steps."""
+
+from collections.abc import Generator
+from datetime import timedelta
+
+from cryptography import x509
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beckon_operator.webhook.certificates import is_signed_by, is_valid
+from beckon_operator.webhook.cluster import Conflict, Stored
+from beckon_operator.webhook.holdings import read_holdings
+from beckon_operator.webhook.keeper import Keeper
+from beckon_operator.webhook.metrics import Metrics
+from beckon_operator.webhook.rotation import Policy
+from tests.operator.webhook.objects import Objects
+
+SECOND = timedelta(seconds=1)
+SETTLE = 20 * SECOND
+POLICY = Policy(frozenset({"a.b.svc"}), 300 * SECOND, 900 * SECOND, SETTLE)
+REPLICAS = 3
+
+
+class Replica:
+    """A keeper whose rounds go on by one request at a time."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.keeper = Keeper(objects, POLICY, Metrics(), lambda: objects.now)
+        self._round: Generator[None] | None = None
+
+    def go_on(self) -> None:
+        if self._round is None:
+            self._round = self.keeper.round().__await__()
+        try:
+            next(self._round)
+        except (StopIteration, Conflict):
+            self._round = None
+
+    def finish(self) -> None:
+        self.go_on()
+        while self._round is not None:
+            self.go_on()
+
+    def check(self) -> None:
+        """See that no API server would refuse what is served."""
+        assert self.keeper.serving is not None
+        served = self.keeper.serving.certificate
+        if is_valid(served, self.objects.now):
+            for trusted in self.objects.believed(SETTLE):
+                assert any(is_signed_by(served, authority) for authority in trusted)
+
+
+def started() -> tuple[Objects, list[Replica]]:
+    """Return replicas that serve already, and whose first trust has settled."""
+    objects = Objects()
+    replicas = [Replica(objects) for _ in range(REPLICAS)]
+    for replica in replicas:
+        replica.finish()
+    objects.now += SETTLE
+    return objects, replicas
+
+
+@settings(max_examples=30)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, REPLICAS - 1), st.sampled_from([0, 0, 1, 7, 30])), min_size=40)
+)
+def test_whatever_order_replicas_act_in_all_they_serve_is_trusted(steps: list[tuple[int, int]]) -> None:
+    objects, replicas = started()
+    # A schedule of the test's own in front brings everything near to the rotation of the authority.
+    objects.now += 590 * SECOND
+    for replica in replicas:
+        replica.finish()
+
+    for index, seconds in steps:
+        objects.now += seconds * SECOND
+        replicas[index].go_on()
+        for replica in replicas:
+            replica.check()
+
+
+def test_authorities_come_and_go_and_at_last_only_one_is_trusted() -> None:
+    objects, replicas = started()
+    seen = set()
+
+    for second in range(0, 3000, 5):
+        objects.now += 5 * SECOND
+        replicas[second % REPLICAS].finish()
+        for replica in replicas:
+            replica.check()
+        seen.add(objects.bundles[-1][1])
+
+    held = read_holdings(objects.secret.data)
+    assert held is not None
+    sizes = {len(x509.load_pem_x509_certificates(bundle)) for bundle in seen}
+    assert sizes == {1, 2}
+    assert len({x509.load_pem_x509_certificates(bundle)[0].serial_number for bundle in seen}) >= 4
+
+
+def test_replicas_that_start_at_once_serve_what_the_first_has_made() -> None:
+    objects = Objects()
+    replicas = [Replica(objects) for _ in range(REPLICAS)]
+
+    for _ in range(12):
+        for replica in replicas:
+            replica.go_on()
+    objects.now += SETTLE
+
+    assert objects.secret.version == "1"
+    assert len({replica.keeper.serving and replica.keeper.serving.certificate for replica in replicas}) == 1
+    for replica in replicas:
+        replica.check()
+        assert replica.keeper.problem is None
+
+
+def test_a_certificate_that_has_ended_is_told_until_there_is_another() -> None:
+    objects, (replica, *_) = started()
+    assert replica.keeper.problem is None
+
+    objects.now += POLICY.serving_lifetime
+    assert "the certificate ended" in str(replica.keeper.problem)
+
+    replica.finish()
+    assert replica.keeper.problem is None
+
+
+def test_a_bundle_that_somebody_reset_is_put_back() -> None:
+    objects, replicas = started()
+    before = objects.bundles[-1][1]
+    objects.bundles.append((objects.now, b""))
+
+    replicas[0].finish()
+
+    assert objects.bundles[-1][1] == before
+
+
+def test_a_secret_that_somebody_broke_is_made_anew() -> None:
+    objects, replicas = started()
+    objects.secret = Stored({**objects.secret.data, "tls.key": b"x"}, objects.secret.version)
+
+    for replica in replicas:
+        replica.finish()
+
+    objects.now += SETTLE + SECOND
+    for replica in replicas:
+        replica.check()
+        assert replica.keeper.problem is None
