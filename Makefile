@@ -43,7 +43,7 @@ fix: .venv/ready ## Format, and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 
 docs: .venv/ready ## Make the pages that are made from the code
-	$(BIN)/python -m beckon_cli.settings_page > docs/settings.md
+	$(BIN)/python docs/settings_page.py > docs/settings.md
 	cp deploy/20?-crd-*.yaml charts/beckon/crds/
 	$(BIN)/python charts/generate.py
 

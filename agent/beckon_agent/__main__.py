@@ -1,10 +1,12 @@
 """The agent service: reads its settings, builds its parts, serves until it is told to stop."""
 
 import asyncio
+import contextlib
 import gc
 import logging.config
 import socket
 import sys
+from collections.abc import AsyncIterator
 
 import aiohttp
 from pydantic import ValidationError
@@ -16,15 +18,22 @@ from beckon_agent.catalogue.folder import FolderSource
 from beckon_agent.dispatch import Dispatcher
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
+from beckon_agent.roster import Hosted, OneAgent, Roster
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.server import Server
 from beckon_agent.service import Service
-from beckon_agent.settings import Settings
+from beckon_agent.settings import ALL_NAMESPACES, Settings
 from beckon_agent.turns import Model
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
 
 logger = logging.getLogger("beckon_agent")
+
+_MODEL_SETTINGS = "OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT"
+
+
+class _CannotStart(Exception):
+    """A setting cannot be used; the message says which and why."""
 
 
 def main() -> int:
@@ -46,6 +55,30 @@ def main() -> int:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> int:
+    metrics = Metrics()
+    opened = _cluster(settings, metrics) if settings.watched() else _folders(settings)
+    connector = aiohttp.TCPConnector(limit=0)
+    try:
+        async with (
+            opened as roster,
+            aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
+        ):
+            caller = Caller(Dispatcher(session, settings.shim_url))
+            service = Service(roster, caller, metrics, settings.max_runs)
+            app = build_app(service, max_request_bytes=settings.max_request_bytes)
+            server = Server(app, service, settings.drain_seconds)
+            gc.freeze()
+            logger.info("listening on %s:%d", settings.host, settings.port)
+            await server.serve(sockets=[listener])
+    except _CannotStart as error:
+        return _refuse(str(error))
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _folders(settings: Settings) -> AsyncIterator[Roster]:
+    """Host one agent, with the tools of the manifests."""
+    agent = _agent(settings)
     try:
         client = ModelClient(
             base_url=settings.openai_base_url,
@@ -54,19 +87,38 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
         )
         model = Model(client, settings.dialect)
     except ValueError as error:
-        return _refuse(f"{error} (OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT)")
-    connector = aiohttp.TCPConnector(limit=0)
-    async with (
-        client,
-        aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
-    ):
-        service = _service(settings, model, session)
-        app = build_app(service, max_request_bytes=settings.max_request_bytes)
-        server = Server(app, service, settings.drain_seconds)
-        gc.freeze()
-        logger.info("listening on %s:%d", settings.host, settings.port)
-        await server.serve(sockets=[listener])
-    return 0
+        raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
+    async with client:
+        source = FolderSource(settings.folders(), agent.source)
+        yield OneAgent(Hosted(agent.name, agent, model, source), source.watch)
+
+
+@contextlib.asynccontextmanager
+async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[Roster]:
+    """Host the Agents of the watched namespaces, with their Tools."""
+    # Imported late: half a second and 20 MB that a laptop without a cluster need not spend.
+    from beckon_agent.cluster.api import KubernetesApi, NotConfigured  # noqa: PLC0415  # see above
+    from beckon_agent.cluster.cluster import Cluster  # noqa: PLC0415  # see above
+    from beckon_agent.cluster.hosting import Own  # noqa: PLC0415  # see above
+    from beckon_agent.cluster.models import ModelSpec  # noqa: PLC0415  # see above
+
+    key = settings.openai_api_key.get_secret_value()
+    own = Own(_agent(settings), ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key))
+    namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched()]
+    try:
+        server = await KubernetesApi.connect(settings.kubeconfig)
+    except NotConfigured as error:
+        raise _CannotStart(f"cannot follow BECKON_NAMESPACES: {error}") from None
+    async with server:
+        try:
+            cluster = Cluster(server, own, namespaces)
+        except ValueError as error:
+            raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
+        metrics.follow(lambda: cluster.connected, lambda: cluster.age)
+        try:
+            yield cluster
+        finally:
+            await cluster.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -83,24 +135,16 @@ def _refuse(reason: str) -> int:
     return 2
 
 
-def _service(settings: Settings, model: Model, session: aiohttp.ClientSession) -> Service:
+def _agent(settings: Settings) -> Agent:
     limits = Limits(
         steps=settings.max_steps,
         seconds=settings.max_seconds,
         tokens=settings.max_tokens,
         parallel_calls=settings.parallel_calls,
         result_chars=settings.max_result_chars,
+        call_timeout=settings.call_timeout,
     )
-    agent = Agent(settings.agent_name, settings.agent_namespace, settings.system_prompt, limits)
-    dispatcher = Dispatcher(session, settings.shim_url)
-    return Service(
-        agents={agent.name: agent},
-        model=model,
-        catalogue=FolderSource(settings.folders(), agent.source),
-        caller=Caller(dispatcher, settings.call_timeout),
-        metrics=Metrics(),
-        max_runs=settings.max_runs,
-    )
+    return Agent(settings.agent_name, settings.agent_namespace, settings.system_prompt, limits)
 
 
 if __name__ == "__main__":

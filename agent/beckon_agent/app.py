@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import signal
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI
@@ -19,7 +21,10 @@ from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.faces.request_ids import RequestIds
+from beckon_agent.roster import Roster
 from beckon_agent.service import Service
+
+logger = logging.getLogger(__name__)
 
 _SHOWN_PATH = 200  # characters
 
@@ -29,7 +34,7 @@ def build_app(service: Service, *, max_request_bytes: int, pace: Pace | None = N
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watching = asyncio.create_task(service.catalogue.watch())
+        watching = asyncio.create_task(_keep_up(service.roster))
         try:
             yield
         finally:
@@ -43,6 +48,15 @@ def build_app(service: Service, *, max_request_bytes: int, pace: Pace | None = N
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     return RequestIds(app)  # outside of all that may fail
+
+
+async def _keep_up(roster: Roster) -> None:
+    """Keep the agents up to date; end the process where that fails, so that it is started anew."""
+    try:
+        await roster.watch()
+    except Exception:
+        logger.exception("agents and tools cannot be kept up to date any more; stopping")
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _add_error_handlers(app: FastAPI) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import orjson
 
-from beckon_agent.dispatch import Call, Dispatcher, Outcome, failed
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.exchange import Call, Outcome, failed
 from beckon_agent.model import wire
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Message, ToolCall
 from beckon_agent.request_id import request_id
-from beckon_agent.runs import CallFinished
+from beckon_agent.runs import Agent, CallFinished
 from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
@@ -46,19 +47,21 @@ class Prepared:
 
 
 class Caller:
-    """Makes the calls of a run; `call_timeout` is in seconds, for tools that name none of their own."""
+    """Makes the calls of runs."""
 
-    def __init__(self, dispatcher: Dispatcher, call_timeout: float) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._call_timeout = call_timeout
 
-    async def make(self, call: Prepared, *, event_id: str, source: str, remaining: float) -> CallFinished:
-        """Make a call, or answer it with its refusal; never raises for what a tool does."""
+    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+        """Make a call of an agent, or answer it with its refusal; never raises for what a tool does.
+
+        `remaining` are the seconds that the run has left.
+        """
         begun = time.monotonic()
         outcome = call.way
         if isinstance(outcome, Tool):
-            wait = min(outcome.timeout or self._call_timeout, remaining)
-            outcome = await self._send(Call(event_id, outcome, call.arguments, source, wait))
+            wait = min(outcome.timeout or agent.limits.call_timeout, remaining)
+            outcome = await self._send(Call(event_id, outcome, call.arguments, agent.source, wait))
         seconds = time.monotonic() - begun
         return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
 

@@ -155,7 +155,7 @@ class Run:
         try:
             async with asyncio.timeout(self._left), gate:
                 return await self._caller.make(
-                    call, event_id=event_id, source=self._agent.source, remaining=self._left
+                    call, event_id=event_id, agent=self._agent, remaining=self._left
                 )
         except TimeoutError:
             late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")

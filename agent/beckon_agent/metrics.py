@@ -1,5 +1,7 @@
 """The agent's numbers for Prometheus."""
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from beckon_agent.runs import CallFinished
@@ -29,6 +31,23 @@ class Metrics:
         self._running = Gauge(
             "beckon_agent_running", "Runs and calls by hand that are under way.", registry=self.registry
         )
+
+        self._connected = Gauge(
+            "beckon_agent_catalogue_connected",
+            "Whether agents and tools are followed now: 1, or 0 where the last ones known are in force.",
+            registry=self.registry,
+        )
+        self._connected.set(1)
+        self._age = Gauge(
+            "beckon_agent_catalogue_age_seconds",
+            "Seconds since the API server last said anything; up to about a minute is usual.",
+            registry=self.registry,
+        )
+
+    def follow(self, connected: Callable[[], bool], age: Callable[[], float]) -> None:
+        """Tell how it stands with the API server, where agents and tools come from one."""
+        self._connected.set_function(connected)
+        self._age.set_function(age)
 
     def run(self, agent: str, ending: str) -> None:
         """Count a run that ended."""

@@ -11,13 +11,17 @@ Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "c
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far one run may go: model requests, seconds, tokens in all, calls side by side."""
+    """How far one run may go: model requests, seconds, tokens in all, calls side by side.
+
+    `call_timeout` is in seconds, for tools that name none of their own.
+    """
 
     steps: int = 16
     seconds: float = 300.0
     tokens: int | None = None
     parallel_calls: int = 8
     result_chars: int = 20_000
+    call_timeout: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

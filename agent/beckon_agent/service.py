@@ -2,16 +2,16 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 
 from beckon_agent.calls import Caller, prepare
-from beckon_agent.catalogue.source import CatalogueSource
-from beckon_agent.loop import Model, Run
+from beckon_agent.loop import Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, ToolCall
-from beckon_agent.runs import Agent, CallFinished, Options, RunEvent, RunFinished
+from beckon_agent.roster import Hosted, Roster
+from beckon_agent.runs import CallFinished, Options, RunEvent, RunFinished
 
 _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
 
@@ -22,11 +22,9 @@ class NoRoom(Exception):
 
 @dataclass(slots=True)
 class Service:
-    """The agents of this process, their model, their tools; `running` counts what is under way."""
+    """The agents of this process, and the way of their calls; `running` counts what is under way."""
 
-    agents: Mapping[str, Agent]
-    model: Model
-    catalogue: CatalogueSource
+    roster: Roster
     caller: Caller
     metrics: Metrics
     max_runs: int
@@ -35,11 +33,11 @@ class Service:
     _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(
-        self, agent: Agent, messages: Sequence[Message], options: Options
+        self, hosted: Hosted, messages: Sequence[Message], options: Options
     ) -> AsyncGenerator[RunEvent]:
         """Run an agent over a conversation; raises `NoRoom` before anything has happened."""
-        with self._place():
-            run = Run(agent, self.model, self.catalogue, self.caller, options)
+        with self._place(), hosted.held():
+            run = Run(hosted.agent, hosted.model, hosted.catalogue, self.caller, options)
             ending = "failed"
             try:
                 async with aclosing(run.events(messages)) as events:
@@ -54,17 +52,16 @@ class Service:
                 ending = "cancelled"
                 raise
             finally:
-                self.metrics.run(agent.name, ending)
+                self.metrics.run(hosted.name, ending)
 
-    async def call(self, name: str, arguments: str) -> CallFinished:
-        """Make one call without a model, as the first agent would; raises `NoRoom`."""
-        agent = next(iter(self.agents.values()))
+    async def call(self, hosted: Hosted, name: str, arguments: str) -> CallFinished:
+        """Make one call without a model, as an agent would; raises `NoRoom`."""
         asked = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self._place():
             finished = await self.caller.make(
-                prepare([asked], self.catalogue.current.tools)[0],
+                prepare([asked], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
-                source=agent.source,
+                agent=hosted.agent,
                 remaining=_CALL_SECONDS,
             )
             self.metrics.call(finished)

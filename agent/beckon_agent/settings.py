@@ -1,8 +1,10 @@
 """The agent's settings, read once in `__main__` and passed down."""
 
+import re
 from pathlib import Path
+from typing import Self
 
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
@@ -11,6 +13,9 @@ DEFAULT_SYSTEM_PROMPT = (
     "You are a helpful assistant. Use the tools you are given when they help to answer; "
     "when a tool reports an error, tell the user or try another way."
 )
+ALL_NAMESPACES = "*"
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
 
 
 class Settings(BaseSettings):
@@ -23,6 +28,16 @@ class Settings(BaseSettings):
     manifests: str = Field(
         "deploy/examples",
         description="The folder of EventTypes and Triggers; several are separated by a colon.",
+    )
+    namespaces: str = Field(
+        "",
+        description="In a cluster: the namespaces whose Tools and Agents are served, separated by commas, "
+        "or * for all; then no folder is read.",
+    )
+    kubeconfig: str = Field(
+        "",
+        validation_alias=AliasChoices("KUBECONFIG", "kubeconfig"),
+        description="With BECKON_NAMESPACES, outside a pod: the kubeconfig of the cluster.",
     )
     shim_url: str = Field("http://127.0.0.1:8082", description="Where the agent sends tool calls.")
     agent_name: str = Field(
@@ -67,6 +82,32 @@ class Settings(BaseSettings):
     drain_seconds: int = Field(25, ge=0, description="Seconds given to running requests after SIGTERM.")
     log_level: LogLevel = Field("info", description="The least severity that is logged.")
 
+    @field_validator("namespaces")
+    @classmethod
+    def _names_namespaces(cls, value: str) -> str:
+        for name in _listed(value) - {ALL_NAMESPACES}:
+            if not _NAMESPACE.fullmatch(name):
+                raise ValueError(f"{name[:70]!r} is no namespace; write names separated by commas, or *")
+        return value
+
+    @model_validator(mode="after")
+    def _serves_its_own_namespace(self) -> Self:
+        watched = self.watched()
+        if watched and not watched & {self.agent_namespace, ALL_NAMESPACES}:
+            raise ValueError(
+                f"the namespace {self.agent_namespace!r} that BECKON_AGENT_NAMESPACE names is not among "
+                "BECKON_NAMESPACES, so the agent would have no tools; add it, or name one of them"
+            )
+        return self
+
+    def watched(self) -> frozenset[str]:
+        """Return the namespaces to serve, `*` among them for all; empty where folders are read."""
+        return _listed(self.namespaces)
+
     def folders(self) -> list[Path]:
         """Return the manifest folders in their order."""
         return [Path(part) for part in self.manifests.split(":") if part]
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",")) - {""}

@@ -1,7 +1,6 @@
-"""The page of all settings, made from the settings classes: `python -m beckon_cli.settings_page`."""
+"""The page of all settings, made from the settings classes; `docs/settings_page.py` writes it."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
@@ -23,7 +22,10 @@ environment over `.env`. Settings of the other tables are handed through to thei
 where a service listens, and where it finds the others, are chosen by the local platform itself.
 """
 
-TABLES: tuple[tuple[str, str, type[BaseSettings]], ...] = (
+Table = tuple[str, str, type[BaseSettings]]
+
+# What the local platform starts, and so what it knows the settings of.
+TABLES: tuple[Table, ...] = (
     ("The local platform", "`beckon up`, `make run`", PlatformSettings),
     ("The agent", "`python -m beckon_agent`", AgentSettings),
     ("The shim", "`python -m beckon_shim`", ShimSettings),
@@ -33,9 +35,9 @@ TABLES: tuple[tuple[str, str, type[BaseSettings]], ...] = (
 )
 
 
-def page() -> str:
+def page(tables: Iterable[Table]) -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *(_table(*table) for table in TABLES)])
+    return "\n".join([_HEAD, *(_table(*table) for table in tables)])
 
 
 def names(settings: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo]]:
@@ -60,17 +62,15 @@ def _table(title: str, command: str, settings: type[BaseSettings]) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
+    if field.default_factory is not None:
+        return "found out"
     value = field.default
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, tuple):
         value = ":".join(str(part) for part in value)
-    return "" if value in (None, "") else f"`{_cell(str(value))}`"
+    return "" if value in (None, "", frozenset()) else f"`{_cell(str(value))}`"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,6 +1,7 @@
 """From a Destination to the URL that events for it are sent to."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
 from beckon_contract.delivery import Destination, Reference
@@ -11,6 +12,15 @@ CLUSTER_DOMAIN = "cluster.local"
 
 class Unaddressable(ValueError):
     """Nothing can be sent to a Destination; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an object takes events: its URL, the PEM certificates to trust there, whom a token must name."""
+
+    url: str
+    ca_certs: str = ""
+    audience: str = ""
 
 
 class AddressBook:
@@ -44,20 +54,31 @@ class AddressBook:
     def _of_reference(self, ref: Reference) -> str:
         group = ref.api_version.rpartition("/")[0]
         status = self._statuses.get(Key(group, ref.kind, ref.namespace, ref.name))
-        url = _published_url(status) if status is not None else None
-        if url is not None:
-            return _absolute(url, f"the address of {ref.kind} {ref.namespace}/{ref.name}")
+        what = f"the address of {ref.kind} {ref.namespace}/{ref.name}"
+        address = published_address(status, what) if status is not None else None
+        if address is not None:
+            return address.url
         if not group and ref.kind == "Service":
             return f"http://{ref.name}.{ref.namespace}.svc.{self._cluster_domain}"
         raise Unaddressable(_why_not(ref, found=status is not None))
 
 
-def _published_url(status: Mapping[str, object]) -> str | None:
-    """Return the URL an object publishes; `status.address` counts only without `addresses`."""
+def published_address(status: Mapping[str, object], what: str = "the address") -> Address | None:
+    """Return the address an object publishes, `None` where it has none.
+
+    Raises `Unaddressable` for a URL that nothing can be sent to; `what` names it in the message.
+    """
     addresses = status.get("addresses")
     first = addresses[0] if isinstance(addresses, list) and addresses else status.get("address")
-    url = first.get("url") if isinstance(first, Mapping) else None
-    return url if isinstance(url, str) and url else None
+    if not isinstance(first, Mapping):
+        return None
+    url, ca_certs, audience = (_text(first, name) for name in ("url", "CACerts", "audience"))
+    return Address(_absolute(url, what), ca_certs, audience) if url else None
+
+
+def _text(values: Mapping[str, object], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _is_relative(uri: str) -> bool:

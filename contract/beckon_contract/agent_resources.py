@@ -1,6 +1,7 @@
 """`Agent` resources: an agent that people write as a Kubernetes object, and which tools it has."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +23,10 @@ _TOOLS = ("names", "selector")
 _SELECTOR = ("matchLabels", "matchExpressions")
 _EXPRESSION = ("key", "operator", "values")
 _LIMITS = ("steps", "seconds", "tokens", "parallelCalls", "callTimeoutSeconds", "resultCharacters")
+
+# Both become part of requests to the API server: RFC 1123 subdomain, and a key as Secrets have them.
+_SECRET_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 class InvalidAgent(InvalidFields):
@@ -81,11 +86,15 @@ class ToolSelector:
 
     def selects(self, tool: Tool) -> bool:
         """Whether an agent with this selector has the tool."""
-        if self.names is not None and not self.names & {tool.name, tool.event_type}:
+        return self.matches((tool.name, tool.event_type), tool.labels)
+
+    def matches(self, names: Collection[str], labels: Mapping[str, str]) -> bool:
+        """Whether what has these names and labels is selected."""
+        if self.names is not None and self.names.isdisjoint(names):
             return False
-        if any(tool.labels.get(name) != value for name, value in self.labels.items()):
+        if any(labels.get(name) != value for name, value in self.labels.items()):
             return False
-        return all(requirement.holds(tool.labels) for requirement in self.requirements)
+        return all(requirement.holds(labels) for requirement in self.requirements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +154,28 @@ def _model(fields: Fields | None) -> ModelReference:
     if fields is None:
         return ModelReference()
     fields.refuse_unknown(_MODEL)
-    return ModelReference(
+    reference = ModelReference(
         base_url=fields.text("baseURL"),
         name=fields.text("name"),
         dialect=fields.text("dialect"),
         api_key=_secret(fields.child("apiKeySecret")),
     )
+    if reference.api_key is not None and reference.base_url is None:
+        # Otherwise the key would go to a server that its owner has not named.
+        fields.problem("apiKeySecret", "needs baseURL, since the key belongs to that server")
+    return reference
 
 
 def _secret(fields: Fields | None) -> SecretKey | None:
     if fields is None:
         return None
     fields.refuse_unknown(_SECRET)
-    name = fields.text("name")
-    if not name:
-        fields.problem("name", "missing; write the name of the Secret")
-    return SecretKey(name or "", fields.text("key") or DEFAULT_KEY)
+    name, key = fields.text("name") or "", fields.text("key") or DEFAULT_KEY
+    if not _SECRET_NAME.fullmatch(name):
+        fields.problem("name", "write the name of a Secret: lower-case letters, digits, '-' and '.'")
+    if not _SECRET_KEY.fullmatch(key):
+        fields.problem("key", "write a key of that Secret: letters, digits, '-', '_' and '.'")
+    return SecretKey(name, key)
 
 
 def _tools(fields: Fields | None) -> ToolSelector:

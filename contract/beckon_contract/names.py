@@ -57,6 +57,15 @@ def assign_names(wanted: Mapping[Identity, str]) -> dict[Identity, str]:
     }
 
 
+def rivals(wanted: Mapping[Identity, str]) -> dict[Identity, tuple[Identity, ...]]:
+    """Return for every identity that wants what others want those others, in their order."""
+    users: dict[str, list[Identity]] = {}
+    for identity, text in wanted.items():
+        users.setdefault(sanitise(text), []).append(identity)
+    crowds = [sorted(crowd) for crowd in users.values() if len(crowd) > 1]
+    return {one: tuple(other for other in crowd if other != one) for crowd in crowds for one in crowd}
+
+
 def _may_stand(name: str) -> bool:
     """Whether a name needs no hash; one that looks as if it had one could meet a hashed name."""
     return len(name) <= MAX_LENGTH and name not in RESERVED and not _HASHED.search(name)

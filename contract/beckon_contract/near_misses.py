@@ -1,27 +1,39 @@
 """Why no Trigger passes the call of a tool, and what to write so that one does."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 from beckon_contract.events import AttributeValue
 from beckon_contract.filters import compile_filter
 from beckon_contract.routes import Attributes, BrokenTrigger, Listener, RouteTable, wanted_type
+
+Elsewhere = Callable[[str], Iterable[Listener]]
 
 _NEIGHBOURS = 5  # compared on each side; a whole catalogue with typing mistakes stays cheap
 _ALIKE = 0.8
 _COMPARED = 128  # characters; comparing costs their square
 
 
+class Miss(NamedTuple):
+    """Why no Trigger passes a call: one word for a condition, and what to write."""
+
+    reason: str
+    message: str
+
+
 class NearMisses:
     """Explains missing routes; reads the table once, however many explanations are asked for."""
 
-    def __init__(self, table: RouteTable) -> None:
+    def __init__(self, table: RouteTable, elsewhere: Elsewhere | None = None) -> None:
+        """Explain by a table; `elsewhere` finds the Triggers of all namespaces that ask for a type."""
         self._table = table
+        self._elsewhere = elsewhere or self._asking_for
 
-    def explain(self, namespace: str, broker: str, attributes: Attributes) -> str:
+    def explain(self, namespace: str, broker: str, attributes: Attributes) -> Miss:
         """Return what comes nearest to passing a call on a Broker, and what to write."""
         event_type = str(attributes["type"])
         finders = (
@@ -31,55 +43,65 @@ class NearMisses:
             self._in_other_namespaces(namespace, attributes),
             self._misspelt(namespace, event_type),
         )
-        miss = next((message for finder in finders for message in finder), "")
+        reason, miss = next((found for finder in finders for found in finder), Miss("NoTrigger", ""))
         if not miss and (namespace, broker) not in self._heard:
             miss = f"namespace {namespace!r} has no Trigger on Broker {broker!r}"
-        return (
-            f"no Trigger brings events of type {event_type!r} from Broker {broker!r} to a service"
-            f"{': ' if miss else ''}{miss}; "
-            f"write a Trigger with spec.broker: {broker}, spec.filter.attributes: {{type: {event_type}}} "
-            "and the service as spec.subscriber"
-        )
+        message = f"no Trigger brings events of type {event_type!r} from Broker {broker!r} to a service"
+        message += f": {miss}" if miss else ""
+        if reason != "TriggerNotReady":
+            message += (
+                f"; write a Trigger with spec.broker: {broker}, spec.filter.attributes: "
+                f"{{type: {event_type}}} and the service as spec.subscriber"
+            )
+        return Miss(reason, message)
 
-    def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[str]:
+    def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[Miss]:
         """Yield Triggers that would pass it, and are not ready or listen to another Broker."""
         for listener in self._table.passing(namespace, attributes):
             name, heard = listener.trigger.name, listener.trigger.broker
             if heard == broker:
-                yield f"Trigger {name!r} passes it and is not ready ({listener.not_ready})"
+                text = f"Trigger {name!r} passes it and is not ready ({listener.not_ready})"
+                yield Miss("TriggerNotReady", text)
             elif not listener.catches_all:
-                yield f"Trigger {name!r} passes it and listens to Broker {heard!r}"
+                yield Miss("OtherBroker", f"Trigger {name!r} passes it and listens to Broker {heard!r}")
 
-    def _broken(self, namespace: str, event_type: str) -> Iterator[str]:
+    def _broken(self, namespace: str, event_type: str) -> Iterator[Miss]:
         for broken in self._broken_by_type.get((namespace, event_type), ()):
-            yield f"Trigger {broken.resource.name!r} has mistakes ({broken.problems[0]})"
+            text = f"Trigger {broken.resource.name!r} has mistakes ({broken.problems[0]})"
+            yield Miss("InvalidTrigger", text)
 
-    def _differing(self, namespace: str, event_type: str, attributes: Attributes) -> Iterator[str]:
+    def _differing(self, namespace: str, event_type: str, attributes: Attributes) -> Iterator[Miss]:
         for listener in self._table.by_type.get((namespace, event_type), ()):
             differences = "; ".join(_differences(listener, attributes))
             if differences:
                 name = listener.trigger.name
-                yield f"Trigger {name!r} asks for this type and does not pass it: {differences}"
+                text = f"Trigger {name!r} asks for this type and does not pass it: {differences}"
+                yield Miss("FilterMismatch", text)
 
-    def _in_other_namespaces(self, namespace: str, attributes: Attributes) -> Iterator[str]:
-        for listener in self._by_type_alone.get(str(attributes["type"]), ()):
+    def _in_other_namespaces(self, namespace: str, attributes: Attributes) -> Iterator[Miss]:
+        for listener in self._elsewhere(str(attributes["type"])):
             trigger = listener.trigger
             if trigger.namespace != namespace and trigger.filter(attributes):
-                yield (
+                text = (
                     f"Trigger {trigger.name!r} in namespace {trigger.namespace!r} asks for it, "
                     "but a Trigger hears only Brokers of its own namespace"
                 )
+                yield Miss("OtherNamespace", text)
 
-    def _misspelt(self, namespace: str, event_type: str) -> Iterator[str]:
+    def _asking_for(self, event_type: str) -> Iterable[Listener]:
+        return self._by_type_alone.get(event_type, ())
+
+    def _misspelt(self, namespace: str, event_type: str) -> Iterator[Miss]:
         if len(event_type) > _COMPARED:
             return
         near = get_close_matches(event_type, self._neighbours(namespace, event_type), n=1, cutoff=_ALIKE)
         for wanted in near:
             trigger = self._table.by_type[(namespace, wanted)][0].trigger
-            yield (
+            text = (
                 f"Trigger {trigger.name!r} comes nearest: attribute type: its filter wants {wanted!r}, "
                 f"the call has {event_type!r}"
             )
+            yield Miss("FilterMismatch", text)
 
     def _neighbours(self, namespace: str, event_type: str) -> list[str]:
         """Return types that begin or end alike, wherever the mistake in the other half is."""

@@ -50,7 +50,7 @@ def find_parameters(event_type: EventType) -> Found:
     """
     for found in _places(event_type):
         return found
-    applied = _last_applied(event_type)
+    applied = last_applied(event_type)
     for found in _places(applied, f"{_annotation(LAST_APPLIED)}, ") if applied else ():
         return found
     if event_type.schema is not None:
@@ -65,22 +65,25 @@ def _places(event_type: EventType, prefix: str = "") -> Iterator[Found]:
         text = event_type.annotations.get(name, "")
         if text.strip():
             place = prefix + _annotation(name)
-            yield Found(_decode(text, place), place)
+            yield Found(decode(text, place), place)
     if event_type.schema_data is not None:
         place = f"{prefix}spec.schemaData"
-        yield Found(_decode(event_type.schema_data, place), place)
+        yield Found(decode(event_type.schema_data, place), place)
     if event_type.schema is not None and event_type.schema[:5].lower() == "data:":
         place = prefix + event_type.schema_field
-        yield Found(_decode(_open_data_uri(event_type.schema, place), place), place)
+        yield Found(decode(_open_data_uri(event_type.schema, place), place), place)
 
 
-def _last_applied(event_type: EventType) -> EventType | None:
-    """Return the EventType as it was last given to `kubectl apply`."""
+def last_applied(event_type: EventType) -> EventType | None:
+    """Return the EventType as it was last given to `kubectl apply`, `None` where nothing tells.
+
+    Raises `BrokenPlace` where the annotation holds no EventType.
+    """
     text = event_type.annotations.get(LAST_APPLIED, "")
     if not text.strip():
         return None
     place = _annotation(LAST_APPLIED)
-    document = _decode(text, place)
+    document = decode(text, place)
     if not isinstance(document, dict):
         raise BrokenPlace(place, "NotAManifest", f"holds no Kubernetes object; remove it, or {_CURE}")
     try:
@@ -125,7 +128,7 @@ def _from_base64(data: bytes, place: str) -> bytes:
         raise BrokenPlace(place, "InvalidDataURI", f"the data is not base64: {error}") from None
 
 
-def _decode(text: str, place: str) -> object:
+def decode(text: str, place: str) -> object:
     """Return the JSON in a text; raise `BrokenPlace` where it is none, or says one name twice."""
     if len(text) > MAX_TEXT:
         raise BrokenPlace(place, "TooLarge", f"{len(text)} characters; at most {MAX_TEXT}")

@@ -76,13 +76,19 @@ def is_trigger(resource: Resource) -> bool:
     return resource.group == GROUP and resource.kind == "Trigger"
 
 
-def read_trigger(resource: Resource) -> Listener | BrokenTrigger:
-    """Read a Trigger for the table; one that Knative would refuse is kept with its problems."""
+def read_trigger(resource: Resource, *, controlled: bool = False) -> Listener | BrokenTrigger:
+    """Read a Trigger for the table; one that Knative would refuse is kept with its problems.
+
+    Where a controller judges Triggers (`controlled`), one takes events only once it is Ready;
+    elsewhere, unless it is said not to be.
+    """
     try:
         trigger = parse_trigger(resource)
     except InvalidResource as error:
         return BrokenTrigger(resource, error.problems)
-    return Listener(resource, trigger, wanted_type(resource.spec), _not_ready(resource))
+    return Listener(
+        resource, trigger, wanted_type(resource.spec), _not_ready(resource, controlled=controlled)
+    )
 
 
 def route_table(triggers: Iterable[Listener | BrokenTrigger]) -> RouteTable:
@@ -155,14 +161,14 @@ def _type_of(attributes: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _not_ready(resource: Resource) -> str:
+def _not_ready(resource: Resource, *, controlled: bool) -> str:
+    """Return why a Trigger takes no events, empty where its Ready condition says nothing against it."""
     conditions = resource.status.get("conditions")
     for condition in conditions if isinstance(conditions, list) else ():
         if isinstance(condition, Mapping) and condition.get("type") == "Ready":
-            if condition.get("status") == "False":
-                return (
-                    " ".join(str(condition.get(name) or "") for name in ("reason", "message")).strip()
-                    or "not ready"
-                )
-            return ""
-    return ""
+            status = condition.get("status")
+            if status == "True" or (status != "False" and not controlled):
+                return ""
+            words = (str(condition.get(name) or "") for name in ("reason", "message"))
+            return " ".join(words).strip() or "not ready"
+    return "Knative has not judged it yet" if controlled else ""

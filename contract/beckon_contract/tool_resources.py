@@ -74,19 +74,19 @@ def read_tool(resource: Resource) -> Tool | Refusal:
             namespace=resource.namespace,
             event_type=resource.name,
             type=_text(spec, "type"),
-            source=spec.get("source") or None,
-            description=str(spec.get("description") or ""),
+            source=_optional(spec, "source") or None,
+            description=_optional(spec, "description"),
             parameters=_mapping(spec, "parameters"),
-            parameters_from=str(spec.get("parametersFrom") or ""),
+            parameters_from=_optional(spec, "parametersFrom"),
             timeout=_seconds(spec.get("timeoutSeconds")),
             requires_approval=spec.get("requiresApproval") is True,
             dispatch=_dispatch(spec.get("dispatch")),
             idempotent=spec.get("idempotent") is True,
             read_only=spec.get("readOnly") is True,
-            broker=str(spec.get("broker") or "default"),
-            routes=tuple(map(str, spec.get("triggers") or ())),
+            broker=_optional(spec, "broker") or "default",
+            routes=_texts(spec, "triggers"),
             reference=_read_reference(spec.get("reference"), resource.namespace),
-            address=str(spec.get("address") or ""),
+            address=_optional(spec, "address"),
             labels=resource.labels,
             origin=resource.origin,
         )
@@ -141,16 +141,27 @@ def _read_reference(value: object, namespace: str) -> Reference | None:
     return Reference(
         _text(value, "apiVersion"),
         _text(value, "kind"),
-        str(value.get("namespace") or namespace),
+        _optional(value, "namespace") or namespace,
         _text(value, "name"),
     )
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
+def _text(values: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
     value = values.get(name)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not (value or empty):
         raise ValueError(f"{name} is missing or no string")
     return value
+
+
+def _optional(values: Mapping[str, Any], name: str) -> str:
+    return "" if values.get(name) is None else _text(values, name, empty=True)
+
+
+def _texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = values.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"{name} is no list of strings")
+    return tuple(value)
 
 
 def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -42,9 +42,9 @@ async def say_it_plainly(call: Posted) -> web.Response:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EventPlatform]:
-    """The tools of the tests, one that is dead, and one that asks to be called directly."""
+    """The tools of the tests, one that is dead, and one that is called directly and has no address."""
     dead = described("test.dead", "dead")
-    direct = described("test.direct", "dead", dispatch="direct")
+    direct = described("test.direct", "nowhere", dispatch="direct")[:1]
     plain = described("test.plain", "plain")
     folder = tmp_path_factory.mktemp("manifests")
     async with serving() as by_hand:

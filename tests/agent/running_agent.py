@@ -20,6 +20,7 @@ from beckon_agent.faces.pacing import Pace
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
+from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.service import Service
 from beckon_agent.turns import Model
@@ -34,13 +35,12 @@ QUICK = Patience(attempts=1)
 class Setup:
     """What a test may choose of an agent."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=lambda: Limits(call_timeout=10))
     pace: Pace = field(default_factory=Pace)
     dialect: str = "native"
     model: str = "m"
     max_runs: int = 16
     max_request_bytes: int = 200_000
-    call_timeout: float = 10.0
 
 
 class Still:
@@ -48,10 +48,6 @@ class Still:
 
     def __init__(self, current: Catalogue) -> None:
         self.current = current
-
-    async def watch(self) -> None:
-        """Wait until cancelled."""
-        await asyncio.Event().wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,7 @@ class RunningAgent:
 
     url: str
     service: Service
+    catalogue: Still
     model: ScriptedModel
     http: httpx.AsyncClient
 
@@ -170,17 +167,18 @@ async def running_agent(
         aiohttp.ClientSession() as session,
     ):
         agent = Agent("beckon", "default", "You are a test.", chosen.limits)
+        catalogue = Still(FolderSource([folder], agent.source).current)
         service = Service(
-            agents={agent.name: agent},
-            model=Model(client, chosen.dialect),
-            catalogue=Still(FolderSource([folder], agent.source).current),
-            caller=Caller(Dispatcher(session, shim), chosen.call_timeout),
+            roster=OneAgent(
+                Hosted(agent.name, agent, Model(client, chosen.dialect), catalogue), asyncio.Event().wait
+            ),
+            caller=Caller(Dispatcher(session, shim)),
             metrics=Metrics(),
             max_runs=chosen.max_runs,
         )
         app = build_app(service, max_request_bytes=chosen.max_request_bytes, pace=chosen.pace)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
-            yield RunningAgent(url, service, model, http)
+            yield RunningAgent(url, service, catalogue, model, http)
 
 
 async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 5.0) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.calls import Prepared, prepare
-from beckon_agent.dispatch import Outcome
+from beckon_agent.exchange import Outcome
 from beckon_agent.model.types import ToolCall
 from beckon_contract.tools import Tool
 

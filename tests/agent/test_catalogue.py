@@ -114,20 +114,24 @@ async def test_one_new_tool_among_thousands_is_there_within_the_same_time(tmp_pa
 async def test_a_trigger_without_an_address_behind_it_is_no_route(tmp_path: Path) -> None:
     write(tmp_path / "a.yaml", *described("one", "svc"))
     async with following(tmp_path) as source:
-        assert reasons(source) == ["NotRouted"]
+        assert reasons(source) == ["TriggerNotReady"]
         write(tmp_path / "b.yaml", SERVICE)
         await until(lambda: list(source.current.tools) == ["one"])
 
 
-async def test_a_tool_that_wants_a_direct_call_is_refused_with_the_cure(tmp_path: Path) -> None:
-    write(tmp_path / "a.yaml", *a_tool("one", dispatch="direct"), *a_tool("two"))
+async def test_a_tool_that_is_called_directly_needs_an_address_and_no_trigger(tmp_path: Path) -> None:
+    declared, _ = described("one", "svc", dispatch="direct")
+    write(tmp_path / "a.yaml", declared, *a_tool("two"))
     async with following(tmp_path) as source:
+        assert list(source.current.tools) == ["one", "two"]
+        assert source.current.tools["one"].address == "http://127.0.0.1:9"
+        assert source.current.tools["two"].address == ""
+        write(tmp_path / "a.yaml", declared)
+        await until(lambda: source.current.tools == {})
         (refusal,) = source.current.refusals
-
-        assert list(source.current.tools) == ["two"]
-        assert (refusal.reason, refusal.event_type) == ("DirectNotSupported", "one")
-        assert refusal.field == "metadata.annotations[beckon.dev/dispatch]"
-        assert "write a Trigger that passes the type 'one'" in refusal.message
+        assert (refusal.reason, refusal.event_type) == ("AddressUnknown", "one")
+        assert refusal.field == "spec.reference"
+        assert "Service default/svc (serving.knative.dev/v1) does not exist; create it" in refusal.message
 
 
 async def test_an_error_while_reading_leaves_the_last_catalogue_and_the_next_change_is_read(

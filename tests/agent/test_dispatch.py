@@ -1,6 +1,7 @@
 """A call on the wire: what the shim answers and what the model is told of it, over real HTTP."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import time
@@ -13,9 +14,11 @@ import pytest_asyncio
 from aiohttp import web
 
 from beckon_agent.calls import Caller, prepare
-from beckon_agent.dispatch import Call, Dispatcher, Outcome
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.exchange import Call, Outcome
 from beckon_agent.model.types import ToolCall
 from beckon_agent.request_id import set_request_id
+from beckon_agent.runs import Agent, Limits
 from beckon_contract.tools import Tool
 from tests.shim.support import Posted, Server, serving
 
@@ -225,6 +228,17 @@ async def test_a_shim_that_stays_busy_until_time_is_over_is_told_so(
     assert 3 <= len(shim.posts) <= 5
 
 
+async def test_the_model_is_told_what_keeps_the_platform_from_taking_calls(
+    session: aiohttp.ClientSession, shim: Server
+) -> None:
+    detail = "the Broker team/main takes no events now: its condition Ready is False"
+    shim.behaviour = problem(503, detail=detail, delivered=False)
+    found = await Dispatcher(session, shim.url).send(a_call(wait=0.1))
+
+    assert error(found)["reason"] == "undeliverable"
+    assert error(found)["message"].endswith(detail)
+
+
 async def test_a_wait_longer_than_the_time_that_is_left_is_not_waited(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
@@ -252,6 +266,24 @@ async def test_a_shim_that_is_not_there_is_undeliverable_and_not_named_to_the_mo
     assert "was not called" in error(found)["message"]
     assert str(port) not in json.dumps(found.result)
     assert str(port) in caplog.text
+
+
+async def test_an_address_that_never_answers_is_given_up_long_before_the_call_is(
+    session: aiohttp.ClientSession,
+) -> None:
+    with socket.socket() as silent, contextlib.ExitStack() as fillers:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        for _ in range(3):  # a full backlog drops what comes, as the IP of a Pod that is gone does
+            filler = fillers.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(silent.getsockname())
+        begun = time.monotonic()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        found = await Dispatcher(session, url).send(a_call(wait=2))
+
+    assert error(found)["reason"] == "undeliverable"
+    assert time.monotonic() - begun < 5
 
 
 async def test_a_shim_that_starts_late_still_gets_the_call(session: aiohttp.ClientSession) -> None:
@@ -354,9 +386,9 @@ async def test_a_mistake_of_ours_in_one_call_is_an_error_for_the_model(
 ) -> None:
     broken = Tool("t", "ns", "t", "no\x00type", None, "T.", {"type": "object"}, "spec.schemaData")
     (call,) = prepare([ToolCall("a", "t", "{}")], {"t": broken})
-    caller = Caller(Dispatcher(session, "http://127.0.0.1:9"), 5)
+    caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
 
-    finished = await caller.make(call, event_id="e.1", source="/b", remaining=5)
+    finished = await caller.make(call, event_id="e.1", agent=Agent("a", "n", "", Limits()), remaining=5)
 
     assert finished.failed
     assert "e.1" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.metrics import Metrics
-from beckon_agent.runs import CallFinished
+from beckon_agent.runs import CallFinished, Limits
 from tests.agent.conftest import NOBODY, StartAgent
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Setup, running_agent, user
@@ -95,7 +95,7 @@ async def test_the_metrics_can_be_read_and_invented_names_are_no_labels(start_ag
         ("test_dead", "undeliverable"): 1,
     }
     assert "invented" not in response.text
-    assert families["beckon_agent_tools"].samples[0].value == len(agent.service.catalogue.current.tools)
+    assert families["beckon_agent_tools"].samples[0].value == len(agent.catalogue.current.tools)
     assert families["beckon_agent_runs"].samples[0].labels == {"agent": "beckon", "ending": "stop"}
 
 
@@ -144,7 +144,9 @@ async def test_failures_are_logged_under_the_id_of_their_request(
     (folder / "tool.json").write_text(
         json.dumps({"kind": "List", "apiVersion": "v1", "items": described("t", "x")})
     )
-    async with running_agent(NOBODY, folder, refuses(400, "no"), setup=Setup(call_timeout=0.2)) as agent:
+    async with running_agent(
+        NOBODY, folder, refuses(400, "no"), setup=Setup(limits=Limits(call_timeout=0.2))
+    ) as agent:
         await agent.http.post(
             "/v1/chat/completions",
             json={"model": "beckon", "messages": [user("go")]},
@@ -158,9 +160,9 @@ async def test_the_id_of_a_request_goes_along_with_its_calls_and_their_failures(
     start_agent: StartAgent, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     async with start_agent() as agent:
-        folder_agent = running_agent(NOBODY, tmp_path, setup=Setup(call_timeout=0.2))
+        folder_agent = running_agent(NOBODY, tmp_path, setup=Setup(limits=Limits(call_timeout=0.2)))
         async with folder_agent as unreachable:
-            unreachable.service.catalogue = agent.service.catalogue
+            unreachable.catalogue.current = agent.catalogue.current
             await unreachable.http.post(
                 "/tools/test_echo", json={"text": "x"}, headers={"x-request-id": "by-hand"}
             )
@@ -172,7 +174,7 @@ async def test_an_unexpected_error_is_a_500_in_the_shape_of_its_path_and_in_the_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_agent(NOBODY, tmp_path, says("hi"), says("hi")) as agent:
-        del agent.service.catalogue.current
+        del agent.catalogue.current
         headers = {"x-request-id": "broken-1"}
         request = {"model": "beckon", "messages": [user("go")]}
         ours = await agent.http.get("/tools", headers=headers)

@@ -177,7 +177,7 @@ async def test_a_tool_that_wants_approval_is_denied(start_agent: StartAgent) -> 
     assert BENCH.calls == []
 
 
-async def test_a_tool_that_asks_for_a_direct_call_is_not_offered_and_the_refusal_says_why(
+async def test_a_tool_called_directly_that_has_no_address_is_not_offered_and_the_refusal_says_why(
     start_agent: StartAgent,
 ) -> None:
     async with start_agent(asks_for(("test_direct", {})), says("ok")) as agent:
@@ -189,8 +189,8 @@ async def test_a_tool_that_asks_for_a_direct_call_is_not_offered_and_the_refusal
     assert "test_echo" in offered
     assert "test_direct" not in offered
     (refusal,) = [one for one in refused if one["event_type"] == "test.direct"]
-    assert refusal["reason"] == "DirectNotSupported"
-    assert "remove the annotation" in refusal["message"]
+    assert refusal["reason"] == "AddressUnknown"
+    assert "default/nowhere" in refusal["message"]
 
 
 async def test_bytes_are_for_the_user_and_their_size_for_the_model(start_agent: StartAgent) -> None:

@@ -75,7 +75,7 @@ def test_tools_as_json_is_openais_array_and_refusals_are_lines_on_standard_error
         jsonschema.Draft202012Validator.check_schema(tool["function"]["parameters"])
     assert good.stderr == ""
     assert json.loads(bad.stdout) == []
-    assert {refusal["reason"] for refusal in refusals} >= {"NotRouted", "Unreadable"}
+    assert {refusal["reason"] for refusal in refusals} >= {"FilterMismatch", "Unreadable"}
     assert len(refusals) == 3
 
 

@@ -43,7 +43,8 @@ def broker(namespace: Kube) -> Kube:
 def platform(kube: Kube) -> Iterator[Platform]:
     """Beckon, installed from the plain manifests if it is not there yet; the tools are in `default`."""
     if kube.within(NAMESPACE).find("deployment", "beckon-agent") is None:
-        kube.run("apply", "-k", str(ROOT / "deploy"))
+        # In no namespace of kubectl's own: each object has its.
+        kube.within("").run("apply", "-k", str(ROOT / "deploy"))
     wait_until_installed(kube)
     with forwarded(kube.within(NAMESPACE), "service/beckon-agent", 80) as url:
         yield Platform(kube, url)

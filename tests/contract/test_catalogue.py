@@ -99,7 +99,7 @@ def test_annotations_and_attributes_reach_the_tool() -> None:
 def test_an_event_type_without_a_trigger_is_refused_and_never_offered() -> None:
     found = refusal(event_type(origin="f.yaml"))
 
-    assert (found.reason, found.field, found.origin) == ("NotRouted", "spec.type", "f.yaml")
+    assert (found.reason, found.field, found.origin) == ("NoTrigger", "spec.type", "f.yaml")
     assert "write a Trigger" in found.message
 
 
@@ -124,6 +124,14 @@ def test_without_a_named_broker_the_triggers_that_pass_decide() -> None:
     (tool,) = build_catalogue([event_type(), trigger(spec={"broker": "other"})]).tools.values()
 
     assert tool.broker == "other"
+
+
+def test_a_trigger_that_is_not_ready_still_says_which_broker_is_meant() -> None:
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "Gone"}]}
+
+    found = refusal(event_type(), trigger(spec={"broker": "other"}, status=status))
+
+    assert (found.reason, "from Broker 'other'" in found.message) == ("TriggerNotReady", True)
 
 
 def test_direct_dispatch_needs_no_trigger() -> None:

@@ -2,17 +2,41 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.near_misses import NearMisses
+from beckon_contract.near_misses import Miss, NearMisses
 from beckon_contract.resources import Resource
-from beckon_contract.routes import call_attributes, read_trigger, route_table
+from beckon_contract.routes import Listener, call_attributes, read_trigger, route_table
 from tests.contract.manifests import trigger
 
 CURE = "write a Trigger with spec.broker: default, spec.filter.attributes: {type: get.weather}"
 
 
-def explain(*triggers: Resource, event: str = "get.weather") -> str:
+def miss(*triggers: Resource, event: str = "get.weather") -> Miss:
     table = route_table(map(read_trigger, triggers))
     return NearMisses(table).explain("default", "default", call_attributes(event, None))
+
+
+def explain(*triggers: Resource, event: str = "get.weather") -> str:
+    return miss(*triggers, event=event).message
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        ((), "NoTrigger"),
+        ((trigger("stocks", "get.stock.of.company"),), "NoTrigger"),
+        ((trigger("weather", "get.wether"),), "FilterMismatch"),
+        (
+            (trigger(spec={"filter": {"attributes": {"type": "get.weather", "subject": ""}}}),),
+            "FilterMismatch",
+        ),
+        ((trigger(status={"conditions": [{"type": "Ready", "status": "False"}]}),), "TriggerNotReady"),
+        ((trigger(spec={"broker": "other"}),), "OtherBroker"),
+        ((trigger(namespace="shop"),), "OtherNamespace"),
+        ((trigger(spec={"subscriber": {}}),), "InvalidTrigger"),
+    ],
+)
+def test_each_kind_of_miss_has_a_reason_of_its_own(found: tuple[Resource, ...], reason: str) -> None:
+    assert miss(*found).reason == reason
 
 
 def test_without_any_trigger_the_message_says_what_to_write() -> None:
@@ -112,3 +136,21 @@ def test_no_filter_makes_the_explanation_fail() -> None:
 
     for spec in odd:
         assert "does not pass it" in explain(trigger(spec=spec))
+
+
+def test_triggers_of_other_namespaces_can_come_from_elsewhere() -> None:
+    found = read_trigger(trigger(namespace="shop"))
+    assert isinstance(found, Listener)
+
+    misses = NearMisses(route_table([]), lambda event_type: [found] if event_type == "get.weather" else [])
+
+    assert (
+        misses.explain("default", "default", call_attributes("get.weather", None)).reason == "OtherNamespace"
+    )
+    assert misses.explain("default", "default", call_attributes("get.stock", None)).reason == "NoTrigger"
+
+
+def test_a_trigger_that_is_only_not_ready_yet_needs_no_other_one() -> None:
+    waiting = trigger(status={"conditions": [{"type": "Ready", "status": "False", "reason": "Wait"}]})
+
+    assert "write a Trigger" not in explain(waiting)

@@ -126,6 +126,24 @@ def test_a_trigger_says_in_its_status_that_it_is_not_ready(status: dict[str, Any
 
 
 @pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({"conditions": [{"type": "Ready", "status": "True"}]}, ""),
+        ({}, "Knative has not judged it yet"),
+        ({"conditions": [{"type": "Ready", "status": "Unknown", "reason": "R", "message": "m"}]}, "R m"),
+        ({"conditions": [{"type": "Ready", "status": "False"}]}, "not ready"),
+    ],
+)
+def test_under_a_controller_a_trigger_takes_events_only_once_it_is_ready(
+    status: dict[str, Any], why: str
+) -> None:
+    found = read_trigger(trigger(status=status), controlled=True)
+
+    assert isinstance(found, Listener)
+    assert found.not_ready == why
+
+
+@pytest.mark.parametrize(
     ("spec", "wanted"),
     [
         ({}, None),

@@ -4,6 +4,7 @@
     console up          its output is that of the platform which the tests share
     console setup       run before that platform starts
     console not-run     only looked at: the verbs, flags, targets and modules must exist
+    console cluster     commands for a cluster, which `make test` has not
     python              run on its own; it only declares
     python run          run beside the platform; `text output` below it is what it prints
     yaml                manifests in which `beckon check` finds no error
@@ -24,10 +25,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md")),
+    ROOT / "charts" / "beckon" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
 )
 KINDS = {
-    "console": {"", "up", "setup", "not-run"},
+    "console": {"", "up", "setup", "not-run", "cluster"},
     "python": {"", "run"},
     "text": {"output"},
     "yaml": {"", "fragment", "mistake"},

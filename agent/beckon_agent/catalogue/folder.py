@@ -54,4 +54,4 @@ class FolderSource:
         if not self._folders.refresh():
             return None
         resources = with_readiness(self._folders.resources)
-        return reachable(self._builder.build([*resources, *self._folders.unreadable]))
+        return reachable(self._builder.build([*resources, *self._folders.unreadable]), resources)

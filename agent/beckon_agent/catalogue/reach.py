@@ -1,28 +1,43 @@
 """Which tools this agent has a way to call."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from beckon_contract.addresses import AddressBook, Unaddressable
 from beckon_contract.catalogue import Catalogue
+from beckon_contract.delivery import Destination
 from beckon_contract.options import DISPATCH
+from beckon_contract.resources import Resource
 from beckon_contract.tools import Refusal, Tool
 
 
-def reachable(catalogue: Catalogue) -> Catalogue:
-    """Refuse the tools that this agent has no way to call, so that no model is offered one."""
-    direct = [tool for tool in catalogue.tools.values() if tool.dispatch == "direct"]
-    if not direct:
+def reachable(catalogue: Catalogue, resources: Iterable[Resource]) -> Catalogue:
+    """Give tools that are called directly the address of what `spec.reference` names.
+
+    Those that have none are refused, so that no model is offered one; in a cluster the operator
+    does both.
+    """
+    if all(tool.dispatch != "direct" for tool in catalogue.tools.values()):
         return catalogue
-    tools = {name: tool for name, tool in catalogue.tools.items() if tool.dispatch != "direct"}
-    return replace(catalogue, tools=tools, refusals=(*catalogue.refusals, *map(_no_direct_way, direct)))
+    book = AddressBook(resources)
+    tools: dict[str, Tool] = {}
+    refusals: list[Refusal] = []
+    for name, tool in catalogue.tools.items():
+        found = _addressed(tool, book)
+        if isinstance(found, Tool):
+            tools[name] = found
+        else:
+            refusals.append(found)
+    return replace(catalogue, tools=tools, refusals=(*catalogue.refusals, *refusals))
 
 
-def _no_direct_way(tool: Tool) -> Refusal:
-    return Refusal(
-        tool.event_type,
-        tool.namespace,
-        "DirectNotSupported",
-        f"metadata.annotations[{DISPATCH}]",
-        "this agent calls tools through a Broker only; remove the annotation, "
-        f"and write a Trigger that passes the type {tool.type!r} to the service",
-        tool.origin,
-    )
+def _addressed(tool: Tool, book: AddressBook) -> Tool | Refusal:
+    if tool.dispatch != "direct" or tool.address:
+        return tool
+    try:
+        return replace(tool, address=book.resolve(Destination(tool.reference)))
+    except Unaddressable as error:
+        message = f"{error}; the annotation {DISPATCH} sends calls straight to it"
+        return Refusal(
+            tool.event_type, tool.namespace, "AddressUnknown", "spec.reference", message, tool.origin
+        )

@@ -1,4 +1,4 @@
-"""The one thing that the agent knows about the origin of its tools."""
+"""The one thing that a run knows about the origin of its tools."""
 
 from typing import Protocol
 
@@ -10,9 +10,5 @@ class CatalogueSource(Protocol):
 
     @property
     def current(self) -> Catalogue:
-        """The catalogue as it is now; never blocks, never raises."""
-        ...
-
-    async def watch(self) -> None:
-        """Keep `current` up to date until cancelled."""
+        """The catalogue as it is now; never blocks, never raises, and is never changed afterwards."""
         ...

@@ -6,14 +6,18 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
 from beckon_agent.faces.hang_up import unless_gone
+from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.problems import ProblemError, problem_responses
+from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import NoRoom, Service
 from beckon_contract.problem import Problem
 from beckon_contract.tools import Tool, declare
+
+AgentName = Annotated[str | None, Query(description="The agent whose tools are meant, as in GET /v1/models.")]
 
 _STATUS = {"unknown_tool": 404, "invalid_arguments": 422, "denied": 403, "timeout": 504}
 _RESPONSES = {
@@ -21,7 +25,7 @@ _RESPONSES = {
     **problem_responses(
         _400="The body is no JSON object.",
         _403="The tool wants a person's approval.",
-        _404="There is no tool of this name.",
+        _404="There is no tool, or no agent, of this name.",
         _422="The arguments do not fit the tool's parameters; `problems` says why.",
         _502="The tool failed, or the call could not be delivered; `reason` says which.",
         _503="No call can be made now.",
@@ -34,10 +38,17 @@ def router(service: Service) -> APIRouter:
     """Return the routes of this face."""
     routes = APIRouter()
 
-    @routes.get("/tools")
-    async def list_tools() -> dict[str, object]:
+    @routes.get(
+        "/tools",
+        responses=problem_responses(
+            _404="There is no agent of this name.",
+            _503="The agent cannot take requests now.",
+            default="Any other error, in the same shape.",
+        ),
+    )
+    async def list_tools(agent: AgentName = None) -> dict[str, object]:
         """List the tools as a model sees them, and what was refused or skipped, with the reason."""
-        catalogue = service.catalogue.current
+        catalogue = _chosen(service, agent).catalogue.current
         return {
             "tools": [_document(tool) for tool in catalogue.tools.values()],
             "refused": [asdict(refusal) for refusal in catalogue.refusals],
@@ -46,13 +57,14 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/tools/{name}", response_model=None, responses=_RESPONSES)
     async def call_tool(
-        name: str, arguments: Annotated[dict[str, Any], Body()], request: Request
+        name: str, arguments: Annotated[dict[str, Any], Body()], request: Request, agent: AgentName = None
     ) -> Response:
         """Call a tool through the Broker, without a model; its failure is a problem document."""
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         asked = json.dumps(arguments)
         try:
-            finished = await unless_gone(request.receive, service.call(name, asked))
+            call = service.call(_chosen(service, agent), name, asked)
+            finished = await unless_gone(request.receive, call)
         except NoRoom as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
         if finished.failed:
@@ -61,6 +73,17 @@ def router(service: Service) -> APIRouter:
         return Response(orjson.dumps(answer), media_type="application/json")
 
     return routes
+
+
+def _chosen(service: Service, name: str | None) -> Hosted:
+    """Return the agent whose tools are meant; raise a problem that names those there are."""
+    match service.roster.find(name or service.roster.default):
+        case Hosted() as found:
+            return found
+        case NotServed() as found:
+            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+    detail = f"there is no agent {(name or '')[:80]!r}; set 'agent' to one of: {known_agents(service)}"
+    raise ProblemError(Problem(404, "unknown-agent", "Unknown agent", detail))
 
 
 def _document(tool: Tool) -> dict[str, object]:

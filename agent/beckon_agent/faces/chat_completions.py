@@ -31,7 +31,7 @@ _RESPONSES = {
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
         _502="The model server failed.",
-        _503="No run can begin now; Retry-After says when to ask again.",
+        _503="No run can begin now, or none of this agent; Retry-After says when to ask again.",
         default="Any other error, in the same shape.",
     ),
 }
@@ -45,9 +45,9 @@ def router(service: Service, pace: Pace) -> APIRouter:
     async def create(body: ChatRequest, request: Request) -> Response:
         """Answer a conversation, calling the cluster's tools on the way."""
         body.check()
-        agent = find_agent(service, body.model)
-        completion = Completion(agent.name, body.beckon.events)
-        events = Paced(service.run(agent, body.conversation(), body.options()))
+        hosted = find_agent(service, body.model)
+        completion = Completion(hosted.name, body.beckon.events)
+        events = Paced(service.run(hosted, body.conversation(), body.options()))
         if not body.stream:
             found = await unless_gone(request.receive, _all(events))
             return Response(orjson.dumps(completion.whole(found)), media_type="application/json")

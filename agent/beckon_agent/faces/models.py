@@ -5,18 +5,35 @@ import time
 from fastapi import APIRouter
 
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
-from beckon_agent.runs import Agent
+from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import Service
 
+_SHOWN_AGENTS = 20
 
-def find_agent(service: Service, name: str) -> Agent:
+
+def find_agent(service: Service, name: str) -> Hosted:
     """Return the agent that a client calls a model; raise a 404 that names those there are."""
-    agent = service.agents.get(name)
-    if agent is None:
-        known = ", ".join(sorted(service.agents))
-        message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known}"
-        raise FaceError(404, message, code="model_not_found", param="model")
-    return agent
+    match service.roster.find(name):
+        case Hosted() as found:
+            return found
+        case NotServed() as found:
+            raise FaceError(503, not_served(found), code="agent_not_ready", param="model")
+    if not service.roster.complete:
+        raise FaceError(503, "the agents are not all known yet; ask again shortly", code="overloaded")
+    message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known_agents(service)}"
+    raise FaceError(404, message, code="model_not_found", param="model")
+
+
+def known_agents(service: Service) -> str:
+    """Return the names of the agents that take requests, for a message."""
+    names = sorted(hosted.name for hosted in service.roster.hosted())
+    more = len(names) - _SHOWN_AGENTS
+    return ", ".join(names[:_SHOWN_AGENTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def not_served(found: NotServed) -> str:
+    """Return what a client is told of an agent that cannot take requests."""
+    return f"the agent {found.name!r} takes no requests now ({found.reason}): {found.message}"
 
 
 def router(service: Service) -> APIRouter:
@@ -24,17 +41,21 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter()
     created = int(time.time())
 
-    def document(agent: Agent) -> dict[str, object]:
-        return {"id": agent.name, "object": "model", "created": created, "owned_by": "beckon"}
+    def document(hosted: Hosted) -> dict[str, object]:
+        return {"id": hosted.name, "object": "model", "created": created, "owned_by": "beckon"}
 
     @routes.get("/v1/models")
     async def list_models() -> dict[str, object]:
         """List the agents, each a model in OpenAI's sense."""
-        return {"object": "list", "data": [document(agent) for agent in service.agents.values()]}
+        return {"object": "list", "data": [document(hosted) for hosted in service.roster.hosted()]}
 
     @routes.get(
-        "/v1/models/{name}",
-        responses=openai_responses(_404="There is no agent of this name.", default="Any other error."),
+        "/v1/models/{name:path}",  # an agent of another namespace is namespace/name
+        responses=openai_responses(
+            _404="There is no agent of this name.",
+            _503="The agent cannot take requests; the message says why.",
+            default="Any other error.",
+        ),
     )
     async def get_model(name: str) -> dict[str, object]:
         """Describe one agent."""

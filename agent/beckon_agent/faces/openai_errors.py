@@ -68,9 +68,12 @@ def told(error: Exception) -> FaceError:
 def _cure(error: ModelError) -> str:
     """Return what whoever runs this agent can do about a failure of its model."""
     if isinstance(error, ModelAuthError):
-        return "; check OPENAI_API_KEY"
+        return "; check OPENAI_API_KEY, or the Secret that the Agent names"
     if error.status == 404:
-        return "; check BECKON_MODEL, and that OPENAI_BASE_URL is the address before /chat/completions"
+        return (
+            "; check BECKON_MODEL, and that OPENAI_BASE_URL is the address before /chat/completions, "
+            "or name and baseURL of the Agent's model"
+        )
     return ""
 
 

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from beckon_agent.roster import Hosted
 from beckon_agent.service import Service
 
 
@@ -17,22 +18,33 @@ def router(service: Service) -> APIRouter:
         return {"status": "ok", "service": "beckon-agent"}
 
     @routes.get(
-        "/readyz", response_model=None, responses={503: {"description": "The agent is shutting down."}}
+        "/readyz",
+        response_model=None,
+        responses={503: {"description": "The agent is shutting down, or has not read its tools yet."}},
     )
     async def readyz() -> Response:
         """Answer whether requests are welcome, and what the agent works with."""
+        roster = service.roster
+        default = roster.find(roster.default)
+        status = _status(service)
         state = {
-            "status": "draining" if service.draining else "ready",
-            "model": service.model.name,
-            "tools": len(service.catalogue.current.tools),
-            "agents": list(service.agents),
+            "status": status,
+            "model": default.model.name if isinstance(default, Hosted) else None,
+            "tools": roster.tools,
+            "agents": [hosted.name for hosted in roster.hosted()],
         }
-        return JSONResponse(state, 503 if service.draining else 200)
+        return JSONResponse(state, 200 if status == "ready" else 503)
 
     @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Return the numbers for Prometheus."""
-        text = service.metrics.text(tools=len(service.catalogue.current.tools), running=service.running)
+        text = service.metrics.text(tools=service.roster.tools, running=service.running)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return routes
+
+
+def _status(service: Service) -> str:
+    if service.draining:
+        return "draining"
+    return "ready" if service.roster.complete else "starting"

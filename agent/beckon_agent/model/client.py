@@ -56,9 +56,20 @@ class ModelClient:
     async def choose_model(self) -> None:
         """Take the first model of the server where none was named. Raises `ModelError`."""
         if not self.model:
-            self.model = await self._transport.first_model()
+            names = await self._transport.models()
+            if not names:
+                raise self._transport.unlisted()
+            self.model = names[0]
             self.profile = profile_for(self._base_url, self.model)
             _LOG.info("no model was named; taking the first of the server's: %s", self.model)
+
+    async def models(self) -> list[str]:
+        """Return the names of the models that the server lists. Raises `ModelError`."""
+        return await self._transport.models()
+
+    async def knows(self, model: str) -> bool:
+        """Whether the server has a model that it may not list. Raises `ModelError`."""
+        return await self._transport.knows(model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem]:
         """Yield the answer as it comes: deltas, then the calls, then the whole `Turn`.

@@ -87,8 +87,11 @@ class Transport:
         except (openai.APIError, httpx2.HTTPError, UnreadableAnswer) as error:
             raise self._told(error) from None
 
-    async def first_model(self) -> str:
-        """Return the first model that the server lists. Raises `ModelError`."""
+    async def models(self) -> list[str]:
+        """Return the names of the models that the server lists, none where it gives no list.
+
+        Raises `ModelError`.
+        """
         models = self._openai.models.with_raw_response
         try:
             listed = (await models.list(extra_headers=self._headers)).http_response.json()
@@ -97,10 +100,23 @@ class Transport:
         except ValueError:
             listed = None
         entries = wire.mapping(listed).get("data")
-        for entry in entries if isinstance(entries, list) else ():
-            if name := wire.text(wire.mapping(entry).get("id")):
-                return name
-        raise self._errors.unavailable("gives no list of models; does OPENAI_BASE_URL end in /v1?")
+        names = (wire.text(wire.mapping(entry).get("id")) for entry in wire.sequence(entries))
+        return [name for name in names if name]
+
+    async def knows(self, model: str) -> bool:
+        """Whether the server has a model that it may not list. Raises `ModelError` but for a 404."""
+        models = self._openai.models.with_raw_response
+        try:
+            await models.retrieve(model, extra_headers=self._headers)
+        except openai.NotFoundError:
+            return False
+        except (openai.APIError, httpx2.HTTPError) as error:
+            raise self._told(error) from None
+        return True
+
+    def unlisted(self) -> ModelUnavailable:
+        """Return the error of a server that lists no model."""
+        return self._errors.unavailable("gives no list of models; does its base URL end in /v1?")
 
     def silent(self) -> ModelUnavailable:
         """Return the error of an answer that ended before it began."""

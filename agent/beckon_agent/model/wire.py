@@ -1,7 +1,7 @@
 """Reading JSON values that may be anything, as servers and stored histories send them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -54,6 +54,11 @@ def is_object(text: str) -> bool:
 def mapping(value: object) -> Mapping[str, object]:
     """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> Sequence[object]:
+    """Return the value if it is an array, else an empty one."""
+    return value if isinstance(value, list) else ()
 
 
 def text(value: object) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.text import Text
 
-from beckon_agent.catalogue.reach import reachable
 from beckon_cli.client import AgentClient, is_agent
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json, print_json_line, print_rows
@@ -50,7 +49,7 @@ def _offline(folder: Path) -> dict[str, Any]:
     """Return the catalogue of a folder in the shape in which the agent tells its own."""
     if not folder.is_dir():
         raise CommandError(f"there is no folder {folder}", status=2)
-    catalogue = reachable(build_catalogue(read_folder(folder)))
+    catalogue = build_catalogue(read_folder(folder))
     return {
         "tools": [{**_described(tool), "declaration": declare(tool)} for tool in catalogue.tools.values()],
         "refused": [asdict(refusal) for refusal in catalogue.refusals],

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from beckon_contract.delivery import Destination
-from beckon_contract.options import LOCAL_COMMAND, LOCAL_URL
+from beckon_contract.eventtypes import InvalidEventType, is_event_type, parse_event_type
+from beckon_contract.options import DISPATCH, LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.resources import Resource
 from beckon_contract.triggers import Broker, InvalidResource, Trigger, parse_broker, parse_trigger
 from beckon_tools.shipped import SHIPPED
@@ -51,7 +52,7 @@ class Wanted:
     brokers: Mapping[tuple[str, str], Resource | None]
 
     def missing(self) -> dict[ServiceName, str]:
-        """Return the Services that Triggers name and nothing here serves, with the cure."""
+        """Return the Services that are called here and nothing serves, with the cure."""
         cure = f"annotate its Service with {LOCAL_COMMAND} or {LOCAL_URL}"
         return {
             name: local.problem or cure
@@ -71,6 +72,8 @@ def wanted(resources: Iterable[Resource]) -> Wanted:
         elif resource.kind == "Trigger" and (trigger := _trigger(resource)):
             asked.update(_services_of(trigger))
             brokers.setdefault((trigger.namespace, trigger.broker), None)
+        elif is_event_type(resource):
+            asked.update(_called_directly(resource))
         elif resource.kind == "Broker":
             brokers[resource.namespace, resource.name] = resource
             if (broker := _broker(resource)) and broker.delivery.dead_letter:
@@ -108,6 +111,16 @@ def _services_of(trigger: Trigger) -> Iterable[ServiceName]:
     yield from _service_of(trigger.subscriber, trigger.namespace)
     if trigger.delivery and trigger.delivery.dead_letter:
         yield from _service_of(trigger.delivery.dead_letter, trigger.namespace)
+
+
+def _called_directly(resource: Resource) -> Iterable[ServiceName]:
+    """Return the Service that an EventType has its calls sent to without a Trigger."""
+    try:
+        event_type = parse_event_type(resource)
+    except InvalidEventType:
+        return
+    if event_type.annotations.get(DISPATCH) == "direct" and event_type.reference is not None:
+        yield from _service_of(Destination(event_type.reference), event_type.namespace)
 
 
 def _service_of(destination: Destination, namespace: str) -> Iterable[ServiceName]:

@@ -1,0 +1,140 @@
+"""The roster of a cluster: everything that follows the API server, put together."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_agent.cluster import api
+from beckon_agent.cluster.agents import Agents, Entry, Parts, Place
+from beckon_agent.cluster.contact import Contact
+from beckon_agent.cluster.hosting import Own
+from beckon_agent.cluster.keeper import StatusKeeper
+from beckon_agent.cluster.keys import KeyRing, Wanted
+from beckon_agent.cluster.models import ModelPool, ModelSpec
+from beckon_agent.cluster.probes import NOT_ASKED, Probes
+from beckon_agent.cluster.reflector import Reflector
+from beckon_agent.cluster.status import status_of
+from beckon_agent.cluster.tools import ToolStore
+from beckon_agent.roster import Hosted, NotServed
+from beckon_contract import agent_resources, tool_resources
+from beckon_contract.resources import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """How often something is looked at that nobody tells us of, in seconds."""
+
+    keys: float = 30.0
+    models: float = 60.0
+    statuses: float = 60.0
+
+
+class Cluster:
+    """The agents of the watched namespaces, `None` among them standing for all."""
+
+    def __init__(
+        self,
+        server: api.KubernetesApi,
+        own: Own,
+        namespaces: Collection[str | None],
+        periods: Periods | None = None,
+    ) -> None:
+        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        every = periods or Periods()
+        self._server = server
+        self._own = own
+        self._contact = Contact()
+        self._tools = ToolStore(self._tools_changed)
+        self._keys = KeyRing(server.secret, self._wanted_keys, self._key_changed, every.keys)
+        self._models = ModelPool(self._keys.read_soon)
+        self._probes = Probes(self._models, self._model_changed, every.models)
+        self._agents = Agents(Parts(own, self._tools, self._models, self._keys), self._agent_changed)
+        self._keeper = StatusKeeper(self._write_status, self._agents, self._status, every.statuses)
+        scopes: Collection[str | None] = [None] if None in namespaces else sorted(filter(None, namespaces))
+        self._reflectors = [
+            Reflector(
+                server,
+                api.Collection(plural, namespace),
+                sink,
+                self._contact,
+                required=namespace in (None, own.agent.namespace),
+            )
+            for namespace in scopes
+            for plural, sink in ((tool_resources.PLURAL, self._tools), (agent_resources.PLURAL, self._agents))
+        ]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all Tools and Agents were read once, but for namespaces that others keep from us."""
+        return self._contact.complete
+
+    @property
+    def default(self) -> str:
+        """The name of the service's own agent."""
+        return self._agents.default
+
+    @property
+    def tools(self) -> int:
+        """How many Tools there are that can be called."""
+        return self._tools.ready
+
+    def find(self, name: str) -> Hosted | NotServed | None:
+        """Return the agent of this name."""
+        return self._agents.find(name)
+
+    def hosted(self) -> Sequence[Hosted]:
+        """Return the agents that take requests, the service's own first."""
+        return self._agents.hosted()
+
+    async def watch(self) -> None:
+        """Follow the API server until cancelled; while it is away, what is known stays in force."""
+        self._probes.follow()
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run())
+            tasks.create_task(self._keys.run())
+            tasks.create_task(self._keep_statuses())
+
+    async def close(self) -> None:
+        """Close the connections to all models."""
+        await self._probes.close()
+        await self._models.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether Tools and Agents are followed now; where not, the last ones known are in force."""
+        return self._contact.connected
+
+    @property
+    def age(self) -> float:
+        """The seconds since the API server last said anything."""
+        return self._contact.age
+
+    async def _keep_statuses(self) -> None:
+        await self._contact.wait()  # a count of half the Tools is no status
+        await self._keeper.run()
+
+    async def _write_status(self, place: Place, status: Mapping[str, Any]) -> api.Document:
+        key = Key(tool_resources.GROUP, agent_resources.KIND, *place)
+        return await self._server.write_status(agent_resources.PLURAL, key, status)
+
+    def _status(self, entry: Entry) -> dict[str, Any]:
+        verdict = self._probes.verdict(entry.model.spec) if entry.model is not None else NOT_ASKED
+        return status_of(entry, self._own, verdict)
+
+    def _agent_changed(self, place: Place) -> None:
+        self._probes.follow()
+        self._keeper.look_at([place])
+
+    def _tools_changed(self, namespace: str) -> None:
+        self._keeper.look_at(self._agents.places(namespace))
+
+    def _model_changed(self, spec: ModelSpec) -> None:
+        self._keeper.look_at(self._agents.speaking_to(spec))
+
+    def _wanted_keys(self) -> Collection[Wanted]:
+        return self._agents.wanted_keys()
+
+    def _key_changed(self, wanted: Wanted) -> None:
+        self._agents.key_changed(wanted)

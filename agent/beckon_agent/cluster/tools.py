@@ -1,0 +1,155 @@
+"""The Tools of the watched namespaces, each read once, and the choice of them that an agent has."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from weakref import WeakSet
+
+from beckon_agent.cluster.api import Document
+from beckon_contract.agent_resources import ToolSelector
+from beckon_contract.arguments import Validator
+from beckon_contract.catalogue import Catalogue
+from beckon_contract.resources import Resource, from_object
+from beckon_contract.tool_resources import read_tool
+from beckon_contract.tools import Refusal, Tool, declare
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a Tool resource offers, or why it offers nothing; `name` is what the model sees."""
+
+    name: str
+    resource: str
+    labels: Mapping[str, str]
+    read: Tool | Refusal
+
+
+class AgentTools:
+    """The catalogue of one agent: the Tools of its namespace that its selector chooses.
+
+    Only what changed since the last look is read again, at the next look.
+    """
+
+    def __init__(self, shelf: "_Shelf", selector: ToolSelector) -> None:
+        self._shelf = shelf
+        self._selector = selector
+        self._chosen: dict[str, _Entry] = {}
+        self._stale = set(shelf.entries)
+        self._current = Catalogue(MappingProxyType({}))
+        shelf.views.add(self)
+
+    @property
+    def current(self) -> Catalogue:
+        """The catalogue as it is now, in the order of names."""
+        if self._stale:
+            self._settle()
+        return self._current
+
+    def look_again(self, resource: str) -> None:
+        """Note that a Tool has come, gone or changed."""
+        self._stale.add(resource)
+
+    def _settle(self) -> None:
+        for resource in self._stale:
+            entry = self._shelf.entries.get(resource)
+            if entry is not None and self._selector.matches((entry.name, resource), entry.labels):
+                self._chosen[resource] = entry
+            else:
+                self._chosen.pop(resource, None)
+        self._stale.clear()
+        self._current = _catalogue(sorted(self._chosen.values(), key=lambda one: (one.name, one.resource)))
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The Tools of one namespace by the names of their resources, and the agents that choose among them."""
+
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    views: WeakSet[AgentTools] = field(default_factory=WeakSet)
+
+
+class ToolStore:
+    """All Tools; `changed` is called with the namespace of each that has come, gone or changed."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        self._changed = changed
+        self._shelves: dict[str, _Shelf] = {}
+
+    def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
+        """Return the catalogue of an agent; it is kept up to date for as long as somebody holds it."""
+        return AgentTools(self._shelf(namespace), selector)
+
+    @property
+    def ready(self) -> int:
+        """How many Tools there are that can be called."""
+        shelves = self._shelves.values()
+        return sum(isinstance(entry.read, Tool) for shelf in shelves for entry in shelf.entries.values())
+
+    def put(self, document: Document) -> None:
+        """Take a Tool that is new or has changed."""
+        metadata = document["metadata"]
+        namespace, name = str(metadata["namespace"]), str(metadata["name"])
+        try:
+            entry = _entry(from_object(document, f"Tool {name}"))
+        except ValueError as error:
+            refusal = Refusal(name, namespace, "InvalidTool", "", str(error), f"Tool {name}")
+            entry = _Entry(name, name, {}, refusal)
+        self._shelf(namespace).entries[name] = entry
+        self._tell(namespace, name)
+
+    def drop(self, namespace: str, name: str) -> None:
+        """Forget a Tool."""
+        self._shelf(namespace).entries.pop(name, None)
+        self._tell(namespace, name)
+
+    def _tell(self, namespace: str, name: str) -> None:
+        for view in self._shelf(namespace).views:
+            view.look_again(name)
+        self._changed(namespace)
+
+    def _shelf(self, namespace: str) -> _Shelf:
+        return self._shelves.setdefault(namespace, _Shelf())
+
+
+def _entry(resource: Resource) -> _Entry:
+    shown = resource.spec.get("name")
+    name = shown if isinstance(shown, str) and shown else resource.name
+    return _Entry(name, resource.name, resource.labels, _usable(read_tool(resource)))
+
+
+def _usable(tool: Tool | Refusal) -> Tool | Refusal:
+    """Refuse a tool that could not be declared or validated: it would spoil every request it is in."""
+    if isinstance(tool, Tool):
+        try:
+            declare(tool)
+            Validator(tool.parameters)
+        except Exception as error:  # whatever is in a schema that no operator of ours has written
+            logger.warning("Tool %s/%s has unusable parameters: %s", tool.namespace, tool.event_type, error)
+            message = "no JSON Schema that can be used; the operator writes Tools, so change the EventType"
+            return Refusal(
+                tool.event_type, tool.namespace, "InvalidTool", "spec.parameters", message, tool.origin
+            )
+    return tool
+
+
+def _catalogue(entries: list[_Entry]) -> Catalogue:
+    """Return the catalogue of entries in order; of two with one name the first is offered."""
+    tools: dict[str, Tool] = {}
+    refusals: list[Refusal] = []
+    for entry in entries:
+        if isinstance(entry.read, Refusal):
+            refusals.append(entry.read)
+        elif entry.name in tools:
+            refusals.append(_name_taken(entry.read, tools[entry.name]))
+        else:
+            tools[entry.name] = entry.read
+    refusals.sort(key=lambda one: (one.namespace, one.event_type))
+    return Catalogue(MappingProxyType(tools), tuple(refusals))
+
+
+def _name_taken(tool: Tool, other: Tool) -> Refusal:
+    message = f"the name {tool.name} belongs to the Tool {other.event_type}; the operator will choose another"
+    return Refusal(tool.event_type, tool.namespace, "NameTaken", "spec.name", message, tool.origin)

@@ -1,0 +1,107 @@
+"""One tool call and what it came to, whichever way it takes: as an event out, as a result back."""
+
+import base64
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+import orjson
+
+from beckon_contract.events import CloudEvent, EventError, from_http, is_json
+from beckon_contract.failures import Reason, failure
+from beckon_contract.tools import Tool
+from beckon_contract.yamltext import NotReadable, check_depth
+
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+# The deadline is ours; aiohttp's own is five minutes. But the IP of a Pod that is gone never answers.
+PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=2)
+# After these nothing was sent, so the tool has not run.
+NEVER_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call came to: the tool's data, or an error object as in `failures`."""
+
+    result: object
+    failed: bool = False
+
+
+def failed(reason: Reason, message: str, **details: object) -> Outcome:
+    """Return the outcome of a call that gave no result."""
+    return Outcome(failure(reason, message, **details), failed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is ready to go: its arguments have passed the schema; `wait` is in seconds."""
+
+    id: str
+    tool: Tool
+    arguments: Mapping[str, object]
+    source: str
+    wait: float
+
+
+def call_event(call: Call) -> CloudEvent:
+    """Return the event of a call; a tool knows a second delivery by its id."""
+    trace = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+    return CloudEvent(
+        id=call.id,
+        source=call.tool.source or call.source,
+        type=call.tool.type,
+        datacontenttype="application/json",
+        data=orjson.dumps(call.arguments),
+        extensions={"traceparent": trace},
+    )
+
+
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """Return the body of an answer, `None` where it is larger than is good for anybody."""
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > limit:
+            return None
+    return bytes(content)
+
+
+def too_large(limit: int) -> Outcome:
+    """Return the outcome of a call whose reply was not read to its end."""
+    return failed(Reason.TOOL_FAILED, f"the tool's reply is larger than {limit} bytes")
+
+
+def from_reply(headers: RawHeaders, body: bytes) -> Outcome:
+    """Return what a reply event says: JSON as it is, text as text, other bytes as `Media` of the SDK."""
+    try:
+        event = from_http(headers, body)
+        if event.data is None or is_json(event.datacontenttype):
+            return from_json(event.json())
+    except (EventError, NotReadable) as error:
+        return failed(Reason.TOOL_FAILED, f"the tool's reply is not readable: {error}")
+    if (event.datacontenttype or "").startswith("text/"):
+        return Outcome(event.data.decode(errors="replace"))
+    encoded = base64.b64encode(event.data).decode()
+    return Outcome({"media_type": event.datacontenttype, "data_base64": encoded})
+
+
+def from_json(result: object) -> Outcome:
+    """Return what JSON says, a tool's own failure included; raise `NotReadable` where it is too deep."""
+    check_depth(result)  # what cannot be written as JSON again could not be told to anybody
+    return Outcome(result, failed=_tells_an_error(result))
+
+
+def _tells_an_error(result: object) -> bool:
+    error = result.get("error") if isinstance(result, Mapping) else None
+    return isinstance(error, Mapping) and "reason" in error and "message" in error
+
+
+def problem_in(body: bytes) -> Mapping[str, object]:
+    """Return the members of a problem document, none where there is no such."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,209 @@
+"""Every EventType of a set, each with its name, its way, and the reason where one is missing."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from beckon_contract.declared import Declared, read_declaration
+from beckon_contract.delivery import Reference
+from beckon_contract.eventtypes import EventType
+from beckon_contract.names import Identity, assign_names, rivals
+from beckon_contract.near_misses import Elsewhere, NearMisses
+from beckon_contract.options import TOOL_NAME, is_broker
+from beckon_contract.resources import Key, Resource
+from beckon_contract.routes import DEFAULT_CALLER, Listener, RouteTable, call_attributes, choose_broker
+from beckon_contract.tools import Refusal, Skipped, Tool
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One EventType of a set.
+
+    A declaration has a `tool`, with routes or with the reason in `unrouted` why it has none.
+    `rivals` are the other EventTypes that want the same name, and so none of them has it.
+    """
+
+    resource: Resource
+    found: Declared | Refusal | Skipped
+    tool: Tool | None = None
+    unrouted: Refusal | None = None
+    rivals: tuple[Identity, ...] = ()
+
+
+class Memory(Generic[Read]):
+    """What was read from each object, kept while the object stays as it is.
+
+    Objects are compared by content: Knative changes the spec of an EventType without raising
+    its generation when it converts between versions.
+    """
+
+    def __init__(self, read: Callable[[Resource], Read]) -> None:
+        self._read = read
+        self._known: dict[Key, tuple[Resource, Read]] = {}
+
+    def read(self, resources: Mapping[Key, Resource]) -> list[Read]:
+        """Return what was read from each object, in order; forget all others."""
+        self._known = {key: self._entry(key, resource) for key, resource in resources.items()}
+        return [read for _, read in self._known.values()]
+
+    def _entry(self, key: Key, resource: Resource) -> tuple[Resource, Read]:
+        known = self._known.get(key)
+        if known is not None and known[0] == resource:
+            return known
+        return resource, self._read(resource)
+
+
+class Router:
+    """Finds the way of each tool's call among some Triggers, or says why there is none."""
+
+    def __init__(
+        self, table: RouteTable, caller: str = DEFAULT_CALLER, elsewhere: Elsewhere | None = None
+    ) -> None:
+        """Route by a table; `elsewhere` is what `NearMisses` explains with."""
+        self.table = table
+        self._caller = caller
+        self._near_misses = NearMisses(table, elsewhere)
+
+    def passing(self, event_type: EventType | Tool) -> list[Listener]:
+        """Return the Triggers that pass the call, by name, ready or not."""
+        attributes = call_attributes(event_type.type, event_type.source, self._caller)
+        return self.table.passing(event_type.namespace, attributes)
+
+    def route(self, name: str, declared: Declared) -> tuple[Tool, Refusal | None]:
+        """Return the tool with its Triggers; without any, also the reason why no Trigger passes its call."""
+        event_type = declared.event_type
+        reference = event_type.reference
+        direct = declared.options.dispatch == "direct"
+        called = reference if reference is not None and (direct or is_broker(reference)) else None
+        stated = _stated_broker(event_type)
+        if called is not None and called.namespace != event_type.namespace:
+            elsewhere = _refusal(event_type, "OtherNamespace", "spec.reference.namespace", _elsewhere(called))
+            return _tool(name, declared, choose_broker(stated, ()), ()), elsewhere
+        if direct:
+            return _tool(name, declared, choose_broker(event_type.broker, ()), ()), None
+        passing = self.passing(event_type)
+        ready = [found for found in passing if not found.not_ready]
+        broker = choose_broker(stated, ready or passing)
+        routes = tuple(found.trigger.name for found in ready if found.trigger.broker == broker)
+        tool = _tool(name, declared, broker, routes)
+        if routes:
+            return tool, None
+        attributes = call_attributes(event_type.type, event_type.source, self._caller)
+        miss = self._near_misses.explain(event_type.namespace, broker, attributes)
+        return tool, _refusal(event_type, miss.reason, "spec.type", miss.message)
+
+
+class EntryReader:
+    """Reads sets of EventTypes again and again, each anew only where something about it changed."""
+
+    def __init__(self) -> None:
+        self._declarations = Memory(read_declaration)
+        self._router: Router | None = None
+        self._entries: dict[Key, Entry] = {}
+
+    def read(
+        self,
+        event_types: Mapping[Key, Resource],
+        router: Router,
+        touched: Collection[str] | None = None,
+    ) -> list[Entry]:
+        """Return an entry for each of these EventTypes, in the order of their keys.
+
+        Names are unique among them. A router is never changed: other Triggers make another one.
+        Where all Triggers that differ from the last router's ask for certain types, `touched` says
+        which, and the ways of other types stay.
+        """
+        ordered = dict(sorted(event_types.items()))
+        found = dict(zip(ordered, self._declarations.read(ordered), strict=True))
+        wanted = {
+            Identity(key.namespace, key.name): _wanted_name(ordered[key])
+            for key, declaration in found.items()
+            if not isinstance(declaration, Skipped)
+        }
+        names, competing = assign_names(wanted), rivals(wanted)
+        same_ways = router is self._router
+        known, self._router, self._entries = self._entries, router, {}
+        for key, declaration in found.items():
+            identity = Identity(key.namespace, key.name)
+            name, competing_for_it = names.get(identity, ""), competing.get(identity, ())
+            entry = known.get(key)
+            if (
+                entry is None
+                or entry.found is not declaration
+                or not (same_ways or _untouched(entry, touched))
+                or (entry.tool is not None and entry.tool.name != name)
+            ):
+                entry = _entry(ordered[key], declaration, name, router)
+            self._entries[key] = (
+                entry if entry.rivals == competing_for_it else replace(entry, rivals=competing_for_it)
+            )
+        return list(self._entries.values())
+
+
+def _untouched(entry: Entry, touched: Collection[str] | None) -> bool:
+    """Whether the way of an entry is as it was; why there is none can depend on any Trigger."""
+    if touched is None or entry.unrouted is not None:
+        return False
+    return entry.tool is None or entry.tool.type not in touched
+
+
+def _entry(resource: Resource, found: Declared | Refusal | Skipped, name: str, router: Router) -> Entry:
+    if not isinstance(found, Declared):
+        return Entry(resource, found)
+    tool, unrouted = router.route(name, found)
+    return Entry(resource, found, tool, unrouted)
+
+
+def by_key(resources: Iterable[Resource]) -> dict[Key, Resource]:
+    """Return objects by their keys, in the order of keys; of two with one key the later counts."""
+    return dict(sorted({resource.key: resource for resource in resources}.items()))
+
+
+def _tool(name: str, declared: Declared, broker: str, routes: tuple[str, ...]) -> Tool:
+    event_type, options = declared.event_type, declared.options
+    return Tool(
+        name=name,
+        namespace=event_type.namespace,
+        event_type=event_type.name,
+        type=event_type.type,
+        source=event_type.source,
+        description=event_type.description,
+        parameters=declared.parameters,
+        parameters_from=declared.parameters_from,
+        timeout=options.timeout,
+        requires_approval=options.requires_approval,
+        dispatch=options.dispatch,
+        idempotent=options.idempotent,
+        read_only=options.read_only,
+        broker=broker,
+        routes=routes,
+        reference=event_type.reference,
+        labels=event_type.labels,
+        origin=event_type.origin,
+    )
+
+
+def _elsewhere(reference: Reference) -> str:
+    # A call into another namespace would reach what the EventType's own has no say in.
+    return (
+        f"names {reference.kind} {reference.namespace}/{reference.name}; a tool is called in its own "
+        f"namespace, so write the EventType in namespace {reference.namespace}"
+    )
+
+
+def _stated_broker(event_type: EventType) -> str | None:
+    """Return the Broker that an EventType names; `spec.broker` is the older way to write it."""
+    if event_type.broker is not None:
+        return event_type.broker
+    reference = event_type.reference
+    return reference.name if reference is not None and is_broker(reference) else None
+
+
+def _wanted_name(resource: Resource) -> str:
+    return resource.annotations.get(TOOL_NAME, "").strip() or resource.name
+
+
+def _refusal(event_type: EventType, reason: str, field_path: str, message: str) -> Refusal:
+    return Refusal(event_type.name, event_type.namespace, reason, field_path, message, event_type.origin)

@@ -1,0 +1,117 @@
+"""An agent service as in a cluster, in a test's loop: the small API server, its Agents, and its faces."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+
+from beckon_agent.app import build_app
+from beckon_agent.calls import Caller
+from beckon_agent.cluster.api import KubernetesApi
+from beckon_agent.cluster.cluster import Cluster, Periods
+from beckon_agent.cluster.hosting import Own
+from beckon_agent.cluster.models import ModelSpec
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.metrics import Metrics
+from beckon_agent.runs import Agent, Limits
+from beckon_agent.service import Service
+from tests.agent.api_server import ApiServer
+from tests.agent.running_agent import eventually, user
+from tests.agent.scripted_model import KEY
+from tests.agent.serving import served
+
+OWN_PROMPT = "You are the service's own."
+
+
+@dataclass(slots=True)
+class RunningCluster:
+    """An agent service that serves the Agents of an API server."""
+
+    server: ApiServer
+    service: Service
+    cluster: Cluster
+    http: httpx.AsyncClient
+
+    async def post(self, model: str = "beckon", **body: Any) -> httpx.Response:
+        """Ask an agent a question."""
+        request = {"model": model, "messages": [user("go")], **body}
+        return await self.http.post("/v1/chat/completions", json=request)
+
+    async def ask(self, model: str = "beckon") -> dict[str, Any]:
+        """Return what the model server says it was asked with."""
+        response = await self.post(model)
+        assert response.status_code == 200, response.text
+        told: dict[str, Any] = json.loads(response.json()["choices"][0]["message"]["content"])
+        return told
+
+    async def error(self, model: str) -> tuple[int, str, str]:
+        """Return status, code and message of an agent that cannot be asked."""
+        response = await self.post(model)
+        error = response.json()["error"]
+        return response.status_code, error["code"], error["message"]
+
+    async def serves(self, name: str, /, **told: Any) -> None:
+        """Wait until an agent answers, and its model server was asked with all this."""
+
+        async def as_wanted() -> bool:
+            response = await self.post(name)
+            if response.status_code != 200:
+                return False
+            answer = json.loads(response.json()["choices"][0]["message"]["content"])
+            return all(answer[name] == value for name, value in told.items())
+
+        await eventually(as_wanted)
+
+    async def refuses(self, model: str, status: int, said: str) -> None:
+        """Wait until an agent cannot be asked, with these words."""
+
+        async def as_wanted() -> bool:
+            response = await self.post(model)
+            return response.status_code == status and said in response.text
+
+        await eventually(as_wanted)
+
+    async def status(self, name: str, /, namespace: str = "default", **conditions: str) -> dict[str, Any]:
+        """Wait until the conditions of an Agent have these reasons, and return its status."""
+        found: dict[str, Any] = {}
+
+        async def as_wanted() -> bool:
+            found.clear()
+            found.update(self.server.status(name, namespace))
+            reasons = {one["type"]: one["reason"] for one in found.get("conditions", [])}
+            return bool(reasons) and conditions.items() <= reasons.items()
+
+        await eventually(as_wanted)
+        return found
+
+
+@asynccontextmanager
+async def running_cluster(
+    server: ApiServer,
+    folder: Path,
+    model: str,
+    *namespaces: str | None,
+    key: str = KEY,
+    periods: Periods | None = None,
+    shim: str = "http://127.0.0.1:9",
+) -> AsyncIterator[RunningCluster]:
+    """Serve; `model` is the base URL of the service's own model server."""
+    api = await KubernetesApi.connect(str(server.kubeconfig(folder)))
+    agent = Agent("beckon", "default", OWN_PROMPT, Limits(steps=3, seconds=20, call_timeout=5))
+    metrics = Metrics()
+    async with api, aiohttp.ClientSession() as session:
+        own = Own(agent, ModelSpec(model, "m" if model else "", "native", key))
+        cluster = Cluster(api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1))
+        metrics.follow(lambda: cluster.connected, lambda: cluster.age)
+        service = Service(cluster, Caller(Dispatcher(session, shim)), metrics, max_runs=16)
+        app = build_app(service, max_request_bytes=200_000)
+        try:
+            async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+                yield RunningCluster(server, service, cluster, http)
+        finally:
+            await cluster.close()

@@ -1,0 +1,46 @@
+"""The application around the faces: what it keeps running, and what it does where that fails."""
+
+import asyncio
+import signal
+
+import aiohttp
+import pytest
+
+from beckon_agent.app import build_app
+from beckon_agent.calls import Caller
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.metrics import Metrics
+from beckon_agent.model.client import ModelClient
+from beckon_agent.roster import Hosted, OneAgent
+from beckon_agent.runs import Agent, Limits
+from beckon_agent.service import Service
+from beckon_agent.turns import Model
+from beckon_contract.catalogue import Catalogue
+from tests.agent.running_agent import Still
+from tests.agent.serving import served
+
+
+async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_started_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails() -> None:
+        raise RuntimeError("a mistake of ours")
+
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    try:
+        async with (
+            ModelClient("http://127.0.0.1:9/v1", "", "m") as client,
+            aiohttp.ClientSession() as session,
+        ):
+            hosted = Hosted("a", Agent("a", "n", "", Limits()), Model(client, "native"), Still(Catalogue({})))
+            caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
+            service = Service(OneAgent(hosted, fails), caller, Metrics(), max_runs=1)
+            async with served(build_app(service, max_request_bytes=1000)):
+                await asyncio.wait_for(stopped.wait(), 5)
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+    assert "cannot be kept up to date any more; stopping" in caplog.text
+    assert "a mistake of ours" in caplog.text

@@ -1,0 +1,74 @@
+"""Run the tests that need a cluster: `python -m tests.cluster [arguments of pytest]`.
+
+With KUBECONFIG set, on that cluster: Knative Eventing and Serving must be there, and LOAD is the
+command that brings an image archive into it, such as `kind load image-archive`. Without it, on
+the cluster of `make cluster`, which is started for the tests and stopped after them where it
+does not run already.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cluster.images.building import built_images
+from tests.cluster.machine.cleanup import down
+from tests.cluster.machine.commands import ClusterError, say
+from tests.cluster.machine.images import load
+from tests.cluster.machine.places import Places, places
+from tests.cluster.machine.up import running, up
+
+HERE = Path(__file__).resolve().parent
+
+
+def main(arguments: list[str]) -> int:
+    """Return pytest's exit code, or 2 with the reason in one line where there is no cluster."""
+    try:
+        with _cluster() as environment:
+            command = [sys.executable, "-m", "pytest", *(arguments or [str(HERE)])]
+            return subprocess.run(command, env=dict(environment), check=False).returncode
+    except ClusterError as error:
+        sys.stderr.write(f"test-cluster: {error}\n")
+        return 2
+
+
+@contextmanager
+def _cluster() -> Iterator[Mapping[str, str]]:
+    """Give the environment in which tests find a cluster that has Beckon's images."""
+    if os.environ.get("KUBECONFIG"):
+        _lend_images()
+        yield os.environ
+        return
+    own = places()
+    found = running(own)
+    up(own)
+    try:
+        for tar in built_images().values():
+            load(own, tar)
+        yield _environment(own)
+    finally:
+        if not found:
+            down(own)
+
+
+def _lend_images() -> None:
+    """Bring the images into somebody else's cluster, where they say how."""
+    command = os.environ.get("LOAD")
+    if not command:
+        say("LOAD is not set: the images dev.local/beckon-* must be in the cluster already")
+        return
+    for tar in built_images().values():
+        say(f"{command} {tar}")
+        subprocess.run([*shlex.split(command), str(tar)], check=True)
+
+
+def _environment(own: Places) -> Mapping[str, str]:
+    path = os.pathsep.join((str(own.kubectl.parent), str(own.helm.parent), os.environ["PATH"]))
+    return {**os.environ, "KUBECONFIG": str(own.kubeconfig), "PATH": path}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

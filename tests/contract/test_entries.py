@@ -1,0 +1,76 @@
+from typing import Any
+
+from beckon_contract.entries import Entry, EntryReader, Router, by_key
+from beckon_contract.names import Identity
+from beckon_contract.resources import Resource
+from beckon_contract.routes import read_trigger, route_table
+from tests.contract.manifests import event_type, trigger
+
+TYPES = ("a", "b")
+
+
+def router(*triggers: Resource) -> Router:
+    return Router(route_table(map(read_trigger, triggers)))
+
+
+def ways(entries: list[Entry]) -> dict[str, Any]:
+    return {
+        entry.resource.name: entry.unrouted.reason if entry.unrouted else entry.tool and entry.tool.routes
+        for entry in entries
+    }
+
+
+def test_a_tool_without_a_way_is_still_a_tool_with_the_reason_beside_it() -> None:
+    (entry,) = EntryReader().read(by_key([event_type()]), router())
+
+    assert entry.tool is not None
+    assert (entry.tool.name, entry.tool.routes) == ("get_weather", ())
+    assert entry.unrouted is not None
+    assert entry.unrouted.reason == "NoTrigger"
+
+
+def test_entries_come_in_the_order_of_their_keys() -> None:
+    entries = EntryReader().read(by_key([event_type("b"), event_type("a")]), router())
+
+    assert [entry.resource.name for entry in entries] == ["a", "b"]
+
+
+def test_only_the_ways_of_types_that_were_touched_are_looked_for_again() -> None:
+    reader, resources = EntryReader(), by_key(event_type(name) for name in TYPES)
+    before = reader.read(resources, router(trigger("ta", "a"), trigger("tb", "b")))
+
+    after = reader.read(resources, router(trigger("other", "a"), trigger("tb", "b")), {"a"})
+
+    assert ways(after) == {"a": ("other",), "b": ("tb",)}
+    assert after[1] is before[1]
+
+
+def test_without_a_word_on_what_was_touched_every_way_is_looked_for_again() -> None:
+    reader, resources = EntryReader(), by_key(event_type(name) for name in TYPES)
+    reader.read(resources, router(trigger("all", None)))
+
+    assert ways(reader.read(resources, router())) == {"a": "NoTrigger", "b": "NoTrigger"}
+
+
+def test_why_there_is_no_way_is_asked_again_whatever_was_touched() -> None:
+    reader, resources = EntryReader(), by_key([event_type("get.weather")])
+    assert ways(reader.read(resources, router())) == {"get.weather": "NoTrigger"}
+
+    assert ways(reader.read(resources, router(trigger("t", "get.wether")), {"get.wether"})) == {
+        "get.weather": "FilterMismatch"
+    }
+
+
+def test_rivals_name_each_other_and_go_when_they_go() -> None:
+    reader, table = EntryReader(), router()
+    same = {"beckon.dev/tool-name": "same"}
+    rivals = [event_type(name, annotations=same) for name in TYPES]
+
+    first, second = reader.read(by_key(rivals), table)
+    (left,) = reader.read(by_key(rivals[:1]), table)
+
+    assert first.rivals == (Identity("default", "b"),)
+    assert second.rivals == (Identity("default", "a"),)
+    assert left.rivals == ()
+    assert left.tool is not None
+    assert left.tool.name == "same"
