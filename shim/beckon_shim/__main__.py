@@ -6,6 +6,7 @@ import logging.config
 import resource
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 import uvloop
 from pydantic import ValidationError
@@ -16,6 +17,9 @@ from beckon_contract.variables import setting_problem
 from beckon_shim.keys import load_keys
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
+
+if TYPE_CHECKING:
+    from beckon_shim.cluster import Cluster
 
 # Connections of callers, to the Broker, and of the Broker; and what else a process opens.
 _FILES_A_CALL = 2
@@ -42,6 +46,10 @@ def main() -> int:
 
 
 async def _serve(settings: Settings, keyring: Keyring) -> int:
+    try:
+        cluster = _cluster(settings)
+    except ValueError as error:
+        return _refuse(f"{error} (BECKON_SHIM_BROKERS=cluster)")
     sockets = []
     for port, name in ((settings.port, "BECKON_SHIM_PORT"), (settings.reply_port, "BECKON_SHIM_REPLY_PORT")):
         try:
@@ -54,15 +62,15 @@ async def _serve(settings: Settings, keyring: Keyring) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    service = Service(settings, keyring, sockets[0], sockets[1])
+    service = Service(settings, keyring, sockets[0], sockets[1], cluster)
     logger.info(
         "replica %s takes calls on http://%s:%d and replies on http://%s:%d/replies; Brokers at %s",
-        settings.replica,
+        settings.own_name,
         settings.host,
         service.port,
         settings.host,
         service.reply_port,
-        settings.broker_url,
+        settings.broker_url if cluster is None else "the addresses that their status tells",
     )
     # What lives from here on lives to the end: the collector need not walk it.
     gc.collect()
@@ -71,6 +79,16 @@ async def _serve(settings: Settings, keyring: Keyring) -> int:
     await service.run(stop)
     logger.info("stopped")
     return 0
+
+
+def _cluster(settings: Settings) -> "Cluster | None":
+    if settings.brokers == "template":
+        return None
+    from beckon_shim import cluster  # noqa: PLC0415 25 MB that the template mode has no use for
+
+    account = cluster.Account(settings.pod_namespace, settings.service_account)
+    client = cluster.connect()
+    return cluster.Cluster(client, settings.served_namespaces, account if settings.service_account else None)
 
 
 def _raise_file_limit(waiting: int) -> None:

@@ -9,13 +9,15 @@ _TRY_LATER = frozenset((429, 503))
 class Ack:
     """The acknowledgement of one event; `status` 0 means that none came.
 
-    `sent` tells whether the Broker may have got the event although no answer came.
+    `sent` tells whether the Broker may have got the event although no answer came, `no_token`
+    that it was not posted at all, since a token for its Broker could not be had.
     """
 
     status: int
     error: str = ""
     retry_after: str = ""
     sent: bool = True
+    no_token: bool = False
 
     @property
     def accepted(self) -> bool:

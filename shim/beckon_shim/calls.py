@@ -8,12 +8,12 @@ from functools import partial
 from beckon_contract.events import EventError, is_timestamp
 from beckon_shim import endings
 from beckon_shim.ack import Ack
-from beckon_shim.client import Client
 from beckon_shim.deadlines import Deadlines, format_expiry, parse_expiry, preferred_wait
 from beckon_shim.exchange import Exchange
 from beckon_shim.messages import Answer, HangUp, RawHeader, Request, Respond
+from beckon_shim.posts import BrokerPosts
 from beckon_shim.status import Status
-from beckon_shim.targets import Targets
+from beckon_shim.targets import Brokers, Target
 from beckon_shim.waiters import Waiter
 from beckon_shim.wire import WireEvent, read
 
@@ -35,13 +35,13 @@ class Calls:
     """Takes calls: POST a CloudEvent, get the reply event or a problem."""
 
     def __init__(
-        self, exchange: Exchange, status: Status, targets: Targets, broker: Client, limits: Limits
+        self, exchange: Exchange, status: Status, brokers: Brokers, posts: BrokerPosts, limits: Limits
     ) -> None:
         self._waiters = exchange.waiters
         self._exchange = exchange
         self._status = status
-        self._targets = targets
-        self._broker = broker
+        self._brokers = brokers
+        self._posts = posts
         self._limits = limits
         self._loop = asyncio.get_running_loop()
 
@@ -51,9 +51,9 @@ class Calls:
             respond(self._status.answer(request) or endings.wrong_method(b"POST"))
             return None
         respond = partial(self._finish, respond, time.monotonic())
-        refusal = self._refusal(request.path)
-        if refusal is not None:
-            respond(refusal)
+        target = self._target(request.path)
+        if isinstance(target, Answer):
+            respond(target)
             return None
         try:
             event = read(request.headers, request.body)
@@ -64,23 +64,22 @@ class Calls:
         if seconds <= 0:
             respond(endings.expired())
             return None
-        return self._send(event, request, seconds, respond)
+        return self._send(event, request, target, seconds, respond)
 
     def too_large(self, request: Request, limit: int) -> Answer:
         """Return the answer to an event over the limit."""
         self._exchange.metrics.call("rejected")
         return endings.too_large(limit)
 
-    def _refusal(self, path: str) -> Answer | None:
+    def _target(self, path: str) -> Target | Answer:
+        """Return the Broker that a call goes to, or why it is not taken."""
         if self._status.draining:
             return endings.draining()
-        if self._targets.url(path) is None:
-            return endings.no_such_path("POST an event to /<namespace>/<broker>")
         limit = self._limits.waiting
         # Posts outlive their callers at a Broker that delivers before it answers.
-        if len(self._waiters) >= limit or len(self._broker) >= 2 * limit:
+        if len(self._waiters) >= limit or len(self._posts) >= 2 * limit:
             return endings.full(limit)
-        return None
+        return self._brokers.find(path)
 
     def _seconds(self, headers: list[RawHeader], event: WireEvent) -> float:
         """Return the time this call has; put `expirytime` into an event without one."""
@@ -97,20 +96,21 @@ class Calls:
             event.attributes[_EXPIRY] = format_expiry(now + seconds)
         return seconds
 
-    def _send(self, event: WireEvent, request: Request, seconds: float, respond: Respond) -> HangUp:
+    def _send(
+        self, event: WireEvent, request: Request, target: Target, seconds: float, respond: Respond
+    ) -> HangUp:
         """Register the waiter, then post: the reply may come before the acknowledgement."""
         token, nonce = self._exchange.tokens.mint()
         attributes = event.attributes
         attributes[self._exchange.marks.correlation] = token.encode()
         # A call that already bore the reply attribute would come straight back as its reply.
         attributes.pop(self._exchange.marks.reply, None)
-        url = self._targets.url(request.path) or ""
-        waiter = Waiter(nonce, attributes[b"ce-id"], url, respond)
+        waiter = Waiter(nonce, attributes[b"ce-id"], target.url, respond)
         waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds, token)
         self._waiters.open(waiter)
         headers = event.headers()
         headers.extend(header for header in request.headers if header[0] in _PASSED_ON)
-        self._broker.post(url, headers, event.body, partial(self._acknowledge, waiter))
+        self._posts.post(target, headers, event.body, partial(self._acknowledge, waiter))
         return partial(self._hang_up, waiter)
 
     def _finish(self, respond: Respond, started: float, answer: Answer) -> None:

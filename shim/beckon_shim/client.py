@@ -8,13 +8,16 @@ whose answer is a status. The parser is httptools', the same as the server's.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from beckon_shim.ack import Ack
 from beckon_shim.connection import Connection, Post
 from beckon_shim.messages import RawHeader
+from beckon_shim.targets import Target
+from beckon_shim.trust import trusting
 
 _CONNECT_SECONDS = 10.0
 _OPENING_AT_ONCE = 64
@@ -24,8 +27,16 @@ _KNOWN_TARGETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
-    """A URL, taken apart once."""
+class _Patience:
+    """How long a connection may take to open, and the pauses after one that was refused; in seconds."""
+
+    connect_seconds: float
+    pauses: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A target, taken apart once: its connections, and how a post to it begins."""
 
     pool: "_Pool"
     start: bytes
@@ -34,12 +45,19 @@ class _Target:
 class Client:
     """Posts events to Brokers and others; each post ends in one call of its callback."""
 
-    def __init__(self, seconds: float) -> None:
-        """Give every post `seconds` for its acknowledgement."""
+    def __init__(
+        self, seconds: float, connect_seconds: float = _CONNECT_SECONDS, pauses: Sequence[float] = ()
+    ) -> None:
+        """Give every post `seconds` for its acknowledgement, and every connection so many to open.
+
+        Where connections are refused, try again after each of these pauses: nothing was sent, and
+        a server that is replaced by another is back in a moment.
+        """
         self._seconds = seconds
+        self._patience = _Patience(connect_seconds, tuple(pauses))
         self._loop = asyncio.get_running_loop()
-        self._targets: dict[str, _Target] = {}
-        self._pools: dict[tuple[str, str, int], _Pool] = {}
+        self._ways: dict[Target, _Way] = {}
+        self._pools: dict[tuple[str, str, int, str], _Pool] = {}
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
     def __len__(self) -> int:
@@ -48,19 +66,21 @@ class Client:
 
     @property
     def known(self) -> int:
-        """How many URLs are remembered; bounded, since strangers name them."""
-        return len(self._targets)
+        """How many targets are remembered; bounded, since strangers name them."""
+        return len(self._ways)
 
-    def post(self, url: str, headers: list[RawHeader], body: bytes, then: Callable[[Ack], None]) -> None:
+    def post(
+        self, target: Target, headers: list[RawHeader], body: bytes, then: Callable[[Ack], None]
+    ) -> None:
         """Post an event; `then` gets the acknowledgement, never before this returns."""
-        target = self._targets.get(url) or self._take_apart(url)
-        parts = [target.start]
+        way = self._ways.get(target) or self._take_apart(target)
+        parts = [way.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
-        target.pool.send(Post(b"".join(parts), then, self._loop.time() + self._seconds))
+        way.pool.send(Post(b"".join(parts), then, self._loop.time() + self._seconds))
 
-    async def deliver(self, url: str, headers: list[RawHeader], body: bytes) -> Ack:
+    async def deliver(self, target: Target, headers: list[RawHeader], body: bytes) -> Ack:
         """Post an event and wait for its acknowledgement."""
         acknowledged: asyncio.Future[Ack] = self._loop.create_future()
 
@@ -68,7 +88,7 @@ class Client:
             if not acknowledged.done():
                 acknowledged.set_result(ack)
 
-        self.post(url, headers, body, settle)
+        self.post(target, headers, body, settle)
         return await acknowledged
 
     async def close(self) -> None:
@@ -77,21 +97,23 @@ class Client:
         for pool in self._pools.values():
             await pool.close()
 
-    def _take_apart(self, url: str) -> _Target:
-        parts = urlsplit(url)
+    def _take_apart(self, target: Target) -> _Way:
+        parts = urlsplit(target.url)
         host = parts.hostname or ""
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        origin = (parts.scheme, host, port)
+        secure = parts.scheme == "https"
+        port = parts.port or (443 if secure else 80)
+        # Other certificates are other connections: what was trusted before is not asked again.
+        origin = (parts.scheme, host, port, target.ca_certs)
         pool = self._pools.get(origin)
         if pool is None:
-            context = ssl.create_default_context() if parts.scheme == "https" else None
-            pool = self._pools[origin] = _Pool(host, port, context)
+            trust = partial(trusting, target.ca_certs) if secure else None
+            pool = self._pools[origin] = _Pool(host, port, trust, self._patience)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        if len(self._targets) >= _KNOWN_TARGETS:
-            self._targets.clear()
+        if len(self._ways) >= _KNOWN_TARGETS:
+            self._ways.clear()
         start = f"POST {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}\r\n"
-        target = self._targets[url] = _Target(pool, start.encode("ascii"))
-        return target
+        way = self._ways[target] = _Way(pool, start.encode("ascii"))
+        return way
 
     def _sweep(self) -> None:
         """End posts that take too long and close idle connections, for all with one timer."""
@@ -101,7 +123,7 @@ class Client:
             if pool.unused:
                 del self._pools[origin]
                 # Which of them mean that pool is not worth knowing: they are made again.
-                self._targets.clear()
+                self._ways.clear()
 
 
 class _Pool:
@@ -111,14 +133,19 @@ class _Pool:
     free first, so a burst does not become as many connections.
     """
 
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, host: str, port: int, trust: Callable[[], ssl.SSLContext] | None, patience: _Patience
+    ) -> None:
         self._address = (host, port)
-        self._context = context
+        self._trust = trust
+        self._patience = patience
         self._loop = asyncio.get_running_loop()
         self._open: set[Connection] = set()
         self._idle: list[Connection] = []
         self._queue: deque[Post] = deque()
         self._opening: set[asyncio.Task[None]] = set()
+        self._refusals = 0
+        self._pause: asyncio.TimerHandle | None = None
 
     @property
     def posts(self) -> int:
@@ -171,6 +198,8 @@ class _Pool:
 
     async def close(self) -> None:
         """Close every connection and fail what is left."""
+        if self._pause is not None:
+            self._pause.cancel()
         for task in list(self._opening):
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -179,7 +208,7 @@ class _Pool:
             connection.give_up("the shim is shutting down")
 
     def _grow(self) -> None:
-        if len(self._opening) < min(_OPENING_AT_ONCE, len(self._queue)):
+        if self._pause is None and len(self._opening) < min(_OPENING_AT_ONCE, len(self._queue)):
             task = self._loop.create_task(self._connect())
             self._opening.add(task)
             task.add_done_callback(self._connected)
@@ -190,18 +219,35 @@ class _Pool:
 
     async def _connect(self) -> None:
         try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
+            context = None if self._trust is None else self._trust()
+            async with asyncio.timeout(self._patience.connect_seconds):
                 _, connection = await self._loop.create_connection(
-                    lambda: Connection(self), *self._address, ssl=self._context
+                    lambda: Connection(self), *self._address, ssl=context
                 )
-        except (OSError, TimeoutError) as error:
-            self._refused(f"cannot connect: {str(error) or 'timed out'}")
+        except (OSError, ValueError) as error:
+            if not (isinstance(error, ConnectionRefusedError) and self._will_try_again()):
+                self._refused(f"cannot connect: {str(error) or 'timed out'}")
             return
+        self._refusals = 0
         if connection.usable():
             self._open.add(connection)
             self.free(connection)
         else:
             self._refused("cannot connect: it closed the connection at once")
+
+    def _will_try_again(self) -> bool:
+        """Open no connection for a while, unless that has been done often enough."""
+        if self._pause is None:
+            if self._refusals == len(self._patience.pauses):
+                self._refusals = 0
+                return False
+            self._pause = self._loop.call_later(self._patience.pauses[self._refusals], self._try_again)
+            self._refusals += 1
+        return True
+
+    def _try_again(self) -> None:
+        self._pause = None
+        self._grow()
 
     def _refused(self, reason: str) -> None:
         """Fail one post for each failed connection, and all where no connection can serve them."""

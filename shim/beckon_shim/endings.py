@@ -9,7 +9,10 @@ from beckon_shim.wire import WireEvent
 REPLIED = "replied"
 # What nobody will read: the caller is gone (nginx counts it as 499, too).
 HUNG_UP = Answer(499, [], b"", "hung_up")
+CALL_PATH = "POST an event to /<namespace>/<broker>"
 _RETRY_SECONDS = b"1"
+# What is mended by people or controllers, not within a moment.
+_LATER_SECONDS = b"3"
 
 
 def replied(event: WireEvent) -> Answer:
@@ -35,10 +38,15 @@ def expired() -> Answer:
 
 def unaccepted(ack: Ack, url: str) -> Answer:
     """Return 502, or 503 where the Broker asks to come back: it did not take the event."""
-    detail = f"the Broker at {url} did not accept the event: {ack.describe()}"
     members: dict[str, object] = {"delivered": ack.doubtful}
+    detail = f"the Broker at {url} did not accept the event: {ack.describe()}"
+    if ack.no_token:
+        problem = Problem(503, "no-token", "No token for the Broker", ack.error, members)
+        return of_problem(problem, "no_token", (b"retry-after", _LATER_SECONDS))
     if ack.status:
         members["broker_status"] = ack.status
+    if ack.status == 403:
+        detail += "; with OIDC it lets in callers of its own namespace and those that an EventPolicy names"
     if ack.try_later:
         retry = (b"retry-after", ack.retry_after.encode("latin-1") or _RETRY_SECONDS)
         problem = Problem(503, "broker-busy", "The Broker is busy", detail, members)
@@ -67,6 +75,26 @@ def draining() -> Answer:
     problem = Problem(503, "draining", "Shutting down", "this replica is shutting down; call again")
     retry = (b"retry-after", _RETRY_SECONDS)
     return of_problem(problem, "draining", retry, (b"connection", b"close"))
+
+
+def starting(reason: str) -> Answer:
+    """Return 503: it is not known yet where the Brokers are."""
+    detail = f"the Brokers are not known yet: {reason}"
+    retry = (b"retry-after", _RETRY_SECONDS)
+    return of_problem(Problem(503, "starting", "Starting", detail), "starting", retry)
+
+
+def unaddressed(broker: str, reason: str) -> Answer:
+    """Return 503: there is such a Broker, and it has no address yet."""
+    detail = f"the Broker {broker} takes no events now: {reason}"
+    problem = Problem(503, "broker-not-ready", "The Broker is not ready", detail)
+    return of_problem(problem, "broker_not_ready", (b"retry-after", _LATER_SECONDS))
+
+
+def unknown_broker(broker: str, hint: str) -> Answer:
+    """Return 404: there is no such Broker."""
+    detail = f"there is no Broker {broker}; create it, or correct the path{hint}"
+    return of_problem(Problem(404, "unknown-broker", "No such Broker", detail), "rejected")
 
 
 def bad_event(error: EventError) -> Answer:

@@ -7,6 +7,7 @@ Broker keeps it and delivers it again, by its own rules.
 import logging
 
 from beckon_shim.client import Client
+from beckon_shim.targets import Target
 from beckon_shim.wire import WireEvent
 
 _AT_ONCE = 64
@@ -46,7 +47,7 @@ class LateReplies:
             self._busy -= 1
 
     async def _post(self, url: str, event: WireEvent) -> bool:
-        ack = await self._client.deliver(url, event.headers(), event.body)
+        ack = await self._client.deliver(Target(url), event.headers(), event.body)
         if not ack.accepted:
             logger.warning("the late reply sink %s did not take a reply: %s", url, ack.describe())
         # What the sink refuses for good need not come again (knative/specs, data-plane.md).

@@ -2,14 +2,25 @@
 
 import logging
 from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Protocol
 
 from beckon_shim.client import Client
+from beckon_shim.targets import Target
 from beckon_shim.wire import WireEvent
 
 FORWARDED = b"beckon-forwarded"
 _ATTEMPTS = 2
 
 logger = logging.getLogger(__name__)
+
+
+class ReplicaAddresses(Protocol):
+    """Knows where the reply listeners of the replicas are."""
+
+    def url(self, replica: str) -> str | None:
+        """Return the base URL of a replica, `None` for an unknown one."""
+        ...
 
 
 class Addresses:
@@ -30,6 +41,34 @@ class Addresses:
         return self._known.get(replica)
 
 
+class PodAddresses:
+    """Where replicas are that are called after the IP of their Pod: no list, no DNS."""
+
+    def __init__(self, port: int) -> None:
+        """Every replica takes replies on this port."""
+        self._port = port
+
+    def url(self, replica: str) -> str | None:
+        """Return the base URL of a replica, `None` where its name is no IP."""
+        ip = _pod_ip(replica)
+        if ip is None:
+            return None
+        return f"http://[{ip}]:{self._port}" if ip.version == 6 else f"http://{ip}:{self._port}"
+
+
+def pod_replica(ip: str) -> str:
+    """Return the name of the replica in a Pod, a DNS label: `10-244-0-17`; raise `ValueError` for no IP."""
+    return ip_address(ip).exploded.replace(".", "-").replace(":", "-")
+
+
+def _pod_ip(replica: str) -> IPv4Address | IPv6Address | None:
+    separator = "." if replica.count("-") == 3 else ":"
+    try:
+        return ip_address(replica.replace("-", separator))
+    except ValueError:
+        return None
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
     pairs = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -43,7 +82,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 class Peers:
     """Passes replies and dead letters on to the replica that waits for them."""
 
-    def __init__(self, addresses: Addresses, own: str, client: Client) -> None:
+    def __init__(self, addresses: ReplicaAddresses, own: str, client: Client) -> None:
         self._addresses = addresses
         self._own = (FORWARDED, own.encode())
         self._client = client
@@ -56,10 +95,12 @@ class Peers:
             return False
         headers = [*event.headers(), self._own]
         for attempt in range(1, _ATTEMPTS + 1):
-            ack = await self._client.deliver(base + path, headers, event.body)
+            ack = await self._client.deliver(Target(base + path), headers, event.body)
             if ack.accepted:
                 return True
             logger.warning(
                 "replica %s did not take a reply (attempt %d): %s", replica, attempt, ack.describe()
             )
+            if not ack.sent:
+                break  # nobody is there; the Broker waits for us meanwhile
         return False

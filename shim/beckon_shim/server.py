@@ -66,6 +66,10 @@ class Server:
         if not self.connections:
             self._empty.set()
 
+    def leave(self) -> None:
+        """Close each connection after its next answer; new ones are still taken."""
+        self.closing = True
+
     async def stop(self, seconds: float) -> None:
         """Take no more connections; let answers under way be sent, for at most so long."""
         self.closing = True

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import logging
 import socket
+from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import Keyring
 from beckon_shim import endings
+from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits
 from beckon_shim.client import Client
 from beckon_shim.deadlines import Deadlines
@@ -14,69 +16,99 @@ from beckon_shim.exchange import Exchange, Marks
 from beckon_shim.keys import follow_keys
 from beckon_shim.late import LateReplies
 from beckon_shim.metrics import Metrics
-from beckon_shim.peers import Addresses, Peers
+from beckon_shim.peers import Addresses, Peers, PodAddresses
+from beckon_shim.posts import BrokerPosts
 from beckon_shim.replies import Replies
 from beckon_shim.server import Server
 from beckon_shim.settings import Settings
 from beckon_shim.status import Status
-from beckon_shim.targets import Targets
+from beckon_shim.targets import Templates
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Waiters
 
+if TYPE_CHECKING:
+    from beckon_shim.cluster import Cluster
+
 _BACKLOG = 4096
 _SIDE_SECONDS = 5.0
+_BROKER_PAUSES = (0.2, 0.4, 0.8)
+# The IP of a Pod that is gone answers nothing at all, and a Broker waits meanwhile.
+_SIDE_CONNECT_SECONDS = 1.5
 _LAST_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 
 
 class Service:
-    """One shim on two listening sockets. Build it inside the running event loop."""
+    """One shim on two listening sockets. Build it inside the running event loop.
+
+    `cluster` is what is known of the cluster; without it the Brokers' addresses are made of a template.
+    """
 
     def __init__(
-        self, settings: Settings, keyring: Keyring, call_socket: socket.socket, reply_socket: socket.socket
+        self,
+        settings: Settings,
+        keyring: Keyring,
+        call_socket: socket.socket,
+        reply_socket: socket.socket,
+        cluster: "Cluster | None" = None,
     ) -> None:
         self._settings = settings
+        self._cluster = cluster
         self._sockets = (call_socket, reply_socket)
         self.port: int = call_socket.getsockname()[1]
         self.reply_port: int = reply_socket.getsockname()[1]
-        self.tokens = Tokens(keyring, settings.replica)
         self.waiters = Waiters()
         self.metrics = Metrics()
-        marks = Marks.of(settings.correlation_attribute, settings.reply_attribute)
-        exchange = Exchange(self.waiters, self.tokens, marks, self.metrics)
-        self._status = Status(self.metrics)
-        self._broker = Client(settings.max_timeout)
-        self._side = Client(_SIDE_SECONDS)
+        exchange = Exchange(
+            self.waiters,
+            Tokens(keyring, settings.own_name),
+            Marks.of(settings.correlation_attribute, settings.reply_attribute),
+            self.metrics,
+        )
+        self.tokens = exchange.tokens
+        brokers = Templates(settings.broker_url) if cluster is None else cluster.brokers
+        self._status = Status(self.metrics, brokers)
+        self._bearers = Bearers(no_account if cluster is None else cluster.issue)
+        self._posts = BrokerPosts(Client(settings.max_timeout, pauses=_BROKER_PAUSES), self._bearers)
+        self._side = Client(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
         deadlines = Deadlines(settings.default_timeout, settings.max_timeout)
         limits = Limits(settings.max_waiting, deadlines, settings.reply_grace)
-        calls = Calls(exchange, self._status, Targets(settings.broker_url), self._broker, limits)
-        peers = Peers(Addresses(settings.peers), settings.replica, self._side)
+        calls = Calls(exchange, self._status, brokers, self._posts, limits)
+        addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
+        peers = Peers(addresses, settings.own_name, self._side)
         late = LateReplies(settings.late_reply_sink, self._side)
         replies = Replies(exchange, self._status, peers, late)
         self._servers = tuple(Server(handler, settings.max_event_bytes) for handler in (calls, replies))
-        self.metrics.gauge("waiting_calls", "Calls that wait for their reply.", lambda: len(self.waiters))
-        self.metrics.gauge(
-            "broker_posts", "Posts that Brokers have not acknowledged.", lambda: len(self._broker)
-        )
+        self._add_gauges()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set, then drain and end."""
-        follower = self._follow_keys()
+        followers = self._followers()
         try:
             for server, bound in zip(self._servers, self._sockets, strict=True):
                 await server.start(bound)
             await stop.wait()
             await self._drain()
         finally:
-            if follower is not None:
+            for follower in followers:
                 follower.cancel()
             await asyncio.gather(*(server.stop(_LAST_SECONDS) for server in self._servers))
-            await self._broker.close()
+            await asyncio.gather(*followers, return_exceptions=True)
+            await self._bearers.close()
+            await self._posts.close()
             await self._side.close()
+            if self._cluster is not None:
+                await self._cluster.close()
 
     async def _drain(self) -> None:
-        """Take no more calls; let those that wait go on for a while, replies still coming in."""
+        """Say that this replica leaves, then take no more calls; let those that wait go on for a while."""
+        self._status.leaving = True
+        for server in self._servers:
+            server.leave()
+        if self._settings.leave_seconds:
+            logger.info("leaving: calls are taken for another %g s", self._settings.leave_seconds)
+            await asyncio.sleep(self._settings.leave_seconds)
         self._status.draining = True
         logger.info(
             "draining: %d calls wait, for at most %g s", len(self.waiters), self._settings.drain_seconds
@@ -87,9 +119,21 @@ class Service:
         if cut:
             logger.warning("%d calls got no reply before the end", cut)
 
-    def _follow_keys(self) -> asyncio.Task[None] | None:
-        path = self._settings.keys_file
-        return None if path is None else asyncio.create_task(follow_keys(path, self.tokens))
+    def _followers(self) -> list[asyncio.Task[None]]:
+        followers = []
+        if self._settings.keys_file is not None:
+            followers.append(asyncio.create_task(follow_keys(self._settings.keys_file, self.tokens)))
+        if self._cluster is not None:
+            followers.append(asyncio.create_task(self._cluster.follow()))
+        return followers
+
+    def _add_gauges(self) -> None:
+        gauge = self.metrics.gauge
+        gauge("waiting_calls", "Calls that wait for their reply.", lambda: len(self.waiters))
+        gauge("broker_posts", "Posts that Brokers have not acknowledged.", lambda: len(self._posts))
+        if self._cluster is not None:
+            brokers = self._cluster.brokers
+            gauge("brokers", "Brokers that are known.", lambda: len(brokers))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,15 +1,17 @@
 """The settings of the shim, from environment variables that start with `BECKON_SHIM_`."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_contract.correlation import check_replica
 from beckon_contract.logs import LogLevel
-from beckon_shim.peers import Addresses
-from beckon_shim.targets import Targets
+from beckon_shim.peers import Addresses, pod_replica
+from beckon_shim.targets import Templates
 
+_PORT = 8082
 _OWN_ATTRIBUTES = frozenset(
     ("id", "source", "type", "specversion", "subject", "time", "datacontenttype", "dataschema", "data")
 )
@@ -20,13 +22,34 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="BECKON_SHIM_", env_file=None, extra="ignore", frozen=True)
 
+    brokers: Literal["template", "cluster"] = Field(
+        "template",
+        description="How a Broker's address is found: `template` makes it of broker_url; `cluster` follows "
+        "the Brokers in the API server and takes what their status says.",
+    )
+    namespaces: str = Field(
+        "",
+        description="With brokers=cluster: the namespaces whose Brokers are served, separated by commas; "
+        "empty for all.",
+    )
+    service_account: str = Field(
+        "",
+        description="The service account of this Pod (downward API): tokens are asked for in its name where "
+        "a Broker wants one (OIDC); empty where none does.",
+    )
+    pod_namespace: str = Field("", description="The namespace of this Pod (downward API), for the same.")
+    pod_ip: str = Field(
+        "",
+        description="The IP of this Pod (downward API): it names this replica, and the others are reached "
+        "at theirs; instead of replica and peers.",
+    )
     broker_url: str = Field(
         "http://127.0.0.1:8081/{namespace}/{name}",
         description="Where Brokers take events; {namespace} and {name} come from the caller's path, "
         "and a URL without them serves every path.",
     )
     host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 in a container.")
-    port: int = Field(8082, ge=0, le=65535, description="The port for callers; 0 chooses a free one.")
+    port: int = Field(_PORT, ge=0, le=65535, description="The port for callers; 0 chooses a free one.")
     reply_port: int = Field(
         8083, ge=0, le=65535, description="The port for replies and dead letters; 0 chooses a free one."
     )
@@ -67,6 +90,12 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(
         25.0, ge=0, description="How long waiting calls may go on after SIGTERM before they get 503."
     )
+    leave_seconds: float = Field(
+        0.0,
+        ge=0,
+        description="How long new calls are still taken after SIGTERM, before draining: as long as a Service "
+        "may take to notice that this replica is not ready.",
+    )
     reply_grace: float = Field(
         0.5,
         ge=0,
@@ -82,10 +111,23 @@ class Settings(BaseSettings):
         "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
 
+    @field_validator("port", mode="before")
+    @classmethod
+    def _not_of_a_service(cls, value: object) -> object:
+        # Beside a Service called beckon-shim, Kubernetes sets this variable to the Service's address.
+        return _PORT if isinstance(value, str) and value.startswith("tcp://") else value
+
     @field_validator("broker_url")
     @classmethod
     def _is_template(cls, value: str) -> str:
-        Targets(value)
+        Templates(value)
+        return value
+
+    @field_validator("pod_ip")
+    @classmethod
+    def _is_ip(cls, value: str) -> str:
+        if value:
+            pod_replica(value)
         return value
 
     @field_validator("peers")
@@ -116,4 +158,18 @@ class Settings(BaseSettings):
             raise ValueError("default_timeout is larger than max_timeout")
         if self.keys and self.keys_file is not None:
             raise ValueError("keys and keys_file are both set; set one")
+        if self.pod_ip and not self.model_fields_set.isdisjoint(("replica", "peers")):
+            raise ValueError("pod_ip is set beside replica or peers; set pod_ip alone, or the other two")
+        if bool(self.service_account) != bool(self.pod_namespace):
+            raise ValueError("set service_account and pod_namespace both, or neither")
         return self
+
+    @property
+    def own_name(self) -> str:
+        """The name of this replica in its tokens."""
+        return pod_replica(self.pod_ip) if self.pod_ip else self.replica
+
+    @property
+    def served_namespaces(self) -> tuple[str, ...]:
+        """The namespaces whose Brokers are served; none for all."""
+        return tuple(filter(None, (part.strip() for part in self.namespaces.split(","))))

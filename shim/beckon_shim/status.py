@@ -3,16 +3,22 @@
 from beckon_shim import endings
 from beckon_shim.messages import Answer, Request
 from beckon_shim.metrics import Metrics
+from beckon_shim.targets import Brokers
 
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
 class Status:
-    """Answers `/healthz` (alive), `/readyz` (503 while draining) and `/metrics`."""
+    """Answers `/healthz` (alive), `/readyz` (may calls come) and `/metrics`.
 
-    def __init__(self, metrics: Metrics) -> None:
+    A shim that is `leaving` is not ready, and still takes the calls that come; `draining` it does not.
+    """
+
+    def __init__(self, metrics: Metrics, brokers: Brokers) -> None:
         self._metrics = metrics
+        self._brokers = brokers
+        self.leaving = False
         self.draining = False
 
     def answer(self, request: Request) -> Answer | None:
@@ -23,6 +29,8 @@ class Status:
             return endings.wrong_method(b"GET, HEAD")
         if request.path == "/metrics":
             return Answer(200, [_PROMETHEUS], self._metrics.text(), "")
-        if request.path == "/readyz" and self.draining:
+        if request.path == "/readyz" and (self.leaving or self.draining):
             return endings.draining()
+        if request.path == "/readyz" and self._brokers.why_unready:
+            return endings.starting(self._brokers.why_unready)
         return Answer(200, [_TEXT], b"ok\n", "")

@@ -1,7 +1,11 @@
-"""Which Broker a path means."""
+"""Which Broker a path means, and how it is reached."""
 
 import re
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
+
+from beckon_shim import endings
+from beckon_shim.messages import Answer
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -9,11 +13,37 @@ _PATH = re.compile(rf"/({_LABEL})/((?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*)\Z")
 _KNOWN_PATHS = 4096
 
 
-class Targets:
+class Target(NamedTuple):
+    """Where events are posted: the URL, PEM certificates to trust beside the system's, whom a token names.
+
+    A plain tuple, since it is looked up for every post.
+    """
+
+    url: str
+    ca_certs: str = ""
+    audience: str = ""
+
+
+class Brokers(Protocol):
+    """Knows where the Brokers are."""
+
+    @property
+    def why_unready(self) -> str:
+        """Why no call can be taken yet; empty when calls can be."""
+        ...
+
+    def find(self, path: str) -> Target | Answer:
+        """Return where the Broker of the path `/<namespace>/<broker>` is, or the answer that says why not."""
+        ...
+
+
+class Templates:
     """The Brokers' URLs by path, made of a template like `http://host/{namespace}/{name}`.
 
     A template without placeholders is the one Broker of every path.
     """
+
+    why_unready = ""
 
     def __init__(self, template: str) -> None:
         unknown = set(_PLACEHOLDER.findall(template)) - {"namespace", "name"}
@@ -23,19 +53,25 @@ class Targets:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("not an HTTP URL; write for example http://broker:8081/{namespace}/{name}")
         self._template = template
-        self._single = not _PLACEHOLDER.search(template)
-        self._known: dict[str, str] = {}
+        self._single = None if _PLACEHOLDER.search(template) else Target(template)
+        self._known: dict[str, Target] = {}
 
-    def url(self, path: str) -> str | None:
-        """Return the URL for the path `/<namespace>/<broker>`, `None` where it names none."""
-        if self._single:
-            return self._template
-        url = self._known.get(path)
-        if url is None:
-            named = _PATH.match(path)
+    def find(self, path: str) -> Target | Answer:
+        """Return the Broker of a path, or 404 where the path names none."""
+        if self._single is not None:
+            return self._single
+        target = self._known.get(path)
+        if target is None:
+            named = named_broker(path)
             if named is None:
-                return None
-            url = self._template.format(namespace=named[1], name=named[2])
+                return endings.no_such_path(endings.CALL_PATH)
+            target = Target(self._template.format(namespace=named[0], name=named[1]))
             if len(self._known) < _KNOWN_PATHS:
-                self._known[path] = url
-        return url
+                self._known[path] = target
+        return target
+
+
+def named_broker(path: str) -> tuple[str, str] | None:
+    """Return the namespace and the name in `/<namespace>/<broker>`, `None` for another path."""
+    named = _PATH.match(path)
+    return None if named is None else (named[1], named[2])

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from beckon_contract.correlation import Key, Keyring
+from beckon_shim.cluster import Cluster
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
 
@@ -56,16 +58,16 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[Server]:
-    """Run a server on a free port."""
+async def serving(context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    """Run a server on a free port, over TLS where it has a context."""
     server = Server()
     app = web.Application(client_max_size=8_000_000)
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield server
     finally:
@@ -80,14 +82,15 @@ class Shim:
     client: aiohttp.ClientSession
     stop: asyncio.Event
     running: "asyncio.Task[None]"
+    host: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.service.port}"
+        return f"http://{self.host}:{self.service.port}"
 
     @property
     def replies(self) -> str:
-        return f"http://127.0.0.1:{self.service.reply_port}"
+        return f"http://{self.host}:{self.service.reply_port}"
 
     async def call(
         self, path: str = "/default/main", data: bytes = b"{}", **headers: str
@@ -138,8 +141,10 @@ def reply_headers(token: str) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def shim_in_front_of(broker: str = "", **settings: object) -> AsyncIterator[Shim]:
-    """Run a shim whose Broker is at this URL."""
+async def shim_in_front_of(
+    broker: str = "http://127.0.0.1:9", *, cluster: Cluster | None = None, **settings: object
+) -> AsyncIterator[Shim]:
+    """Run a shim whose Broker is at this URL, or whose Brokers are those of a cluster."""
     values: dict[str, object] = {
         "broker_url": broker + "/{namespace}/{name}",
         "port": 0,
@@ -151,14 +156,14 @@ async def shim_in_front_of(broker: str = "", **settings: object) -> AsyncIterato
     chosen = Settings.model_validate(values)
     keyring = Keyring([Key.parse(key) for key in chosen.keys.split(",")])
     service = Service(
-        chosen, keyring, listen(chosen.host, chosen.port), listen(chosen.host, chosen.reply_port)
+        chosen, keyring, listen(chosen.host, chosen.port), listen(chosen.host, chosen.reply_port), cluster
     )
     stop = asyncio.Event()
     running = asyncio.create_task(service.run(stop))
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=15)) as client:
         try:
-            yield Shim(service, client, stop, running)
+            yield Shim(service, client, stop, running, chosen.host)
         finally:
             stop.set()
             await asyncio.wait_for(running, 10)
@@ -170,6 +175,14 @@ async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         await asyncio.sleep(0.005)
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
+    """Wait until something that has to be asked for is true, at most so long."""
+    end = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        await asyncio.sleep(0.01)
 
 
 async def waiting_call(shim: Shim, broker: Server) -> "asyncio.Task[tuple[int, bytes]]":

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 from beckon_shim.ack import Ack
 from beckon_shim.client import Client
+from beckon_shim.targets import Target
 from tests.shim.support import until
 
 Session = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -15,7 +17,7 @@ ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
-async def raw_server(session: Session) -> AsyncIterator[str]:
+async def raw_server(session: Session, port: int = 0) -> AsyncIterator[str]:
     """Serve connections by hand; what hangs is cut at the end."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -27,7 +29,7 @@ async def raw_server(session: Session) -> AsyncIterator[str]:
             await session(reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", port)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
     finally:
@@ -52,7 +54,7 @@ async def client() -> AsyncIterator[Client]:
 
 async def post(client: Client, url: str, body: bytes = b"{}") -> Ack:
     acknowledged: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
-    client.post(url, [(b"ce-id", b"1")], body, acknowledged.set_result)
+    client.post(Target(url), [(b"ce-id", b"1")], body, acknowledged.set_result)
     return await asyncio.wait_for(acknowledged, 5)
 
 
@@ -177,6 +179,46 @@ async def test_a_post_that_is_never_acknowledged_ends() -> None:
     await client.close()
 
 
+async def test_an_address_where_nothing_answers_costs_the_connect_time_and_no_more() -> None:
+    with socket.socket() as silent, contextlib.ExitStack() as fillers:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        for _ in range(3):  # a full backlog drops what comes, as the IP of a Pod that is gone does
+            filler = fillers.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(silent.getsockname())
+        client = Client(60, connect_seconds=0.2)
+        ack = await post(client, f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        assert (ack.status, ack.sent, ack.error) == (0, False, "cannot connect: timed out")
+        await client.close()
+
+
+async def test_a_server_that_is_replaced_gets_the_posts_that_were_refused_meanwhile() -> None:
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_post(reader)
+            writer.write(ACCEPTED)
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    client = Client(5, pauses=(0.05, 0.1, 0.5, 1))
+    posts = [asyncio.create_task(post(client, f"http://127.0.0.1:{port}/")) for _ in range(20)]
+    await until(lambda: len(client) == 20)
+    async with raw_server(session, port):
+        assert {(await task).status for task in posts} == {202}
+        await client.close()
+
+
+async def test_where_connections_stay_refused_posts_fail_after_the_pauses() -> None:
+    client = Client(5, pauses=(0.05, 0.05))
+    for _ in range(2):
+        acks = await asyncio.gather(*(post(client, "http://127.0.0.1:9/") for _ in range(100)))
+        assert {(ack.status, ack.sent) for ack in acks} == {(0, False)}
+        assert "cannot connect" in acks[0].error
+    await client.close()
+
+
 async def test_closing_ends_posts_under_way() -> None:
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -198,7 +240,7 @@ async def test_memory_does_not_grow_with_the_urls_that_strangers_name(client: Cl
 
     async with raw_server(session) as url:
         for number in range(6000):
-            client.post(f"{url}/{number}", [], b"", lambda _: None)
+            client.post(Target(f"{url}/{number}"), [], b"", lambda _: None)
         assert (await post(client, url)).status == 202
         assert client.known <= 4096
     assert (await post(client, url)).status == 0

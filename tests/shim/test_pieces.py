@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.correlation import verify
+from beckon_contract.correlation import check_replica, verify
 from beckon_contract.events import CloudEvent, EventError, from_http, to_binary
 from beckon_shim.deadletters import decode_error, undeliverable
 from beckon_shim.deadlines import Deadlines, format_expiry, parse_expiry, preferred_wait
 from beckon_shim.keys import follow_keys, parse_keys
 from beckon_shim.messages import Answer
-from beckon_shim.peers import Addresses
-from beckon_shim.targets import Targets
+from beckon_shim.peers import Addresses, PodAddresses, pod_replica
+from beckon_shim.targets import Target, Templates
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Fate, Waiter, Waiters
 from beckon_shim.wire import WireEvent, read
@@ -174,8 +174,8 @@ def test_a_repeated_header_is_refused() -> None:
 
 
 def test_paths_become_urls_and_nothing_else_does() -> None:
-    targets = Targets("http://{name}-ingress.{namespace}.svc")
-    assert targets.url("/team/orders") == "http://orders-ingress.team.svc"
+    templates = Templates("http://{name}-ingress.{namespace}.svc")
+    assert templates.find("/team/orders") == Target("http://orders-ingress.team.svc")
     for path in (
         "/",
         "/a",
@@ -189,7 +189,27 @@ def test_paths_become_urls_and_nothing_else_does() -> None:
         "/a{/b",
         "/" + "a" * 64 + "/b",
     ):
-        assert targets.url(path) is None
+        refusal = templates.find(path)
+        assert isinstance(refusal, Answer)
+        assert refusal.status == 404
+
+
+@pytest.mark.parametrize(
+    ("ip", "replica", "url"),
+    [
+        ("10.244.0.17", "10-244-0-17", "http://10.244.0.17:8083"),
+        ("fd00::1:a", "fd00-0000-0000-0000-0000-0000-0001-000a", "http://[fd00::1:a]:8083"),
+    ],
+)
+def test_a_replica_called_after_its_pod_is_found_without_a_list(ip: str, replica: str, url: str) -> None:
+    assert pod_replica(ip) == replica
+    assert check_replica(replica) == replica
+    assert PodAddresses(8083).url(replica) == url
+
+
+@pytest.mark.parametrize("replica", ["shim-0", "a-b-c-d", "10-244-0", "10-244-0-256", "1-2-3-4-5"])
+def test_a_replica_that_is_no_ip_has_no_address_among_pods(replica: str) -> None:
+    assert PodAddresses(8083).url(replica) is None
 
 
 def test_peers_are_a_template_or_a_list() -> None:

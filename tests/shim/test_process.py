@@ -16,7 +16,18 @@ import pytest
 
 from beckon_contract.correlation import Key, Keyring, verify
 from beckon_shim.__main__ import main
-from tests.shim.support import CALL, KEY, Server, reply_headers, until
+from beckon_shim.settings import Settings
+from tests.shim.support import (
+    CALL,
+    KEY,
+    Posted,
+    Server,
+    eventually,
+    reply_headers,
+    shim_in_front_of,
+    until,
+    waiting_call,
+)
 
 
 @dataclass(slots=True)
@@ -147,6 +158,9 @@ def test_a_taken_port_is_one_clear_line(
         ("reply_attribute", "correlationid", "must differ"),
         ("correlation_attribute", "subject", "CloudEvents itself"),
         ("default_timeout", "6000", "max_timeout"),
+        ("brokers", "guess", "'template' or 'cluster'"),
+        ("pod_ip", "10.244.0", "10.244.0"),
+        ("service_account", "shim", "pod_namespace"),
     ],
 )
 def test_a_bad_setting_is_one_clear_line_without_secrets(
@@ -155,6 +169,22 @@ def test_a_bad_setting_is_one_clear_line_without_secrets(
     line = refused(monkeypatch, capsys, **{name: value})
     assert word in line
     assert "0123456789abcdef" not in line
+
+
+def test_what_kubernetes_tells_of_a_service_of_the_same_name_is_no_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BECKON_SHIM_PORT", "tcp://10.96.0.7:80")
+    assert Settings().port == 8082
+
+
+def test_a_cluster_that_cannot_be_found_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent/config")
+    line = refused(monkeypatch, capsys, brokers="cluster", keys=KEY)
+    assert "/nonexistent/config" in line
+    assert "set KUBECONFIG (BECKON_SHIM_BROKERS=cluster)" in line
 
 
 async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None:
@@ -170,3 +200,31 @@ async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None
         if child.returncode is None:
             child.kill()
         await child.communicate()
+
+
+async def test_a_replica_that_leaves_is_unready_at_once_and_takes_calls_for_a_while(broker: Server) -> None:
+    async with shim_in_front_of(broker.url, leave_seconds=0.6, drain_seconds=5, default_timeout=5) as shim:
+
+        async def reply(posted: Posted) -> None:
+            assert await shim.reply(posted.token, b"done") == 202
+
+        broker.behaviour = reply
+        assert "connection" not in (await shim.call())[1]
+        shim.stop.set()
+
+        async def is_unready() -> bool:
+            async with shim.client.get(shim.url + "/readyz") as answer:
+                return answer.status == 503
+
+        await eventually(is_unready)
+        status, headers, body = await shim.call()
+        assert (status, body, headers["connection"]) == (200, b"done", "close")
+        broker.behaviour = None
+        waiting = await waiting_call(shim, broker)
+
+        async def is_draining() -> bool:
+            return (await shim.call(prefer="wait=0.01"))[0] == 503
+
+        await eventually(is_draining)
+        assert await shim.reply(broker.posts[2].token, b"late, and heard") == 202
+        assert await waiting == (200, b"late, and heard")

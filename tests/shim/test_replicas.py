@@ -1,3 +1,7 @@
+"""Several replicas: replies and dead letters that reach the wrong one."""
+
+import asyncio
+
 from tests.shim.support import Server, serving, shim_in_front_of, waiting_call
 
 
@@ -47,3 +51,31 @@ async def test_a_reply_for_a_dead_replica_goes_to_the_late_sink(broker: Server) 
         ) as survivor:
             assert await survivor.reply(broker.posts[0].token, b"for the dead") == 202
             assert sink.posts[0].body == b"for the dead"
+
+
+async def test_replicas_that_are_called_after_their_pods_find_each_other_without_a_list(
+    broker: Server,
+) -> None:
+    async with shim_in_front_of(broker.url, pod_ip="127.0.0.2", host="127.0.0.2") as waiting:
+        port = waiting.service.reply_port
+        async with shim_in_front_of(
+            broker.url, pod_ip="127.0.0.3", host="127.0.0.3", reply_port=port
+        ) as other:
+            call = await waiting_call(waiting, broker)
+            assert broker.posts[0].token.startswith("127-0-0-2.")
+            assert await other.reply(broker.posts[0].token, b"over there") == 202
+            assert await call == (200, b"over there")
+
+
+async def test_a_reply_for_a_replica_that_was_killed_is_acknowledged_within_seconds(broker: Server) -> None:
+    async with shim_in_front_of(broker.url, pod_ip="127.0.0.2", host="127.0.0.2") as killed:
+        await killed.call(prefer="wait=0.01")
+        port = killed.service.reply_port
+    async with shim_in_front_of(
+        broker.url, pod_ip="127.0.0.3", host="127.0.0.3", reply_port=port
+    ) as survivor:
+        async with asyncio.timeout(5):
+            assert await survivor.reply(broker.posts[0].token) == 202
+            assert await survivor.dead_letter(broker.posts[0], ce_knativeerrorcode="500") == 202
+        assert await survivor.metric('beckon_shim_replies_total{fate="late"}') == 1
+        assert await survivor.metric('beckon_shim_dead_letters_total{fate="lost"}') == 1

@@ -1,0 +1,47 @@
+{{/* The host of a Service of the release: dict "root" $ "service" NAME */}}
+{{- define "beckon.host" -}}
+{{ .service }}.{{ .root.Release.Namespace }}.svc.{{ .root.Values.clusterDomain }}
+{{- end }}
+
+{{/* Whether the demo model runs: "true" or empty. */}}
+{{- define "beckon.demoModel" -}}
+{{- if eq (toString .Values.demoModel.enabled) "auto" -}}
+{{- if not .Values.model.baseURL }}true{{ end -}}
+{{- else if .Values.demoModel.enabled -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* Where models are asked; nowhere, where every Agent has to name its own. */}}
+{{- define "beckon.modelURL" -}}
+{{- if .Values.model.baseURL -}}
+{{ .Values.model.baseURL }}
+{{- else if include "beckon.demoModel" . -}}
+http://{{ include "beckon.host" (dict "root" . "service" "beckon-demo-model") }}/v1
+{{- end -}}
+{{- end }}
+
+{{/* The Secret with the keys of the shim. */}}
+{{- define "beckon.shimKeys" -}}
+{{ .Values.shim.existingSecret | default "beckon-shim-keys" }}
+{{- end }}
+
+{{/* The name of a Broker's reply Trigger: a Broker of another name than `default` may have neighbours. */}}
+{{- define "beckon.repliesTrigger" -}}
+{{- if eq .name "default" }}beckon-replies{{ else }}beckon-replies-{{ .name }}{{ end -}}
+{{- end }}
+
+{{/* Whether the agent serves every namespace: "true" or empty. */}}
+{{- define "beckon.agentEverywhere" -}}
+{{- if has "*" .Values.agent.namespaces }}true{{ end -}}
+{{- end }}
+
+{{/* The namespace of the agent that needs no Agent resource. */}}
+{{- define "beckon.agentNamespace" -}}
+{{- without .Values.agent.namespaces "*" | first | default "default" -}}
+{{- end }}
+
+{{/* Whether the agent serves a namespace: dict "root" $ "namespace" NAME; "true" or empty. */}}
+{{- define "beckon.agentServes" -}}
+{{- if or (include "beckon.agentEverywhere" .root) (has .namespace .root.Values.agent.namespaces) }}true{{ end -}}
+{{- end }}

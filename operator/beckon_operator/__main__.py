@@ -1,0 +1,78 @@
+"""Start the operator: `python -m beckon_operator`, set by `BECKON_OPERATOR_*`."""
+
+import asyncio
+import logging.config
+import signal
+import socket
+import sys
+
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+from pydantic import ValidationError
+
+from beckon_contract.logs import log_config
+from beckon_contract.variables import setting_problem
+from beckon_operator.app import Operator
+from beckon_operator.settings import Settings
+
+logger = logging.getLogger("beckon_operator")
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; return 0, 2 where it cannot start, 1 where it cannot go on."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        lines = (setting_problem("BECKON_OPERATOR_", one["loc"], one["msg"]) for one in error.errors())
+        return _refuse("; ".join(lines))
+    document = log_config("operator", readable=sys.stderr.isatty(), level=settings.log_level)
+    document["loggers"]["kopf"] = {"level": "WARNING"}
+    logging.config.dictConfig(document)
+    try:
+        config = KubeConfig.from_env().get()
+    except (ConfigError, KeyError) as error:
+        return _refuse(f"no way to the API server, neither a service account nor KUBECONFIG: {error}")
+    if config is None:
+        return _refuse("the kubeconfig names no current context")
+    try:
+        listener = socket.create_server((settings.host, settings.port))
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        return _refuse(
+            f"cannot listen on {where}: {error.strerror}; set BECKON_OPERATOR_PORT to another port"
+        )
+    return asyncio.run(_serve(settings, config, listener))
+
+
+async def _serve(settings: Settings, config: SingleConfig, listener: socket.socket) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def take_signals() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+
+    take_signals()
+    operator = Operator(settings, config)
+    running = asyncio.create_task(operator.run(listener, take_signals))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await operator.leave()
+    failed = running.done() and running.exception()
+    if failed:
+        logger.error("the operator cannot go on", exc_info=failed)
+    for task in (running, stopping):
+        task.cancel()
+    await asyncio.gather(running, stopping, return_exceptions=True)
+    await operator.close()
+    logger.info("stopped")
+    return 1 if failed else 0
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"beckon-operator: {reason}\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Requests to the API server where kopf does not reach: lists, and every write."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx2
+import orjson
+import stamina
+from lightkube.config.client_adapter import AsyncClient, ConnectionParams
+from lightkube.config.kubeconfig import SingleConfig
+
+_PAGE = 500
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_TIMEOUT = httpx2.Timeout(10)
+_MESSAGE = 300  # characters of an answer that are told
+_BUSY = frozenset((429, 500, 502, 503, 504))
+
+
+class Refused(Exception):
+    """The API server answered with an error; `status` is that of HTTP, the message what it said."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status} {message}")
+        self.status = status
+
+
+class Api:
+    """The API server, with the credentials of a kubeconfig or a service account.
+
+    Every method raises `Refused` for an answer that is an error, and `httpx2.TransportError` where
+    there is none.
+    """
+
+    def __init__(self, config: SingleConfig) -> None:
+        self._http = AsyncClient(config, ConnectionParams(timeout=_TIMEOUT))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """Return the object at a path."""
+        return await self._send("GET", path)
+
+    async def create(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object in the collection at a path; return it as it was stored."""
+        return await self._send("POST", path, document)
+
+    async def replace(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace the object at a path, if it still has the version that the document names."""
+        return await self._send("PUT", path, document)
+
+    async def delete(self, path: str, uid: str, version: int) -> None:
+        """Delete the object at a path, if it still is that very version of that very object."""
+        conditions = {"uid": uid, "resourceVersion": str(version)}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
+        await self._send("DELETE", path, options)
+
+    async def list(
+        self, path: str, api_version: str = "", kind: str = "", *, metadata: bool = False
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Return everything in the collection at a path, and the version of the list.
+
+        With `metadata` nothing but the metadata of the objects is fetched. A list that has changed
+        too much while it was read begins anew.
+        """
+        async for attempt in stamina.retry_context(on=_is_expired, attempts=5, wait_initial=0.1):
+            with attempt:
+                items: list[dict[str, Any]] = []
+                version = 0
+                async for page in self._pages(path, metadata=metadata):
+                    version = version or int(page["metadata"].get("resourceVersion") or 0)
+                    items += page.get("items") or []
+        if not metadata:
+            for item in items:
+                item |= {"apiVersion": api_version, "kind": kind}
+        return items, version
+
+    async def _pages(self, path: str, *, metadata: bool) -> AsyncIterator[dict[str, Any]]:
+        parameters = {"limit": str(_PAGE)}
+        headers = {"Accept": _METADATA} if metadata else {}
+        while True:
+            request = self._http.build_request("GET", path, params=parameters, headers=headers)
+            page = _read(await self._http.send(request))
+            yield page
+            more = page["metadata"].get("continue")
+            if not more:
+                return
+            parameters["continue"] = more
+
+    async def _send(
+        self, method: str, path: str, document: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        # Not orjson: a schema may hold a number of more than 64 bits.
+        content = None if document is None else json.dumps(document).encode()
+        headers = {"Content-Type": "application/json"}
+        return _read(await self._http.request(method, path, content=content, headers=headers))
+
+
+def path_to(group: str, version: str, plural: str, namespace: str = "", name: str = "") -> str:
+    """Return the path of an object, of a collection without a name, of all namespaces without one."""
+    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    parts = [root, f"namespaces/{namespace}" if namespace else "", plural, name]
+    return "/".join(part for part in parts if part)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether what went wrong may go well a moment later."""
+    return isinstance(error, httpx2.TransportError) or (isinstance(error, Refused) and error.status in _BUSY)
+
+
+def _is_expired(error: Exception) -> bool:
+    return isinstance(error, Refused) and error.status == 410
+
+
+def _read(response: httpx2.Response) -> dict[str, Any]:
+    try:
+        document = orjson.loads(response.content or b"{}")
+    except orjson.JSONDecodeError:
+        document = {}
+    if response.is_success and isinstance(document, dict):
+        return document
+    message = document.get("message") if isinstance(document, dict) else None
+    raise Refused(response.status_code, str(message or response.reason_phrase)[:_MESSAGE])

@@ -1,0 +1,142 @@
+"""The operator as a whole: what runs beside what, in which order it starts, how it leaves."""
+
+import asyncio
+import gc
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import httpx2
+import stamina
+from lightkube.config.kubeconfig import SingleConfig
+
+from beckon_operator.api import Api, Refused
+from beckon_operator.cluster_lease import ClusterLease
+from beckon_operator.health import Health
+from beckon_operator.judge import Judge
+from beckon_operator.judging.rules import Rules
+from beckon_operator.kinds import BROKERS, SERVICES, TOOLS, TRIGGERS, Kind
+from beckon_operator.lease import Leadership
+from beckon_operator.ledger import Ledger
+from beckon_operator.listing import Listing
+from beckon_operator.metrics import Metrics
+from beckon_operator.notes import Notebook
+from beckon_operator.settings import Settings
+from beckon_operator.shim_keys import ensure_keys
+from beckon_operator.versions import served_event_types
+from beckon_operator.watching import watch
+from beckon_operator.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+_LONGEST_WAIT = 5.0  # seconds between two attempts to start
+
+
+class Operator:
+    """Watches, judges, and writes while it leads."""
+
+    def __init__(self, settings: Settings, config: SingleConfig) -> None:
+        # Two containers of one pod, one after the other, are two replicas.
+        identity = f"{settings.identity}_{secrets.token_hex(4)}"
+        self._settings = settings
+        self._api = Api(config)
+        self._metrics = Metrics()
+        self._ledger = Ledger()
+        rules = Rules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
+        self._judge = Judge(self._ledger, rules, self._metrics)
+        lease = ClusterLease(self._api, settings.namespace, settings.lease)
+        self._leadership = Leadership(lease, identity)
+        self._notebook = Notebook(self._api, self._metrics, identity)
+        self._writer = Writer(
+            self._api, self._judge.cluster, self._ledger, self._leadership.leads, self._notebook
+        )
+        self._led = asyncio.Event()
+        self._unready = "nothing has been listed yet"
+        self._health = Health(self._metrics, lambda: self._unready)
+        self._metrics.tell_of(self._ledger.verdicts)
+        self._metrics.leader.set_function(self._leadership.leads)
+
+    async def run(self, listener: socket.socket, started: Callable[[], None]) -> None:
+        """Run until cancelled; `started` is called when kopf has taken the signals, which it does.
+
+        Raises what makes it impossible to go on.
+        """
+        await self._health.start(listener)
+        kinds = await self._first_look()
+        listing = Listing(
+            self._api, self._judge.cluster, kinds, self._settings.watch_namespaces, self._metrics
+        )
+        await _insist(listing.read_all)
+        self._judge.judge_all()
+        # What is there now mostly stays: the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
+        self._unready = ""
+        logger.info("judged %d EventTypes", sum(1 for _ in self._ledger.verdicts()))
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._judge.run()),
+                group.create_task(self._writer.run(self._settings.writes_at_once, self._metrics)),
+                group.create_task(self._notebook.run()),
+                group.create_task(self._leadership.run(self._begin_to_lead)),
+                group.create_task(self._make_keys()),
+                group.create_task(self._compare(listing)),
+            ]
+            await watch(self._judge.cluster, kinds, self._settings.watch_namespaces, started)
+            for task in tasks:
+                task.cancel()
+
+    async def leave(self) -> None:
+        """Stop writing, and let another replica lead at once."""
+        self._unready = "leaving"
+        await self._leadership.release()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._health.stop()
+        await self._api.close()
+
+    async def _first_look(self) -> tuple[Kind, ...]:
+        """Return the kinds to watch, Tools first: what they hold helps to read EventTypes."""
+        event_types = await _insist(lambda: served_event_types(self._api))
+        return (TOOLS, BROKERS, SERVICES, TRIGGERS, event_types)
+
+    async def _compare(self, listing: Listing) -> None:
+        """Compare and write what is still to be written, again and again."""
+        while True:
+            await asyncio.sleep(self._settings.compare_seconds)
+            await listing.compare()
+            self._ledger.consider_everything()
+
+    async def _make_keys(self) -> None:
+        """Make the shim's keys where they are missing, once this replica leads."""
+        await self._led.wait()
+        name = self._settings.keys_secret
+        if name:
+            await _insist(lambda: ensure_keys(self._api, self._settings.namespace, name))
+
+    def _begin_to_lead(self) -> None:
+        self._led.set()
+        self._ledger.consider_everything()
+
+
+async def _insist(call: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Return what a call of the API server returns, as soon as it returns anything."""
+    async for attempt in stamina.retry_context(
+        on=(Refused, httpx2.TransportError),
+        attempts=None,
+        timeout=None,
+        wait_initial=0.2,
+        wait_max=_LONGEST_WAIT,
+    ):
+        with attempt:
+            try:
+                answer = await call()
+            except (Refused, httpx2.TransportError) as error:
+                logger.warning("the API server does not do what is needed, trying again: %r", error)
+                raise
+    return answer

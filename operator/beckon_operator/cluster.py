@@ -1,0 +1,167 @@
+"""What the cluster looks like, and which namespaces have to be judged again since something changed."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from beckon_contract.resources import Resource
+from beckon_contract.routes import Listener, read_trigger, wanted_type
+from beckon_operator.erased import ErasedSchemas
+from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
+from beckon_operator.ledger import Ledger
+from beckon_operator.observed import Observed, read_observed, version_of
+from beckon_operator.store import Store
+from beckon_operator.tools import ToolSeen, read_seen
+
+logger = logging.getLogger(__name__)
+
+
+Touched = frozenset[str] | None
+Changed = Callable[[str, Touched], None]
+
+
+class Cluster:
+    """Every watched object as it was seen last.
+
+    `changed` is called whenever something is news that tools are judged by: with the namespace, and
+    with the types whose Triggers differ now, no types for an EventType, `None` where any tool of
+    the namespace may be concerned. Tools go to the ledger.
+    """
+
+    def __init__(self, ledger: Ledger, changed: Changed) -> None:
+        self._ledger = ledger
+        self._changed = changed
+        self._erased = ErasedSchemas()
+        self._asking = _TypeIndex()
+        self._objects: dict[str, Store[Observed]] = {
+            kind.plural: Store() for kind in (EVENT_TYPES, TRIGGERS, BROKERS, SERVICES)
+        }
+
+    def objects(self, kind: Kind) -> Store[Observed]:
+        """The objects of another kind."""
+        return self._objects[kind.plural]
+
+    def store(self, kind: Kind) -> "Store[Observed] | Store[ToolSeen]":
+        """The objects of any kind."""
+        return self._ledger.tools if kind.plural == TOOLS.plural else self._objects[kind.plural]
+
+    def asking_for(self, event_type: str) -> list[Listener]:
+        """Return the Triggers of all namespaces whose filter asks for this very type."""
+        return self._asking.find(event_type)
+
+    def see(self, kind: Kind, document: Mapping[str, Any]) -> None:
+        """Take an object as the API server sent it."""
+        if kind.plural == TOOLS.plural:
+            self.see_tool(document)
+            return
+        try:
+            observed = read_observed(document)
+        except ValueError as error:
+            # Nothing that the API server sends is no object; what cannot be read is as if it were not there.
+            metadata = document["metadata"]
+            logger.warning("%s %s/%s: %s", kind.name, metadata["namespace"], metadata["name"], error)
+            self.lose(kind, metadata)
+            return
+        if kind.plural == EVENT_TYPES.plural:
+            observed = self._erased.recall(observed)
+        store = self._objects[kind.plural]
+        known = store.get(observed.namespace, observed.name)
+        if store.put(observed) and not (known and known.says_the_same_as(observed)):
+            self._note(kind, observed.namespace, known, observed)
+
+    def see_tool(self, document: Mapping[str, Any]) -> None:
+        """Take a Tool, as it was watched or as the answer to a write."""
+        seen = read_seen(document)
+        self._erased.learn(document)
+        if self._ledger.tools.put(seen):
+            self._ledger.consider(seen.namespace, seen.name)
+
+    def lose(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
+        """Take the word that an object is gone."""
+        namespace, name, uid = str(metadata["namespace"]), str(metadata["name"]), str(metadata["uid"])
+        if kind.plural == TOOLS.plural:
+            self._ledger.forget(uid)
+            if self._ledger.tools.drop(namespace, name, uid):
+                self._ledger.consider(namespace, name)
+            return
+        known = self._objects[kind.plural].drop(namespace, name, uid)
+        if known is not None:
+            self._note(kind, namespace, known, None)
+        if kind.plural == EVENT_TYPES.plural:
+            self._erased.forget(uid)
+
+    def settle(
+        self, kind: Kind, listed: Iterable[Mapping[str, Any]], version: int, namespaces: Iterable[str]
+    ) -> int:
+        """Take a whole list of these namespaces (none: all), of this version; return how much was news.
+
+        What is not in it is gone, unless it was seen at a later version than the list's.
+        """
+        news = 0
+        present: set[str] = set()
+        store = self.store(kind)
+        for document in listed:
+            metadata = document["metadata"]
+            present.add(str(metadata["uid"]))
+            known = store.get(str(metadata["namespace"]), str(metadata["name"]))
+            news += known is None or known.version < version_of(metadata)
+            self.see(kind, document)
+        for item in self.missing(kind, present, version, namespaces):
+            news += 1
+            self.lose(kind, {"namespace": item.namespace, "name": item.name, "uid": item.uid})
+        return news
+
+    def missing(
+        self, kind: Kind, present: set[str], version: int, namespaces: Iterable[str]
+    ) -> "list[Observed] | list[ToolSeen]":
+        """Return what is known and should have been in a list of this version, and was not."""
+        within = frozenset(namespaces)
+        store = self.store(kind)
+        return [  # type: ignore[return-value]  # a store holds one kind of items, and so does the list
+            item
+            for item in store
+            if item.uid not in present
+            and item.version <= version
+            and (not within or item.namespace in within)
+        ]
+
+    def _note(self, kind: Kind, namespace: str, old: Observed | None, new: Observed | None) -> None:
+        """Pass on that an object came, changed or went."""
+        touched: Touched = None
+        if kind.plural == EVENT_TYPES.plural:
+            touched = frozenset()
+        elif kind.plural == TRIGGERS.plural:
+            touched = self._asking.replace(old.resource if old else None, new.resource if new else None)
+        self._changed(namespace, touched)
+
+
+class _TypeIndex:
+    """The Triggers of all namespaces by the type that they ask for."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[str, dict[tuple[str, str], Resource]] = {}
+
+    def find(self, event_type: str) -> list[Listener]:
+        found = self._by_type.get(event_type, {})
+        read = [read_trigger(found[key]) for key in sorted(found)]
+        return [listener for listener in read if isinstance(listener, Listener)]
+
+    def replace(self, old: Resource | None, new: Resource | None) -> Touched:
+        """Put a Trigger in the place of another; return the types that they ask for, `None` for any."""
+        types: set[str | None] = set()
+        if old:
+            types.add(self._drop(old))
+        if new:
+            wanted = wanted_type(new.spec)
+            types.add(wanted)
+            if wanted:
+                self._by_type.setdefault(wanted, {})[new.namespace, new.name] = new
+        return None if None in types else frozenset(filter(None, types))
+
+    def _drop(self, old: Resource) -> str | None:
+        wanted = wanted_type(old.spec)
+        users = self._by_type.get(wanted or "", {})
+        users.pop((old.namespace, old.name), None)
+        if wanted and not users:
+            self._by_type.pop(wanted, None)
+        return wanted

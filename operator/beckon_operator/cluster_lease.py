@@ -1,0 +1,73 @@
+"""The Lease of the operator as it is kept in the cluster."""
+
+from typing import Any
+
+from beckon_operator.api import Api, Refused, path_to
+from beckon_operator.lease import Conflict, Record
+
+_GROUP, _VERSION, _PLURAL = "coordination.k8s.io", "v1", "leases"
+
+
+class ClusterLease:
+    """A Lease in a namespace; an implementation of `lease.Leases`."""
+
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self._api = api
+        self._namespace, self._name = namespace, name
+
+    async def read(self) -> Record | None:
+        """Return the Lease, `None` where there is none."""
+        try:
+            return _record(await self._api.get(self._path(self._name)))
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def create(self, record: Record) -> Record:
+        """Create the Lease; raise `Conflict` where there is one."""
+        try:
+            return _record(await self._api.create(self._path(), self._document(record)))
+        except Refused as error:
+            raise _conflict(error) from error
+
+    async def replace(self, record: Record) -> Record:
+        """Write the Lease if it still has the record's version; raise `Conflict` where not."""
+        try:
+            return _record(await self._api.replace(self._path(self._name), self._document(record)))
+        except Refused as error:
+            raise _conflict(error) from error
+
+    def _path(self, name: str = "") -> str:
+        return path_to(_GROUP, _VERSION, _PLURAL, self._namespace, name)
+
+    def _document(self, record: Record) -> dict[str, Any]:
+        metadata = {"name": self._name, "namespace": self._namespace}
+        return {
+            "apiVersion": f"{_GROUP}/{_VERSION}",
+            "kind": "Lease",
+            "metadata": metadata | ({"resourceVersion": record.version} if record.version else {}),
+            "spec": {
+                "holderIdentity": record.holder,
+                "leaseDurationSeconds": record.seconds,
+                "acquireTime": record.acquired,
+                "renewTime": record.renewed,
+                "leaseTransitions": record.transitions,
+            },
+        }
+
+
+def _record(document: dict[str, Any]) -> Record:
+    spec = document.get("spec") or {}
+    return Record(
+        holder=str(spec.get("holderIdentity") or ""),
+        seconds=int(spec.get("leaseDurationSeconds") or 0),
+        acquired=str(spec.get("acquireTime") or ""),
+        renewed=str(spec.get("renewTime") or ""),
+        transitions=int(spec.get("leaseTransitions") or 0),
+        version=str(document["metadata"]["resourceVersion"]),
+    )
+
+
+def _conflict(error: Refused) -> Exception:
+    return Conflict(str(error)) if error.status == 409 else error

@@ -1,0 +1,131 @@
+"""Judges every namespace in which something changed, and says what each Tool has to say."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field
+
+from beckon_contract.entries import Memory, Router, by_key
+from beckon_contract.resources import Resource
+from beckon_contract.routes import BrokenTrigger, Listener, read_trigger, route_table
+from beckon_operator.cluster import Cluster, Touched
+from beckon_operator.judging.around import Around
+from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.verdicts import NamespaceJudge
+from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
+from beckon_operator.ledger import Ledger
+from beckon_operator.metrics import Metrics
+from beckon_operator.tools import ToolWanted, wanted
+
+logger = logging.getLogger(__name__)
+
+_TOGETHER = 0.02  # seconds; what is applied together is judged together
+_REST = 2.0  # times as long as judging took: at most a third of the time is spent on it
+_LONGEST_REST = 1.0
+# What a Trigger of another namespace could be the explanation of.
+_ELSEWHERE = frozenset(("NoTrigger", "OtherNamespace"))
+
+
+def read_controlled(resource: Resource) -> Listener | BrokenTrigger:
+    """Read a Trigger where Knative's controller says whether it is ready."""
+    return read_trigger(resource, controlled=True)
+
+
+@dataclass(slots=True)
+class _Namespace:
+    judge: NamespaceJudge = field(default_factory=NamespaceJudge)
+    triggers: Memory[Listener | BrokenTrigger] = field(default_factory=lambda: Memory(read_controlled))
+    around: Around | None = None
+    # The types whose Triggers have changed since `around` was made, `None` for everything.
+    touched: Touched = None
+    wanted: dict[str, ToolWanted] = field(default_factory=dict)
+    unrouted: frozenset[str] = frozenset()
+
+
+class Judge:
+    """Keeps the ledger of what every Tool should say up to date with what the cluster looks like."""
+
+    def __init__(self, ledger: Ledger, rules: Rules, metrics: Metrics) -> None:
+        self.cluster = Cluster(ledger, self._changed)
+        self._ledger = ledger
+        self._rules = rules
+        self._metrics = metrics
+        self._namespaces: dict[str, _Namespace] = {}
+        self._waiting: set[str] = set()
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """Judge whatever changes, until cancelled."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(_TOGETHER)
+            started = time.monotonic()
+            self.judge_all()
+            spent = time.monotonic() - started
+            await asyncio.sleep(min(_REST * spent, _LONGEST_REST))
+
+    def judge_all(self) -> None:
+        """Judge every namespace that waits for it; what goes wrong in one keeps none from being judged."""
+        self._news.clear()
+        namespaces, self._waiting = sorted(self._waiting), set()
+        self._metrics.waiting.set(0)
+        for namespace in namespaces:
+            with self._metrics.judging.time():
+                try:
+                    self._judge(namespace)
+                except Exception:
+                    logger.exception(
+                        "namespace %s could not be judged; its Tools stay as they are", namespace
+                    )
+                    self._metrics.failures.labels("judge").inc()
+
+    def _changed(self, namespace: str, touched: Touched) -> None:
+        self._wait_for(namespace, touched)
+        for other, known in self._namespaces.items() if touched else ():
+            if other != namespace and touched and known.unrouted & touched:
+                self._wait_for(other, touched)
+        self._metrics.waiting.set(len(self._waiting))
+        self._news.set()
+
+    def _wait_for(self, namespace: str, touched: Touched) -> None:
+        self._waiting.add(namespace)
+        known = self._namespaces.get(namespace)
+        if known is not None and known.touched is not None:
+            known.touched = None if touched is None else known.touched | touched
+
+    def _judge(self, namespace: str) -> None:
+        known = self._namespaces.setdefault(namespace, _Namespace())
+        around, touched = known.around, known.touched
+        if around is None or touched is None or touched:
+            around = self._around(namespace, known)
+        known.around, known.touched = around, frozenset()
+        event_types = self.cluster.objects(EVENT_TYPES).within(namespace).values()
+        present = [one for one in event_types if not one.leaving]
+        verdicts = known.judge.judge(present, around, touched)
+        before, known.wanted = known.wanted, {}
+        for name, verdict in verdicts.items():
+            old = before.get(name)
+            known.wanted[name] = old if old and old.verdict is verdict else wanted(verdict)
+        known.unrouted = frozenset(
+            str(verdict.spec.get("type"))
+            for verdict in verdicts.values()
+            if verdict.conditions[1].reason in _ELSEWHERE
+        )
+        if not known.wanted:
+            del self._namespaces[namespace]
+        self._ledger.want(namespace, known.wanted)
+
+    def _around(self, namespace: str, known: _Namespace) -> Around:
+        triggers = by_key(self._resources(TRIGGERS, namespace))
+        table = route_table(known.triggers.read(triggers))
+        return Around(
+            namespace,
+            Router(table, elsewhere=self.cluster.asking_for),
+            self._resources(BROKERS, namespace),
+            self._resources(SERVICES, namespace),
+            self._rules,
+        )
+
+    def _resources(self, kind: Kind, namespace: str) -> list[Resource]:
+        found = self.cluster.objects(kind).within(namespace).values()
+        return [one.resource for one in found if not one.leaving]

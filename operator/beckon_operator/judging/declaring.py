@@ -1,0 +1,98 @@
+"""The condition Declared: whether an EventType says enough, where its parameters stand, what may be lost."""
+
+from beckon_contract.declared import Declared
+from beckon_contract.entries import Entry
+from beckon_contract.eventtypes import EventType
+from beckon_contract.places import (
+    LAST_APPLIED,
+    NOWHERE,
+    PARAMETERS,
+    SCHEMA_DATA,
+    BrokenPlace,
+    decode,
+    last_applied,
+)
+from beckon_contract.tool_resources import Condition
+from beckon_contract.tools import Refusal
+from beckon_operator.observed import History
+
+DECLARED = "Declared"
+
+_KEPT = f"metadata.annotations[{SCHEMA_DATA}]"
+_CURE = f"write the JSON Schema in annotation {PARAMETERS} of the EventType, where nothing loses it"
+
+
+def judge_declared(entry: Entry, history: History, *, remembered: bool) -> Condition:
+    """Return the condition; `remembered` parameters are no longer on the EventType."""
+    found = entry.found
+    if isinstance(found, Refusal):
+        return Condition(DECLARED, "False", found.reason, f"EventType {found.event_type}, {_said(found)}")
+    if not isinstance(found, Declared):
+        return Condition(DECLARED, "False", found.reason, found.message)
+    if found.parameters_from == NOWHERE:
+        return _without_parameters(found.event_type, history)
+    doubt = _doubt(found, history, remembered=remembered)
+    if doubt:
+        return Condition(DECLARED, "True", "ParametersMayBeStale", f"{doubt}; {_CURE}")
+    message = f"parameters from {found.parameters_from}"
+    if entry.rivals and entry.tool is not None:
+        others = ", ".join(str(rival.name) for rival in entry.rivals[:3])
+        message = (
+            f"{message}; EventTypes {others} want the same name, so this one is called {entry.tool.name}: "
+            "set annotation beckon.dev/tool-name to a name of its own"
+        )
+        return Condition(DECLARED, "True", "NameCollision", message)
+    return Condition(DECLARED, "True", DECLARED, message)
+
+
+def _without_parameters(event_type: EventType, history: History) -> Condition:
+    # With a last-applied manifest that holds no schema, none was meant to be there.
+    if history.schema_data and not event_type.annotations.get(LAST_APPLIED):
+        message = (
+            "spec.schemaData was written, and Knative has erased it (1.15 and later do); "
+            f"{_CURE}; for a tool without parameters write {{}} there"
+        )
+        return Condition(DECLARED, "False", "ParametersLost", message)
+    message = f"a tool without parameters, for none are written; to give it some, {_CURE}"
+    return Condition(DECLARED, "True", "NoParameters", message)
+
+
+def _doubt(found: Declared, history: History, *, remembered: bool) -> str:
+    """Return why parameters may not be those of the manifest, empty where nothing speaks for it."""
+    place, event_type = found.parameters_from, found.event_type
+    if remembered:
+        return "parameters from spec.schemaData, which Knative has erased since"
+    if place == _KEPT:
+        newer = _newer_text(event_type)
+        if newer is not None and not _same(newer, event_type.annotations[SCHEMA_DATA]):
+            return f"parameters from {place}, and the manifest that was applied last says something else"
+    if history.applied and (place == _KEPT or place.endswith("spec.schemaData")):
+        return (
+            f"parameters from {place}, and the EventType is written by server-side apply, under which "
+            "Knative hides later changes of spec.schemaData"
+        )
+    return ""
+
+
+def _newer_text(event_type: EventType) -> str | None:
+    """Return what the object itself or its last-applied manifest has for schemaData, `None` if unknown."""
+    if event_type.schema_data is not None:
+        return event_type.schema_data
+    try:
+        applied = last_applied(event_type)
+    except BrokenPlace:
+        return None
+    if applied is None:
+        return None
+    return applied.annotations.get(SCHEMA_DATA) or applied.schema_data or ""
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return bool(decode(one, "") == decode(other, ""))
+    except BrokenPlace:
+        return one.strip() == other.strip()
+
+
+def _said(refusal: Refusal) -> str:
+    return f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message

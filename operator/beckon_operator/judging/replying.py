@@ -1,0 +1,55 @@
+"""The condition Answerable: whether replies of the tool's Broker find their way to the shim."""
+
+from beckon_contract.routes import Listener
+from beckon_contract.tool_resources import Condition
+from beckon_contract.tools import Tool
+from beckon_operator.judging.around import Around
+from beckon_operator.judging.rules import same_place
+
+ANSWERABLE = "Answerable"
+
+
+def judge_answerable(tool: Tool, around: Around) -> Condition:
+    """Return the condition; every tool of one Broker has the same."""
+    if tool.dispatch == "direct":
+        return Condition(ANSWERABLE, "True", "Direct", "the reply comes in the answer to the call")
+    return around.once_a_broker(ANSWERABLE, tool.broker, lambda: _of_broker(tool.broker, around))
+
+
+def _of_broker(broker: str, around: Around) -> Condition:
+    passing = around.reply_listeners(broker)
+    to_shim = [one for one in passing if _leads_to_shim(one, around)]
+    ready = [one for one in to_shim if not one.not_ready]
+    if ready:
+        message = f"Trigger {ready[0].trigger.name} brings replies to the shim"
+        return Condition(ANSWERABLE, "True", "ReplyTrigger", message)
+    if to_shim:
+        first = to_shim[0]
+        message = f"Trigger {first.trigger.name}, which brings replies, is not ready: {first.not_ready}"
+        return Condition(ANSWERABLE, "False", "ReplyTriggerNotReady", message)
+    elsewhere = [one for one in passing if not one.catches_all]
+    if elsewhere:
+        name, leads = elsewhere[0].trigger.name, _url(elsewhere[0], around) or "an unknown address"
+        message = f"Trigger {name} brings replies to {leads}, not to {around.rules.replies}; correct it"
+        return Condition(ANSWERABLE, "False", "RepliesElsewhere", message)
+    message = f"no Trigger brings replies of Broker {broker} to the shim; write {_trigger(broker, around)}"
+    return Condition(ANSWERABLE, "False", "NoReplyTrigger", message)
+
+
+def _leads_to_shim(listener: Listener, around: Around) -> bool:
+    return same_place(_url(listener, around), around.rules.replies)
+
+
+def _url(listener: Listener, around: Around) -> str:
+    return around.url(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
+
+
+def _trigger(broker: str, around: Around) -> str:
+    """Return the reply Trigger that is missing, as YAML in one line."""
+    name = "beckon-replies" if broker == "default" else f"beckon-replies-{broker}"
+    return (
+        "{apiVersion: eventing.knative.dev/v1, kind: Trigger, "
+        f"metadata: {{name: {name}, namespace: {around.namespace}}}, spec: {{broker: {broker}, "
+        f'filter: {{attributes: {{{around.rules.reply_attribute}: ""}}}}, '
+        f'subscriber: {{uri: "{around.rules.replies}"}}}}}}'
+    )

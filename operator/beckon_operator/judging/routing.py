@@ -1,0 +1,137 @@
+"""The condition Routed: whether a call would reach the service, and what stands in its way."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from beckon_contract.addresses import Unaddressable
+from beckon_contract.delivery import Reference
+from beckon_contract.entries import Entry
+from beckon_contract.resources import Resource
+from beckon_contract.routes import Listener
+from beckon_contract.tool_resources import Condition, condition
+from beckon_contract.tools import Tool
+from beckon_operator.judging.around import Around, BrokerView, is_knative_service
+
+ROUTED = "Routed"
+
+
+def judge_routed(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
+    """Return the condition, and the tool with its address where it is called directly."""
+    if tool.dispatch == "direct":
+        return _direct(entry, tool, around)
+    return next(_obstacles(entry, tool, around), None) or _routed(tool, around), tool
+
+
+def _direct(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
+    """Judge a call that goes straight to what spec.reference names."""
+    if entry.unrouted is not None:
+        return _no(entry.unrouted.reason, f"spec.reference {entry.unrouted.message}"), tool
+    reference = tool.reference
+    if reference is None:
+        return _no("NoReference", "write the service that takes the call in spec.reference"), tool
+    if not is_knative_service(reference) and (reference.kind, reference.api_version) != ("Service", "v1"):
+        what = f"{reference.api_version} {reference.kind}"
+        message = f"spec.reference names a {what}; a direct call needs a Service of Kubernetes or of Knative"
+        return _no("AddressUnknown", message), tool
+    obstacle = _service_obstacle(reference, around) if is_knative_service(reference) else None
+    if obstacle is not None:
+        return obstacle, tool
+    try:
+        address = around.address(reference)
+    except Unaddressable as error:
+        return _no("AddressUnknown", f"spec.reference: {error}"), tool
+    return Condition(ROUTED, "True", "Direct", f"calls go to {address}"), replace(tool, address=address)
+
+
+def _obstacles(entry: Entry, tool: Tool, around: Around) -> Iterator[Condition]:
+    """Yield what keeps calls from the service, what is to be mended first before the rest."""
+    unrouted = entry.unrouted
+    if unrouted is not None and unrouted.field == "spec.reference.namespace":
+        yield _no(unrouted.reason, f"{unrouted.field}: {unrouted.message}")
+    broker = around.brokers.get(tool.broker)
+    if broker is None:
+        yield _no("BrokerNotFound", _missing_broker(tool, around, unrouted.message if unrouted else ""))
+        return
+    if unrouted is not None and unrouted.reason != "TriggerNotReady":
+        yield _no(unrouted.reason, unrouted.message)
+    yield from _broker_obstacles(tool.broker, broker)
+    yield from _subscriber_obstacles(tool, around)
+    if unrouted is not None:
+        yield _no(unrouted.reason, unrouted.message)
+
+
+def _missing_broker(tool: Tool, around: Around, also: str) -> str:
+    where = f"namespace {around.namespace} has no Broker {tool.broker}"
+    known = ", ".join(sorted(around.brokers)[:3])
+    cure = f"create it, or name one of {known} in the Trigger" if known else "create it"
+    return f"{where}; {cure}{f'; besides, {also}' if also else ''}"
+
+
+def _broker_obstacles(name: str, broker: BrokerView) -> Iterator[Condition]:
+    if broker.ready is None or broker.ready.status != "True":
+        why = _words(broker.ready) or "Knative has not judged it yet"
+        yield _no("BrokerNotReady", f"Broker {name} is not ready: {why}")
+
+
+def _subscriber_obstacles(tool: Tool, around: Around) -> Iterator[Condition]:
+    """Yield what is wrong with the service, where no Trigger of the call leads to a working one."""
+    ways = _ways(tool, around)
+    obstacles = [_subscriber_obstacle(way, around) for way in ways]
+    if ways and all(obstacles):
+        yield from (obstacle for obstacle in obstacles if obstacle)
+
+
+def _ways(tool: Tool, around: Around) -> list[Listener]:
+    """Return the Triggers that pass the call: those that are ready, or else all."""
+    listeners = around.listeners(tool.type)
+    if tool.routes:
+        return [listeners[name] for name in tool.routes]
+    return [way for way in around.router.passing(tool) if way.trigger.broker == tool.broker]
+
+
+def _subscriber_obstacle(way: Listener, around: Around) -> Condition | None:
+    reference = way.trigger.subscriber.ref
+    if reference is None or reference.namespace != around.namespace or not is_knative_service(reference):
+        return None
+    return _service_obstacle(reference, around, f", the subscriber of Trigger {way.trigger.name}")
+
+
+def _service_obstacle(reference: Reference, around: Around, role: str = "") -> Condition | None:
+    """Return why a Knative Service takes no calls; one with an earlier revision that is ready does."""
+    called = f"Knative Service {reference.name}{role}"
+    service = around.services.get(reference.name)
+    if service is None:
+        return _no("ServiceNotFound", f"{called}, does not exist in namespace {around.namespace}; create it")
+    if service.status.get("latestReadyRevisionName"):
+        return None
+    why = _words(condition(service, "Ready")) or "Knative has not judged it yet"
+    return _no("ServiceNotReady", f"{called}, has no ready revision: {why}{_hint(service)}")
+
+
+def _hint(service: Resource) -> str:
+    return f"; see kubectl get revisions -n {service.namespace} -l serving.knative.dev/service={service.name}"
+
+
+def _routed(tool: Tool, around: Around) -> Condition:
+    listeners = around.listeners(tool.type)
+    ways = [listeners[name] for name in tool.routes]
+    named = _names(tool.routes)
+    if all(way.catches_all for way in ways):
+        message = f"only Triggers without a filter pass its calls ({named}), which may lead anywhere"
+        return Condition(ROUTED, "True", "OnlyCatchAll", message)
+    return Condition(ROUTED, "True", ROUTED, f"Broker {tool.broker}, Trigger {named}")
+
+
+def _names(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - 3} more" if len(every) > 3 else ""
+    return ", ".join(every[:3]) + more
+
+
+def _words(found: Condition | None) -> str:
+    """Return reason and message of a condition in one line."""
+    return f"{found.reason} {found.message}".strip() if found else ""
+
+
+def _no(reason: str, message: str) -> Condition:
+    return Condition(ROUTED, "False", reason, message)

@@ -1,0 +1,121 @@
+"""The verdict on an EventType: the spec and the conditions of its Tool."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from beckon_contract.entries import Entry, EntryReader
+from beckon_contract.resources import Resource
+from beckon_contract.tool_resources import Condition, ready_from, tool_spec
+from beckon_contract.tools import Skipped
+from beckon_operator.judging.around import Around
+from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
+from beckon_operator.judging.declaring import judge_declared
+from beckon_operator.judging.replying import ANSWERABLE, judge_answerable
+from beckon_operator.judging.routing import ROUTED, judge_routed
+from beckon_operator.observed import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the Tool of an EventType says; the conditions are in the order of the contract, Ready last."""
+
+    event_type: Resource
+    spec: Mapping[str, Any]
+    conditions: tuple[Condition, ...]
+
+    @property
+    def ready(self) -> Condition:
+        """The condition Ready."""
+        return self.conditions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """An EventType with all that its verdict was made of."""
+
+    entry: Entry
+    observed: Observed
+    around: Around
+    verdict: Verdict
+
+
+class NamespaceJudge:
+    """Judges the EventTypes of one namespace again and again, each anew only where something changed."""
+
+    def __init__(self) -> None:
+        self._reader = EntryReader()
+        self._judged: dict[str, _Judged] = {}
+
+    def judge(
+        self, event_types: Iterable[Observed], around: Around, touched: Collection[str] | None = None
+    ) -> dict[str, Verdict]:
+        """Return the verdicts by the names of the EventTypes; those that are no tools have none.
+
+        `touched` are the types that all those Triggers ask for which differ from the last time,
+        `None` where anything may. A verdict that comes out the same is the same object as before.
+        """
+        found = {one.resource.key: one for one in event_types}
+        resources = {key: one.resource for key, one in found.items()}
+        entries = self._reader.read(resources, around.router, touched)
+        self._judged = {
+            entry.resource.name: self._one(entry, found[entry.resource.key], around, touched)
+            for entry in entries
+            if not isinstance(entry.found, Skipped)
+        }
+        return {name: one.verdict for name, one in self._judged.items()}
+
+    def _one(
+        self, entry: Entry, observed: Observed, around: Around, touched: Collection[str] | None
+    ) -> _Judged:
+        known = self._judged.get(entry.resource.name)
+        if known is None:
+            return _Judged(entry, observed, around, judge_entry(entry, observed, around))
+        if (
+            known.entry is entry
+            and known.observed is observed
+            # What a Trigger is to a tool shows in its entry, unless the Trigger is one for any type.
+            and (known.around is around or touched is not None)
+        ):
+            return replace(known, around=around)
+        # Most of what changes is a Trigger, and reading the parameters is most of the work.
+        declared = known.verdict.conditions[0] if _declares_the_same(known, entry, observed) else None
+        verdict = judge_entry(entry, observed, around, declared)
+        return _Judged(entry, observed, around, known.verdict if known.verdict == verdict else verdict)
+
+
+def judge_entry(entry: Entry, one: Observed, around: Around, declared: Condition | None = None) -> Verdict:
+    """Return the verdict on one EventType among these surroundings; `declared` may be known already."""
+    declared = declared or judge_declared(entry, one.history, remembered=one.remembered)
+    tool = entry.tool
+    if tool is None or declared.status != "True":
+        unknown = [_unknown(name) for name in (ROUTED, ANSWERABLE, DEAD_LETTERED)]
+        return _verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
+    routed, tool = judge_routed(entry, tool, around)
+    answerable, dead_lettered = judge_answerable(tool, around), judge_dead_lettered(tool, around)
+    return _verdict(one.resource, tool_spec(tool), [declared, routed, answerable, dead_lettered])
+
+
+def _declares_the_same(known: _Judged, entry: Entry, observed: Observed) -> bool:
+    """Whether nothing has changed that the condition Declared is made of."""
+    before, names = known.entry, [found.tool.name if found.tool else "" for found in (known.entry, entry)]
+    return (
+        before.found is entry.found
+        and before.rivals == entry.rivals
+        and names[0] == names[1]
+        and known.observed.says_the_same_as(observed)
+    )
+
+
+def _verdict(resource: Resource, spec: Mapping[str, Any], conditions: list[Condition]) -> Verdict:
+    return Verdict(resource, spec, (*conditions, ready_from(conditions)))
+
+
+def _bare_spec(resource: Resource) -> dict[str, Any]:
+    """Return what can be told of an EventType that cannot be declared: its type, for `kubectl get tools`."""
+    event_type = resource.spec.get("type")
+    return {"type": event_type} if isinstance(event_type, str) and event_type else {}
+
+
+def _unknown(name: str) -> Condition:
+    return Condition(name, "Unknown", "NotDeclared", "judged once the EventType is declared")

@@ -1,0 +1,153 @@
+"""Leadership by a Lease: of several replicas one writes, and another follows within seconds.
+
+The rules are those of client-go (tools/leaderelection): a Lease is taken over only when it has not
+changed for its whole duration by the own clock, so clocks need not agree; every change is made
+against the version that was read; a leader that cannot renew stops leading before others may take
+over.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+logger = logging.getLogger(__name__)
+
+
+class Conflict(Exception):
+    """Somebody else changed the Lease since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a Lease says; times are in ISO 8601 with microseconds, an empty `holder` has let it go."""
+
+    holder: str
+    seconds: int
+    acquired: str
+    renewed: str
+    transitions: int = 0
+    version: str = ""
+
+
+class Leases(Protocol):
+    """Where the Lease is kept."""
+
+    async def read(self) -> Record | None:
+        """Return the Lease, `None` where there is none."""
+
+    async def create(self, record: Record) -> Record:
+        """Create the Lease; raise `Conflict` where there is one."""
+
+    async def replace(self, record: Record) -> Record:
+        """Write the Lease if it still has the record's version; raise `Conflict` where not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a Lease lasts, when a leader that cannot renew gives up, how often each tries; in seconds.
+
+    A crashed leader is followed after `lasts + tries_every` at the latest.
+    """
+
+    lasts: int = 10
+    gives_up_after: float = 7.0
+    tries_every: float = 2.0
+
+
+class Leadership:
+    """One replica's part in the election."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        identity: str,
+        timing: Timing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._leases = leases
+        self._identity = identity
+        self._timing = timing or Timing()
+        self._clock = clock
+        self._seen: Record | None = None
+        self._seen_at = 0.0
+        self._renewed_at: float | None = None
+        self._left = False
+
+    def leads(self) -> bool:
+        """Whether this replica may write now; asked before each write, for it ends by itself."""
+        renewed = self._renewed_at
+        return renewed is not None and self._clock() - renewed < self._timing.gives_up_after
+
+    async def run(self, gained: Callable[[], None]) -> None:
+        """Take part until cancelled; call `gained` whenever this replica begins to lead."""
+        led = False
+        while True:
+            try:
+                async with asyncio.timeout(self._timing.gives_up_after / 2):
+                    await self.attempt()
+            except Exception as error:  # whatever failed, the next attempt may not
+                logger.warning("the Lease could not be renewed or taken: %r", error)
+            if self.leads() != led:
+                led = self.leads()
+                logger.info("%s %s", self._identity, "leads" if led else "leads no more")
+                if led:
+                    gained()
+            await asyncio.sleep(self._timing.tries_every)
+
+    async def attempt(self) -> None:
+        """Renew the Lease, or take it if nobody holds it."""
+        if self._left:
+            return
+        started = self._clock()
+        found = await self._leases.read()
+        if found is None:
+            await self._write(self._leases.create, self._mine(None), started)
+            return
+        if found != self._seen:
+            self._seen, self._seen_at = found, started
+        expired = started - self._seen_at >= found.seconds
+        if found.holder in {"", self._identity} or expired:
+            await self._write(self._leases.replace, self._mine(found), started)
+        else:
+            self._renewed_at = None
+
+    async def release(self) -> None:
+        """Let the Lease go for good, so that another replica takes it at once."""
+        self._left = True
+        found = self._seen
+        if not self.leads() or found is None:
+            return
+        self._renewed_at = None
+        now = _now()
+        free = replace(found, holder="", seconds=1, acquired=now, renewed=now)
+        try:
+            await self._leases.replace(free)
+        except Exception as error:  # a Lease that is not let go expires
+            logger.warning("the Lease could not be let go: %r", error)
+
+    async def _write(
+        self, write: Callable[[Record], Awaitable[Record]], record: Record, started: float
+    ) -> None:
+        """Write the Lease; the time of the renewal is that before the request, which others see later."""
+        try:
+            self._seen = await write(record)
+        except Conflict:
+            # Somebody was faster. Whether this replica still leads is for its last renewal to say.
+            return
+        self._seen_at = self._renewed_at = started
+
+    def _mine(self, found: Record | None) -> Record:
+        now = _now()
+        if found is None:
+            return Record(self._identity, self._timing.lasts, now, now)
+        if found.holder == self._identity:
+            return replace(found, seconds=self._timing.lasts, renewed=now)
+        return Record(self._identity, self._timing.lasts, now, now, found.transitions + 1, found.version)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

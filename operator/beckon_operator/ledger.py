@@ -1,0 +1,95 @@
+"""What Tools there should be, what Tools there are, and which of them have to be written."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+from beckon_operator.judging.verdicts import Verdict
+from beckon_operator.store import Store
+from beckon_operator.tools import ToolSeen, ToolWanted
+
+
+class Action(Enum):
+    """What brings a Tool to what it should be; a `FOREIGN` one is left to whoever made it."""
+
+    NOTHING = "nothing"
+    CREATE = "create"
+    REPLACE = "replace"
+    DELETE = "delete"
+    FOREIGN = "foreign"
+
+
+class Ledger:
+    """Tools as they are and as they should be, by namespace and name, and the queue of those that differ."""
+
+    def __init__(self) -> None:
+        self.tools: Store[ToolSeen] = Store()
+        self._wanted: dict[str, Mapping[str, ToolWanted]] = {}
+        self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self._queued: set[tuple[str, str]] = set()
+        # What was written as which version: the API server may store it in other words.
+        self._written: dict[str, tuple[int, bytes]] = {}
+
+    def __len__(self) -> int:
+        """Return how many Tools wait to be written."""
+        return len(self._queued)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Yield every verdict that is in force."""
+        for tools in self._wanted.values():
+            for tool in tools.values():
+                yield tool.verdict
+
+    def wanted(self, namespace: str, name: str) -> ToolWanted | None:
+        """Return what a Tool should be, `None` where there should be none."""
+        return self._wanted.get(namespace, {}).get(name)
+
+    def want(self, namespace: str, tools: Mapping[str, ToolWanted]) -> None:
+        """Take the Tools that a namespace should have, all of them."""
+        before = self._wanted.pop(namespace, {})
+        if tools:
+            self._wanted[namespace] = tools
+        for name in before.keys() | tools.keys() | self.tools.within(namespace).keys():
+            self.consider(namespace, name)
+
+    def wrote(self, tool: ToolWanted, uid: str, version: int) -> None:
+        """Take the word that a Tool was written, and is stored as this version."""
+        self._written[uid] = version, tool.digest
+
+    def forget(self, uid: str) -> None:
+        """Take the word that a Tool is gone."""
+        self._written.pop(uid, None)
+
+    def action(self, namespace: str, name: str) -> Action:
+        """Return what brings a Tool to what it should be."""
+        tool, seen = self.wanted(namespace, name), self.tools.get(namespace, name)
+        if seen is None:
+            return Action.NOTHING if tool is None else Action.CREATE
+        if not seen.owner:
+            return Action.NOTHING if tool is None else Action.FOREIGN
+        if seen.leaving:
+            return Action.NOTHING
+        if tool is None:
+            return Action.DELETE
+        written = self._written.get(seen.uid) == (seen.version, tool.digest)
+        return Action.NOTHING if written or seen.digest == tool.digest else Action.REPLACE
+
+    def consider(self, namespace: str, name: str) -> None:
+        """Queue a Tool if it is not what it should be."""
+        key = namespace, name
+        if key not in self._queued and self.action(namespace, name) is not Action.NOTHING:
+            self._queued.add(key)
+            self._queue.put_nowait(key)
+
+    def consider_everything(self) -> None:
+        """Queue every Tool that is not what it should be."""
+        for verdict in list(self.verdicts()):
+            self.consider(verdict.event_type.namespace, verdict.event_type.name)
+        for seen in list(self.tools):
+            self.consider(seen.namespace, seen.name)
+
+    async def take(self) -> tuple[str, str]:
+        """Wait for the next Tool in the queue; it may be queued again at once."""
+        key = await self._queue.get()
+        self._queued.discard(key)
+        return key

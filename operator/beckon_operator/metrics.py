@@ -1,0 +1,62 @@
+"""What the operator counts, for Prometheus."""
+
+from collections import Counter as Count
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from beckon_operator.judging.verdicts import Verdict
+
+_PREFIX = "beckon_operator_"
+_SECONDS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """The counters of one process; `verdicts` are read when they are asked for."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.judging = self._histogram("judging_seconds", "Seconds that judging one namespace takes.")
+        self.writing = self._histogram(
+            "write_seconds", "Seconds that writing one Tool takes, retries included."
+        )
+        self.writes = self._counter("writes", "Tools written.", "action")
+        self.failures = self._counter("failures", "What went wrong and is tried again later.", "what")
+        self.missed = self._counter("missed", "Changes that no watch told of, found by comparing.", "kind")
+        self.events = self._counter("events", "Kubernetes Events about Tools.", "outcome")
+        self.waiting = self._gauge("waiting_namespaces", "Namespaces with changes that are not judged yet.")
+        self.queued = self._gauge("queued_writes", "Tools that wait to be written.")
+        self.leader = self._gauge("leader", "1 in the replica that writes, 0 in the others.")
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def tell_of(self, verdicts: Callable[[], Iterator[Verdict]]) -> None:
+        """Tell how many Tools there are, by the status and the reason of their Ready condition."""
+        self._registry.register(_Tools(verdicts))
+
+    def _counter(self, name: str, text: str, label: str) -> Counter:
+        return Counter(_PREFIX + name, text, [label], registry=self._registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(_PREFIX + name, text, registry=self._registry)
+
+    def _histogram(self, name: str, text: str) -> Histogram:
+        return Histogram(_PREFIX + name, text, buckets=_SECONDS, registry=self._registry)
+
+
+class _Tools(Collector):
+    def __init__(self, verdicts: Callable[[], Iterator[Verdict]]) -> None:
+        self._verdicts = verdicts
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        text = "Tools by the status and the reason of their Ready condition."
+        family = GaugeMetricFamily(f"{_PREFIX}tools", text, labels=["ready", "reason"])
+        for (status, reason), number in sorted(
+            Count((one.ready.status, one.ready.reason) for one in self._verdicts()).items()
+        ):
+            family.add_metric([status, reason], number)
+        yield family

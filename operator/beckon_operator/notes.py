@@ -1,0 +1,133 @@
+"""Kubernetes Events about Tools: what `kubectl describe tool` and `kubectl events` show.
+
+They are notes, not state: there are at most so many of them, and none is worth a retry.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+
+from beckon_contract import tool_resources
+from beckon_contract.tool_resources import Condition
+from beckon_operator.api import Api, Refused, path_to
+from beckon_operator.metrics import Metrics
+from beckon_operator.tools import ToolSeen, ToolWanted
+
+logger = logging.getLogger(__name__)
+
+_GROUP, _VERSION = "events.k8s.io", "v1"
+_WAITING = 256  # more at once are dropped: a first start with thousands of Tools is no news
+_PAUSE = 0.05  # seconds between two: twenty a second
+_MAX_NOTE = 1024  # characters, Kubernetes' limit
+_MAX_NAME = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One Event: what changed about which Tool."""
+
+    namespace: str
+    tool: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+
+    @property
+    def name(self) -> str:
+        """A name that the same news has again, so that it is told once."""
+        text = "\n".join((self.uid, self.type, self.reason, self.message))
+        ending = "." + hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self.tool[: _MAX_NAME - len(ending)] + ending
+
+
+def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
+    """Return what is worth telling of a Tool that was written: Ready, and a new word on Declared."""
+    found = []
+    declared, ready = tool.verdict.conditions[0], tool.verdict.ready
+    if _changed(ready, before):
+        found.append(ready)
+    if _changed(declared, before) and (declared.status, declared.reason) != (ready.status, ready.reason):
+        found.append(declared)
+    where = tool.verdict.event_type
+    return [
+        Note(
+            where.namespace,
+            where.name,
+            uid,
+            "Normal" if one.status == "True" and not _is_doubtful(one) else "Warning",
+            one.reason,
+            one.message or "the tool can be called",
+        )
+        for one in found
+    ]
+
+
+class Notebook:
+    """Posts Events one after another, and drops what it cannot post."""
+
+    def __init__(self, api: Api, metrics: Metrics, identity: str) -> None:
+        self._api = api
+        self._metrics = metrics
+        self._identity = identity
+        self._waiting: asyncio.Queue[Note] = asyncio.Queue(_WAITING)
+
+    def take(self, notes: list[Note]) -> None:
+        """Have Events posted as soon as it is their turn."""
+        for note in notes:
+            try:
+                self._waiting.put_nowait(note)
+            except asyncio.QueueFull:
+                self._metrics.events.labels("dropped").inc()
+
+    async def run(self) -> None:
+        """Post what comes, until cancelled."""
+        while True:
+            note = await self._waiting.get()
+            try:
+                path = path_to(_GROUP, _VERSION, "events", note.namespace)
+                await self._api.create(path, self._document(note))
+            except (Refused, httpx2.TransportError) as error:
+                known = isinstance(error, Refused) and error.status == 409
+                self._metrics.events.labels("known" if known else "failed").inc()
+                if not known:
+                    logger.debug("an Event about Tool %s/%s failed: %r", note.namespace, note.tool, error)
+            else:
+                self._metrics.events.labels("posted").inc()
+            await asyncio.sleep(_PAUSE)
+
+    def _document(self, note: Note) -> Mapping[str, Any]:
+        return {
+            "apiVersion": f"{_GROUP}/{_VERSION}",
+            "kind": "Event",
+            "metadata": {"name": note.name, "namespace": note.namespace},
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "type": note.type,
+            "reason": note.reason,
+            "note": note.message[:_MAX_NOTE],
+            "action": "Judged",
+            "reportingController": "beckon.dev/operator",
+            "reportingInstance": self._identity,
+            "regarding": {
+                "apiVersion": tool_resources.API_VERSION,
+                "kind": tool_resources.KIND,
+                "namespace": note.namespace,
+                "name": note.tool,
+                "uid": note.uid,
+            },
+        }
+
+
+def _changed(condition: Condition, before: ToolSeen | None) -> bool:
+    known = before.conditions.get(condition.type) if before else None
+    return known is None or (known.status, known.reason) != (condition.status, condition.reason)
+
+
+def _is_doubtful(condition: Condition) -> bool:
+    return condition.reason in {"ParametersMayBeStale", "NameCollision"}

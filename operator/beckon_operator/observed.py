@@ -1,0 +1,92 @@
+"""Objects as the API server showed them last, kept as small as judging them allows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from beckon_contract.eventtypes import is_event_type
+from beckon_contract.places import LAST_APPLIED
+from beckon_contract.resources import Resource, from_object
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What `metadata.managedFields` tells of how an EventType was written.
+
+    `schema_data`: somebody wrote `spec.schemaData`, whatever became of it. `applied`: its spec was
+    given by server-side apply, under which Knative hides later changes of schemaData.
+    """
+
+    schema_data: bool = False
+    applied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One object, the version of it that was seen, and how it was written.
+
+    It is `leaving` while something keeps it from being deleted; `remembered` is an EventType whose
+    schemaData Knative has erased since.
+    """
+
+    resource: Resource
+    version: int
+    history: History = History()
+    leaving: bool = False
+    remembered: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+        return self.resource.namespace
+
+    @property
+    def name(self) -> str:
+        """The metadata.name."""
+        return self.resource.name
+
+    @property
+    def uid(self) -> str:
+        """What tells the object from others of the same name, before and after it."""
+        return self.resource.uid
+
+    def says_the_same_as(self, other: "Observed") -> bool:
+        """Whether nothing that is judged differs."""
+        return self is other or replace(self, version=other.version) == other
+
+
+def read_observed(document: Mapping[str, Any]) -> Observed:
+    """Read an object as the API server sends it; raise `ValueError` where it is none.
+
+    What nothing is judged by is dropped: thousands of objects stay in memory.
+    """
+    resource = from_object(document)
+    metadata = document["metadata"]
+    history = History()
+    if is_event_type(resource):
+        history = _history(metadata.get("managedFields"))
+        resource = replace(resource, status={})
+    else:
+        # The last-applied manifest is a second copy of all of it, and tells only of EventTypes.
+        notes = {name: text for name, text in resource.annotations.items() if name != LAST_APPLIED}
+        resource = replace(resource, annotations=notes)
+    return Observed(resource, version_of(metadata), history, bool(metadata.get("deletionTimestamp")))
+
+
+def version_of(metadata: Mapping[str, Any]) -> int:
+    """Return `resourceVersion` as a number: versions of one resource can be compared (KEP-5504)."""
+    text = str(metadata.get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _history(managers: object) -> History:
+    schema_data = applied = False
+    for manager in managers if isinstance(managers, list) else ():
+        if not isinstance(manager, Mapping) or manager.get("subresource"):
+            continue
+        fields = manager.get("fieldsV1")
+        spec = fields.get("f:spec") if isinstance(fields, Mapping) else None
+        if isinstance(spec, Mapping):
+            schema_data = schema_data or "f:schemaData" in spec
+            applied = applied or manager.get("operation") == "Apply"
+    return History(schema_data, applied)

@@ -1,0 +1,83 @@
+"""The settings of the operator, from environment variables that start with `BECKON_OPERATOR_`."""
+
+import re
+import socket
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from beckon_contract.logs import LogLevel
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _own_namespace() -> str:
+    """Return the namespace of the pod that this runs in, else the one that Beckon is installed into."""
+    try:
+        return _ACCOUNT.read_text(encoding="utf-8").strip()
+    except OSError:
+        return "beckon"
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; each field says what it means."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BECKON_OPERATOR_", env_file=None, extra="ignore", frozen=True, validate_default=True
+    )
+
+    namespace: str = Field(
+        default_factory=_own_namespace,
+        description="The operator's own namespace, for its Lease and the shim's keys; by default its pod's.",
+    )
+    watch_namespaces: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="The namespaces to watch, separated by commas; empty for all."
+    )
+    replies_url: str = Field(
+        "http://beckon-shim-replies.beckon.svc.cluster.local",
+        pattern=r"^https?://[^/]+$",
+        description="Where the shim takes replies (/replies) and dead letters (/dead-letters).",
+    )
+    reply_attribute: str = Field(
+        "replyid",
+        pattern=r"^[a-z][a-z0-9]{0,19}$",
+        description="The attribute that the shim knows a reply by.",
+    )
+    cluster_domain: str = Field("cluster.local", description="The domain of the cluster's DNS.")
+    keys_secret: str = Field(
+        "beckon-shim-keys",
+        description="The Secret with the shim's keys, which is made where it is missing; empty to make none.",
+    )
+    lease: str = Field("beckon-operator", description="The Lease by which one of several replicas leads.")
+    identity: str = Field(
+        default_factory=socket.gethostname, description="The name of this replica in the Lease and in Events."
+    )
+    compare_seconds: float = Field(
+        30.0,
+        ge=1,
+        description="How often what is known is compared with the cluster, to find what no watch told of.",
+    )
+    writes_at_once: int = Field(16, ge=1, le=256, description="How many Tools are written at once.")
+    host: str = Field("0.0.0.0", description="The address of health and metrics.")  # noqa: S104  # probes come from outside
+    port: int = Field(8080, ge=0, le=65535, description="Their port; 0 chooses a free one.")
+    log_level: LogLevel = Field(
+        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
+    )
+
+    @field_validator("watch_namespaces", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(sorted({name.strip() for name in value.split(",") if name.strip()}))
+
+    @field_validator("namespace", "watch_namespaces")
+    @classmethod
+    def _are_namespaces(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for name in (value,) if isinstance(value, str) else value:
+            if not _NAMESPACE.fullmatch(name):
+                raise ValueError(f"{name!r} is no namespace: lower-case letters, digits and '-', at most 63")
+        return value

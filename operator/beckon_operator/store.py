@@ -1,0 +1,94 @@
+"""The newest known version of every object of one kind, by namespace and name."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
+
+# Long enough for events of a watch that lags behind; an object that is gone never comes back.
+_TOMBSTONES = 20_000
+
+
+class Versioned(Protocol):
+    """What a store holds: an object with its identity in space and time, and its version."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+
+    @property
+    def name(self) -> str:
+        """The metadata.name."""
+
+    @property
+    def uid(self) -> str:
+        """The metadata.uid."""
+
+    @property
+    def version(self) -> int:
+        """The resourceVersion."""
+
+
+Item = TypeVar("Item", bound=Versioned)
+
+
+class Store(Generic[Item]):
+    """Objects of one kind. What is older than what is known, or of an object that is gone, is passed over.
+
+    Events of different objects come in any order, and lists beside them: an object that was made
+    anew under an old name has another uid, and the deletion of the old one must not touch it.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[str, Item]] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, namespace: str, name: str) -> Item | None:
+        """Return an object, `None` where there is none."""
+        return self._namespaces.get(namespace, {}).get(name)
+
+    def within(self, namespace: str) -> Mapping[str, Item]:
+        """Return the objects of a namespace by name."""
+        return self._namespaces.get(namespace, {})
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that hold something."""
+        return list(self._namespaces)
+
+    def __iter__(self) -> Iterator[Item]:
+        for found in self._namespaces.values():
+            yield from found.values()
+
+    def put(self, item: Item) -> bool:
+        """Take an object as it was seen; return whether it is news."""
+        if item.uid in self._gone:
+            return False
+        known = self.get(item.namespace, item.name)
+        if known is not None and item.version <= known.version:
+            return False
+        if known is not None and known.uid != item.uid:
+            self._bury(known.uid)
+        self._count += known is None
+        self._namespaces.setdefault(item.namespace, {})[item.name] = item
+        return True
+
+    def drop(self, namespace: str, name: str, uid: str) -> Item | None:
+        """Forget an object that is gone; return what was known of it."""
+        self._bury(uid)
+        known = self.get(namespace, name)
+        if known is None or known.uid != uid:
+            return None
+        found = self._namespaces[namespace]
+        del found[name]
+        self._count -= 1
+        if not found:
+            del self._namespaces[namespace]
+        return known
+
+    def _bury(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > _TOMBSTONES:
+            self._gone.popitem(last=False)

@@ -1,0 +1,192 @@
+"""`Tool` objects: what the operator wants them to say, what they say, and whether that is the same."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from beckon_contract import tool_resources
+from beckon_contract.eventtypes import GROUP as EVENTING
+from beckon_contract.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.tool_resources import Condition
+from beckon_operator.judging.verdicts import Verdict
+from beckon_operator.observed import version_of
+
+_NOT_COPIED = ("knative.dev", "kubectl.kubernetes.io")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCondition:
+    """A condition as it stands on a Tool; `since` is its lastTransitionTime."""
+
+    status: str
+    reason: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSeen:
+    """A Tool as it was seen: what it says, as a digest, and what a new version of it has to keep.
+
+    `owner` is the uid of the EventType that it was made for, empty where somebody else made it.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    digest: bytes
+    owner: str
+    leaving: bool = False
+    conditions: Mapping[str, SeenCondition] = field(default_factory=dict)
+    kept: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWanted:
+    """What the Tool of an EventType has to say."""
+
+    verdict: Verdict
+    content: Mapping[str, Any]
+    digest: bytes
+
+    @property
+    def owner(self) -> str:
+        """The uid of the EventType."""
+        return self.verdict.event_type.uid
+
+
+def wanted(verdict: Verdict) -> ToolWanted:
+    """Return the Tool that a verdict asks for."""
+    event_type = verdict.event_type
+    content = {
+        "labels": _copied(event_type.labels),
+        "owner": {
+            "apiVersion": event_type.api_version,
+            "kind": EVENT_TYPE,
+            "name": event_type.name,
+            "uid": event_type.uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        },
+        "spec": _plain(verdict.spec),
+        "eventType": {"uid": event_type.uid, "generation": event_type.generation},
+        "conditions": [_document(condition) for condition in verdict.conditions],
+    }
+    return ToolWanted(verdict, content, _digest(content))
+
+
+def read_seen(document: Mapping[str, Any]) -> ToolSeen:
+    """Read a Tool as the API server sends it, whoever wrote it."""
+    metadata, status = document["metadata"], _mapping(document.get("status"))
+    owner: Mapping[str, Any] = next(filter(_is_controller, metadata.get("ownerReferences") or []), {})
+    conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
+    content = {
+        "labels": metadata.get("labels") or {},
+        "owner": owner,
+        "spec": _plain(document.get("spec") or {}),
+        "eventType": status.get("eventType") or {},
+        "conditions": [
+            {name: value for name, value in one.items() if name != "lastTransitionTime"} for one in conditions
+        ],
+    }
+    return ToolSeen(
+        namespace=str(metadata["namespace"]),
+        name=str(metadata["name"]),
+        uid=str(metadata.get("uid") or ""),
+        version=version_of(metadata),
+        digest=_digest(content),
+        owner=str(owner.get("uid") or ""),
+        leaving=bool(metadata.get("deletionTimestamp")),
+        conditions={str(one.get("type")): _seen_condition(one) for one in conditions},
+        kept={name: metadata[name] for name in ("annotations", "finalizers") if metadata.get(name)},
+    )
+
+
+def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any]:
+    """Return the Tool to write: a new one, or the next version of the one that was seen.
+
+    A condition keeps the time of its last transition for as long as its status stays.
+    """
+    event_type = tool.verdict.event_type
+    metadata = {
+        "name": event_type.name,
+        "namespace": event_type.namespace,
+        "labels": tool.content["labels"],
+        "ownerReferences": [tool.content["owner"]],
+    }
+    if seen is not None:
+        metadata |= {**seen.kept, "resourceVersion": str(seen.version), "uid": seen.uid}
+    return {
+        "apiVersion": tool_resources.API_VERSION,
+        "kind": tool_resources.KIND,
+        "metadata": metadata,
+        "spec": tool.content["spec"],
+        "status": {
+            "eventType": tool.content["eventType"],
+            "conditions": [
+                {**one, "lastTransitionTime": _since(one, seen, now)} for one in tool.content["conditions"]
+            ],
+        },
+    }
+
+
+def _since(condition: Mapping[str, str], seen: ToolSeen | None, now: str) -> str:
+    known = seen.conditions.get(condition["type"]) if seen else None
+    return known.since if known and known.status == condition["status"] and known.since else now
+
+
+def _seen_condition(condition: Mapping[str, Any]) -> SeenCondition:
+    status, reason, since = (
+        str(condition.get(name) or "") for name in ("status", "reason", "lastTransitionTime")
+    )
+    return SeenCondition(status, reason, since)
+
+
+def _document(condition: Condition) -> dict[str, str]:
+    found = {"type": condition.type, "status": condition.status, "reason": condition.reason}
+    return {**found, "message": condition.message} if condition.message else found
+
+
+def _copied(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that agents select tools by: those that people and their tools wrote."""
+    return {name: value for name, value in labels.items() if not _is_foreign(name)}
+
+
+def _is_foreign(label: str) -> bool:
+    domain = label.partition("/")[0] if "/" in label else ""
+    return any(domain == own or domain.endswith(f".{own}") for own in _NOT_COPIED)
+
+
+def _is_controller(owner: object) -> bool:
+    return (
+        isinstance(owner, Mapping)
+        and owner.get("kind") == EVENT_TYPE
+        and str(owner.get("apiVersion", "")).startswith(f"{EVENTING}/")
+        and owner.get("controller") is True
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _plain(value: Any) -> Any:
+    """Return data as the API server gives it back: 30.0 becomes 30, half a surrogate pair a question mark."""
+    match value:
+        case Mapping():
+            return {_plain(name): _plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case float() if value.is_integer():
+            return int(value)
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case _:
+            return value
+
+
+def _digest(content: Mapping[str, Any]) -> bytes:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

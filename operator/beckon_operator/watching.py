@@ -1,0 +1,67 @@
+"""The watches, kept by kopf: every event goes to the cluster's picture, and nothing comes back.
+
+Handlers of kopf write to the objects that they watch as soon as they are anything but `on.event`
+handlers that return nothing; so that is all there is.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import kopf
+
+from beckon_operator.cluster import Cluster
+from beckon_operator.kinds import Kind
+
+# Not kopf's: it takes its own finalizer off the objects it watches, also where another operator put it.
+_FINALIZER = "beckon.dev/no-finalizer"
+
+
+async def watch(
+    cluster: Cluster, kinds: tuple[Kind, ...], namespaces: tuple[str, ...], started: Callable[[], None]
+) -> None:
+    """Watch the kinds in these namespaces (none: all) until cancelled; raise where kopf gives up.
+
+    kopf takes SIGTERM and SIGINT for itself before it calls `started`, where they can be taken back.
+    """
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry)(_login)
+    for kind in kinds:
+        handler = kopf.on.event(kind.group, kind.version, kind.plural, registry=registry)
+        handler(_follower(cluster, kind))
+    others = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(
+        registry=registry,
+        settings=_settings(),
+        standalone=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
+    )
+    started()
+    await kopf.run_tasks(tasks, ignored=others)
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.persistence.finalizer = _FINALIZER
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.watching.chunk_size = 500
+    settings.process.ultimate_exiting_timeout = None
+    settings.queueing.idle_timeout = 1.0  # a task for each object that changed, no longer than needed
+    return settings
+
+
+def _follower(cluster: Cluster, kind: Kind) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def follow(event: kopf.RawEvent, **_: object) -> None:
+        document = event["object"]
+        if event["type"] == "DELETED":
+            cluster.lose(kind, document["metadata"])
+        else:
+            cluster.see(kind, document)
+
+    return follow
+
+
+def _login(**arguments: Any) -> kopf.ConnectionInfo | None:
+    return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)

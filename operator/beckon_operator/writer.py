@@ -1,0 +1,137 @@
+"""Brings Tools to what they should be: a bounded number of requests at once, none for nothing."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import httpx2
+import stamina
+
+from beckon_operator.api import Api, Refused, is_passing, path_to
+from beckon_operator.cluster import Cluster
+from beckon_operator.kinds import TOOLS
+from beckon_operator.ledger import Action, Ledger
+from beckon_operator.metrics import Metrics
+from beckon_operator.notes import Notebook, notes_of
+from beckon_operator.tools import ToolSeen, ToolWanted, document
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
+_STALE = frozenset((404, 409))  # answers of a request that was made for another version
+
+
+class Stale(Exception):
+    """The Tool was another than was known; it has been read again."""
+
+
+class Writer:
+    """Creates, replaces and deletes Tools while this replica leads.
+
+    What fails for good is left as it is until somebody asks again, as each comparison does.
+    """
+
+    def __init__(
+        self, api: Api, cluster: Cluster, ledger: Ledger, leads: Callable[[], bool], notebook: Notebook
+    ) -> None:
+        self._api = api
+        self._cluster = cluster
+        self._ledger = ledger
+        self._leads = leads
+        self._notebook = notebook
+        self._foreign: set[tuple[str, str]] = set()
+
+    async def run(self, at_once: int, metrics: Metrics) -> None:
+        """Write what the ledger queues, so many Tools at once, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(at_once):
+                group.create_task(self._work(metrics))
+
+    async def _work(self, metrics: Metrics) -> None:
+        while True:
+            namespace, name = await self._ledger.take()
+            metrics.queued.set(len(self._ledger))
+            if not self._leads():
+                continue  # who begins to lead considers everything
+            started = time.monotonic()
+            try:
+                action = await self.bring(namespace, name)
+            except (Refused, httpx2.TransportError, Stale) as error:
+                metrics.failures.labels("write").inc()
+                logger.warning("Tool %s/%s was not written, and will be later: %s", namespace, name, error)
+            except Exception:
+                metrics.failures.labels("write").inc()
+                logger.exception("Tool %s/%s was not written", namespace, name)
+            else:
+                metrics.writes.labels(action.value).inc()
+                metrics.writing.observe(time.monotonic() - started)
+
+    async def bring(self, namespace: str, name: str) -> Action:
+        """Bring one Tool to what it should be; return what was done. Raises what kept it from that."""
+        async for attempt in stamina.retry_context(
+            on=_is_worth_another, attempts=_ATTEMPTS, wait_initial=0.1, wait_max=2.0
+        ):
+            with attempt:
+                action = self._ledger.action(namespace, name)
+                if action is Action.FOREIGN:
+                    self._complain(namespace, name)
+                elif action is not Action.NOTHING and self._leads():
+                    await self._act(action, namespace, name)
+        return action
+
+    async def _act(self, action: Action, namespace: str, name: str) -> None:
+        tool, seen = self._ledger.wanted(namespace, name), self._ledger.tools.get(namespace, name)
+        try:
+            if tool is not None:
+                await self._write(tool, seen)
+            elif seen is not None:
+                await self._api.delete(_path(namespace, name), seen.uid, seen.version)
+        except Refused as error:
+            # Nothing can be created in a namespace that is gone; a Tool that exists can be read.
+            if error.status not in _STALE or (action is Action.CREATE and error.status == 404):
+                raise
+            await self._read_again(namespace, name)
+            raise Stale(str(error)) from error
+
+    async def _write(self, tool: ToolWanted, seen: ToolSeen | None) -> None:
+        event_type = tool.verdict.event_type
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        content = document(tool, seen, now)
+        if seen is None:
+            stored = await self._api.create(_path(event_type.namespace), content)
+        else:
+            stored = await self._api.replace(_path(event_type.namespace, event_type.name), content)
+        metadata = stored["metadata"]
+        self._ledger.wrote(tool, metadata["uid"], int(metadata["resourceVersion"]))
+        self._cluster.see_tool(stored)
+        self._notebook.take(notes_of(tool, seen, metadata["uid"]))
+
+    async def _read_again(self, namespace: str, name: str) -> None:
+        try:
+            self._cluster.see_tool(await self._api.get(_path(namespace, name)))
+        except Refused as error:
+            seen = self._ledger.tools.get(namespace, name)
+            if error.status != 404:
+                raise
+            if seen is not None:
+                self._cluster.lose(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
+
+    def _complain(self, namespace: str, name: str) -> None:
+        """Say once that a Tool is in the way which belongs to no EventType."""
+        if (namespace, name) not in self._foreign:
+            self._foreign.add((namespace, name))
+            logger.warning(
+                "Tool %s/%s was made by somebody else and is left alone; delete it for its EventType's own",
+                namespace,
+                name,
+            )
+
+
+def _path(namespace: str, name: str = "") -> str:
+    return path_to(TOOLS.group, TOOLS.version, TOOLS.plural, namespace, name)
+
+
+def _is_worth_another(error: Exception) -> bool:
+    return isinstance(error, Stale) or is_passing(error)

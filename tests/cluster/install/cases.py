@@ -1,0 +1,58 @@
+"""Sets of values that people install with, each by its name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+KAFKA = {
+    "namespace": "default",
+    "name": "default",
+    "create": True,
+    "class": "Kafka",
+    "config": {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "kafka-broker-config",
+        "namespace": "knative-eventing",
+    },
+}
+CASES: Mapping[str, dict[str, Any]] = {
+    "defaults": {},
+    "a-real-model": {"model": {"baseURL": "https://models.example/v1", "name": "m", "existingSecret": "k"}},
+    "a-real-model-beside-the-demo": {
+        "model": {"baseURL": "https://models.example/v1"},
+        "demoModel": {"enabled": True},
+    },
+    "one-of-each": {part: {"replicas": 1} for part in ("agent", "shim", "operator", "webhook")},
+    "without-extras": {
+        "webhook": {"enabled": False},
+        "networkPolicies": {"enabled": False},
+        "podDisruptionBudgets": {"enabled": False},
+        "demoModel": {"enabled": "auto"},
+    },
+    "autoscaled": {"shim": {"replicas": 2, "autoscaling": {"enabled": True, "maxReplicas": 6}}},
+    "monitored": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    "several-namespaces": {
+        "agent": {"namespaces": ["team-a", "team-b"], "modelSecrets": ["openai", "local"]},
+        "operator": {"namespaces": ["team-a", "team-b"]},
+        "brokers": [
+            {"namespace": "team-a", "name": "default", "create": True},
+            {"namespace": "team-b", "name": "events", "create": False},
+        ],
+    },
+    "everywhere": {"agent": {"namespaces": ["*"]}},
+    "no-secrets-for-agents": {"agent": {"modelSecrets": []}},
+    "kafka": {"brokers": [KAFKA]},
+    "no-brokers": {"brokers": []},
+    "from-a-registry": {
+        "image": {"registry": "registry.example/team", "tag": "1.2.3", "pullSecrets": ["registry"]},
+    },
+    "own-keys": {"shim": {"existingSecret": "my-keys"}},
+    "placed": {
+        "scheduling": {
+            "agent": {"nodeSelector": {"disk": "fast"}, "priorityClassName": "high"},
+            "demoModel": {"tolerations": [{"key": "spot", "operator": "Exists"}]},
+            "shim": {"affinity": {"podAntiAffinity": {}}},
+        },
+    },
+    "another-domain": {"clusterDomain": "example.internal", "logLevel": "debug"},
+}

@@ -1,0 +1,104 @@
+"""Calls without end, made inside the cluster, where a rolled pod does not cut the caller off."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.cluster.kube import Kube, until
+
+TOOLS_IMAGE = "dev.local/beckon-tools:0.1.0"
+TOOL = "rolling-sum"
+CALLERS = 4
+_URL = "http://beckon-agent.beckon.svc.cluster.local/tools/rolling_sum"
+_POD = "beckon-caller"
+
+# Every call has a connection of its own, so that each may meet another replica.
+_PROGRAM = """
+import json, signal, threading, time, urllib.request, urllib.error
+stop, failures, done = threading.Event(), [], [0]
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+def caller(number):
+    while not stop.is_set():
+        body = json.dumps({"expression": f"{number} + {done[0]}"}).encode()
+        request = urllib.request.Request(URL, body, {"Content-Type": "application/json"})
+        begun = time.time()
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                response.read()
+        except urllib.error.HTTPError as error:
+            failures.append(f"{begun:.1f} +{time.time() - begun:.2f}: {error.code} {error.read(300)!r}")
+        except OSError as error:
+            failures.append(f"{begun:.1f} +{time.time() - begun:.2f}: {error!r}")
+        done[0] += 1
+        print(json.dumps({"calls": done[0], "failures": failures}), flush=True)
+        time.sleep(0.02)
+for number in range(CALLERS):
+    threading.Thread(target=caller, args=(number,)).start()
+"""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What the callers have seen: how many calls ended, and how those failed that did."""
+
+    calls: int
+    failures: list[str]
+
+
+@contextmanager
+def tool(kube: Kube) -> Iterator[None]:
+    """A calculator in an ordinary Deployment, with its EventType and its Trigger."""
+    kube.run("create", "deployment", TOOL, f"--image={TOOLS_IMAGE}", *SERVE)
+    try:
+        kube.run("expose", "deployment", TOOL, "--port=80", "--target-port=8080")
+        kube.apply(json.dumps(EVENT_TYPE))
+        kube.apply(json.dumps(TRIGGER))
+        kube.run("rollout", "status", f"deployment/{TOOL}", "--timeout=60s")
+        until(lambda: kube.find("tool", TOOL), what="the Tool")
+        kube.wait(f"tool/{TOOL}")
+        yield
+    finally:
+        kube.run("delete", "deployment,service,trigger,eventtype", TOOL, "--ignore-not-found", "--wait=false")
+
+
+@contextmanager
+def calling(kube: Kube) -> Iterator[None]:
+    """Call the tool all the time, from a pod."""
+    program = _PROGRAM.replace("URL", repr(_URL)).replace("CALLERS", str(CALLERS))
+    kube.run(
+        "run", _POD, f"--image={TOOLS_IMAGE}", "--restart=Never", "--command", "--", "python", "-c", program
+    )
+    try:
+        until(lambda: seen(kube).calls > 20, within=60, what="calls")
+        yield
+    finally:
+        kube.run("delete", "pod", _POD, "--ignore-not-found", "--wait=false")
+
+
+def seen(kube: Kube) -> Calls:
+    """Return what the callers have seen up to now."""
+    lines = kube.attempt("logs", _POD, "--tail=1").stdout.strip()
+    return Calls(**json.loads(lines)) if lines.startswith("{") else Calls(0, [])
+
+
+SERVE = ("--", "python", "-m", "beckon_tools", "serve", "calculator", "--host=0.0.0.0")
+EVENT_TYPE = {
+    "apiVersion": "eventing.knative.dev/v1beta2",
+    "kind": "EventType",
+    "metadata": {
+        "name": TOOL,
+        "annotations": {"beckon.dev/parameters": '{"expression": {"type": "string"}}'},
+    },
+    "spec": {"type": "calculator", "description": "Calculate."},
+}
+TRIGGER = {
+    "apiVersion": "eventing.knative.dev/v1",
+    "kind": "Trigger",
+    "metadata": {"name": TOOL},
+    "spec": {
+        "broker": "default",
+        "filter": {"attributes": {"type": "calculator"}},
+        "subscriber": {"ref": {"apiVersion": "v1", "kind": "Service", "name": TOOL}},
+    },
+}

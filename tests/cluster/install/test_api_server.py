@@ -1,0 +1,27 @@
+"""What the API server says of every rendering: each object as it would be stored."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.cluster.install.cases import CASES
+from tests.cluster.install.charts import Chart
+from tests.cluster.kube import Kube
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_api_server_takes_every_object(chart: Chart, namespace: Kube, case: str) -> None:
+    own = namespace.namespace
+    rendered = re.sub(
+        r"(?m)^  namespace: (default|team-a|team-b)$", f"  namespace: {own}", chart.text(CASES[case], own)
+    )
+    # The kind of the last is the Prometheus operator's, which is not here.
+    objects = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] != "ServiceMonitor"]
+
+    said = namespace.run(
+        "apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump_all(objects)
+    )
+
+    assert len(said.splitlines()) == len(objects)
+    assert len(objects) > 25

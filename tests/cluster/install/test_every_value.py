@@ -1,0 +1,84 @@
+"""Every value of the chart does something."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.install.charts import CHART, Chart
+
+CHANGES: Mapping[str, Any] = {
+    "image.registry": "r",
+    "image.tag": "2",
+    "image.pullPolicy": "Always",
+    "image.pullSecrets": ["s"],
+    "model.baseURL": "http://m/v1",
+    "model.name": "m",
+    "model.dialect": "hermes",
+    "model.existingSecret": "s",
+    "model.key": "k",
+    "demoModel.enabled": True,
+    "brokers": [],
+    "agent.replicas": 4,
+    "agent.namespaces": ["a"],
+    "agent.modelSecrets": [],
+    "shim.replicas": 4,
+    "shim.existingSecret": "s",
+    "shim.autoscaling.enabled": True,
+    "shim.autoscaling.maxReplicas": 7,
+    "shim.autoscaling.metric": "m",
+    "shim.autoscaling.waitingCalls": 7,
+    "operator.replicas": 4,
+    "operator.namespaces": ["a"],
+    "webhook.enabled": False,
+    "webhook.replicas": 4,
+    "networkPolicies.enabled": False,
+    "podDisruptionBudgets.enabled": False,
+    "serviceMonitor.enabled": True,
+    "serviceMonitor.labels": {"a": "b"},
+    "logLevel": "debug",
+    "clusterDomain": "d",
+    "resources.operator": {"limits": {"memory": "1Mi"}},
+    "resources.webhook": {"limits": {"memory": "1Mi"}},
+    "resources.shim": {"limits": {"memory": "1Mi"}},
+    "resources.agent": {"limits": {"memory": "1Mi"}},
+    "resources.demoModel": {"limits": {"memory": "1Mi"}},
+    "scheduling": {"shim": {"nodeSelector": {"a": "b"}}},
+}
+# What has an effect only beside another value.
+BESIDE: Mapping[str, dict[str, Any]] = {
+    "demoModel.enabled": {"model": {"baseURL": "http://m/v1"}},
+    "serviceMonitor.labels": {"serviceMonitor": {"enabled": True}},
+    "shim.autoscaling.maxReplicas": {"shim": {"autoscaling": {"enabled": True}}},
+    "shim.autoscaling.metric": {"shim": {"autoscaling": {"enabled": True}}},
+    "shim.autoscaling.waitingCalls": {"shim": {"autoscaling": {"enabled": True}}},
+}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_every_value_changes_what_is_rendered(chart: Chart, path: str) -> None:
+    beside = BESIDE.get(path, {})
+    before = chart.render(beside)
+
+    assert chart.render(merged(beside, path, CHANGES[path])) != before
+
+
+def merged(beside: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """Return values with one more, by its path."""
+    first, _, rest = path.partition(".")
+    inner = beside.get(first, {})
+    return {**beside, first: merged(inner, rest, value) if rest else value}
+
+
+def test_no_value_is_left_out_of_these_tests() -> None:
+    assert set(CHANGES) == set(leaves(yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))))
+
+
+def leaves(found: Mapping[str, Any], above: str = "") -> list[str]:
+    paths: list[str] = []
+    for key, value in found.items():
+        path = f"{above}{key}"
+        inner = isinstance(value, dict) and value and not above.startswith("resources")
+        paths += leaves(value, f"{path}.") if inner else [path]
+    return paths

@@ -1,0 +1,1 @@
+"""The operator on a real cluster: each condition and reason, and what it survives."""

@@ -1,0 +1,1 @@
+"""Files that run inside pods of these tests, each with what its image holds."""

@@ -1,0 +1,51 @@
+"""A cluster in memory, judged."""
+
+from beckon_contract.tool_resources import CONDITIONS, Condition
+from beckon_operator.judge import Judge
+from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.verdicts import Verdict
+from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
+from beckon_operator.ledger import Ledger
+from beckon_operator.metrics import Metrics
+from tests.operator.documents import NAMESPACE, RULES, Document
+
+KINDS = {kind.name: kind for kind in (BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS)}
+
+
+class Judged:
+    """What the operator makes of objects that it is shown."""
+
+    def __init__(self, *documents: Document, rules: Rules = RULES) -> None:
+        self.ledger = Ledger()
+        self.judge = Judge(self.ledger, rules, Metrics())
+        self.see(*documents)
+
+    def see(self, *documents: Document) -> None:
+        """Show objects, and judge what changed."""
+        for document in documents:
+            self.judge.cluster.see(self.kind(document), document)
+        self.judge.judge_all()
+
+    def lose(self, document: Document) -> None:
+        """Delete an object, and judge what changed."""
+        self.judge.cluster.lose(self.kind(document), document["metadata"])
+        self.judge.judge_all()
+
+    def kind(self, document: Document) -> Kind:
+        """Return the kind of an object."""
+        return KINDS[document["kind"]]
+
+    def verdict(self, name: str = "get.weather", namespace: str = NAMESPACE) -> Verdict:
+        """Return the verdict on an EventType, which must have one."""
+        found = self.ledger.wanted(namespace, name)
+        assert found is not None
+        return found.verdict
+
+    def condition(self, which: str, name: str = "get.weather") -> Condition:
+        """Return a condition of a Tool."""
+        return self.verdict(name).conditions[CONDITIONS.index(which)]
+
+
+def words(found: Condition) -> tuple[str, str]:
+    """Return the status and the reason of a condition."""
+    return found.status, found.reason

@@ -1,0 +1,183 @@
+import pytest
+
+from beckon_operator.cluster import Cluster, Touched
+from beckon_operator.kinds import BROKERS, EVENT_TYPES, TOOLS, TRIGGERS
+from beckon_operator.ledger import Ledger
+from tests.operator.documents import PARAMETERS, Document, broker, event_type, ready, thing, trigger
+
+ALL: tuple[str, ...] = ()
+
+
+class Watched(Cluster):
+    """A cluster that keeps what it was told had changed."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, Touched]] = []
+        super().__init__(Ledger(), lambda namespace, touched: self.changes.append((namespace, touched)))
+
+    def names(self) -> list[str]:
+        return sorted(found.name for found in self.objects(EVENT_TYPES))
+
+
+def test_each_kind_of_change_tells_what_it_touches() -> None:
+    cluster = Watched()
+    cluster.see(EVENT_TYPES, event_type())
+    cluster.see(TRIGGERS, trigger(wants="a"))
+    cluster.see(TRIGGERS, trigger(wants="b"))
+    cluster.see(TRIGGERS, trigger(wants=None))
+    cluster.see(BROKERS, broker())
+
+    assert [touched for _, touched in cluster.changes] == [frozenset(), {"a"}, {"a", "b"}, None, None]
+
+
+def test_an_older_version_changes_nothing() -> None:
+    cluster = Watched()
+    old, new = trigger(wants="old"), trigger(wants="new")
+    cluster.see(TRIGGERS, new)
+    cluster.see(TRIGGERS, old)
+    cluster.see(TRIGGERS, new)
+
+    assert len(cluster.changes) == 1
+    assert [found.trigger.name for found in cluster.asking_for("new")] == ["weather"]
+    assert cluster.asking_for("old") == []
+
+
+def test_the_status_of_an_event_type_is_no_news() -> None:
+    cluster = Watched()
+    cluster.see(EVENT_TYPES, event_type())
+    later = event_type()
+    later["status"] = ready()
+    cluster.see(EVENT_TYPES, later)
+
+    assert len(cluster.changes) == 1
+
+
+def test_the_deletion_of_the_former_object_of_a_name_does_not_touch_the_new_one() -> None:
+    cluster = Watched()
+    old, new = event_type(uid="old"), event_type(uid="new")
+    cluster.see(EVENT_TYPES, old)
+    cluster.see(EVENT_TYPES, new)
+    cluster.lose(EVENT_TYPES, old["metadata"])
+    assert cluster.names() == ["get.weather"]
+
+    late = event_type(uid="old")
+    cluster.see(EVENT_TYPES, late)
+    found = cluster.objects(EVENT_TYPES).get("team", "get.weather")
+    assert found is not None
+    assert found.uid == "new"
+
+
+def test_what_is_gone_does_not_come_back_with_a_late_event() -> None:
+    cluster = Watched()
+    before, after = event_type(), event_type()
+    cluster.lose(EVENT_TYPES, before["metadata"])
+    cluster.see(EVENT_TYPES, after)
+
+    assert cluster.names() == []
+
+
+def test_what_a_list_does_not_hold_is_gone_unless_it_came_later() -> None:
+    cluster = Watched()
+    gone, stays = event_type("gone"), event_type("stays")
+    listed = int(stays["metadata"]["resourceVersion"])
+    later = event_type("later")
+    for document in (gone, stays, later):
+        cluster.see(EVENT_TYPES, document)
+
+    assert cluster.settle(EVENT_TYPES, [stays], listed, ALL) == 1
+
+    assert cluster.names() == ["later", "stays"]
+
+
+def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
+    cluster = Watched()
+    for namespace in ("team", "shop"):
+        cluster.see(EVENT_TYPES, event_type(namespace=namespace, uid=namespace))
+
+    cluster.settle(EVENT_TYPES, [], 10**9, ("shop",))
+
+    assert [found.namespace for found in cluster.objects(EVENT_TYPES)] == ["team"]
+
+
+def test_what_a_list_shows_for_the_first_time_is_taken_in() -> None:
+    cluster = Watched()
+    document = event_type()
+
+    assert cluster.settle(EVENT_TYPES, [document], 10**9, ALL) == 1
+    assert cluster.settle(EVENT_TYPES, [document], 10**9, ALL) == 0
+    assert cluster.names() == ["get.weather"]
+
+
+def test_an_object_that_cannot_be_read_is_as_if_it_were_not_there(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Watched()
+    cluster.see(EVENT_TYPES, event_type())
+    broken = event_type()
+    broken["spec"]["extra"] = deep(200)
+    cluster.see(EVENT_TYPES, broken)
+
+    assert cluster.names() == []
+    assert "get.weather: it is nested deeper than" in caplog.text
+
+
+def deep(levels: int) -> Document:
+    return {"a": deep(levels - 1)} if levels else {}
+
+
+def seen_schema(cluster: Watched) -> tuple[object, bool]:
+    (found,) = cluster.objects(EVENT_TYPES)
+    return found.resource.spec.get("schemaData"), found.remembered
+
+
+def test_a_schema_that_knative_erases_is_remembered_for_its_generation() -> None:
+    cluster = Watched()
+    cluster.see(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
+    assert seen_schema(cluster) == (PARAMETERS, False)
+
+    cluster.see(EVENT_TYPES, event_type(annotations={}))
+    assert seen_schema(cluster) == (PARAMETERS, True)
+    cluster.see(EVENT_TYPES, event_type(annotations={}, labels={"x": "y"}))
+    assert seen_schema(cluster) == (PARAMETERS, True)
+
+    cluster.see(EVENT_TYPES, event_type(annotations={}, generation=2))
+    assert seen_schema(cluster) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["beckon.dev/parameters", "beckon.dev/schema-data", "kubectl.kubernetes.io/last-applied-configuration"],
+)
+def test_what_stands_in_a_place_that_lasts_needs_no_memory(name: str) -> None:
+    cluster = Watched()
+    cluster.see(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
+    cluster.see(EVENT_TYPES, event_type(annotations={name: "{}"}))
+
+    assert seen_schema(cluster) == (None, False)
+
+
+def test_a_new_object_of_the_same_name_does_not_inherit_a_schema() -> None:
+    cluster = Watched()
+    first = event_type(spec={"schemaData": PARAMETERS}, annotations={})
+    cluster.see(EVENT_TYPES, first)
+    cluster.lose(EVENT_TYPES, first["metadata"])
+    cluster.see(EVENT_TYPES, event_type(annotations={}, uid="new"))
+
+    assert seen_schema(cluster) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("generation", "place", "remembered"),
+    [(1, "spec.schemaData", True), (2, "spec.schemaData", False), (1, "spec.schema", False)],
+)
+def test_a_tool_remembers_the_schema_that_it_was_made_of(
+    generation: int, place: str, *, remembered: bool
+) -> None:
+    cluster = Watched()
+    spec = {
+        "parametersFrom": place,
+        "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
+    }
+    status = {"eventType": {"uid": "uid-EventType-get.weather", "generation": generation}}
+    cluster.see(TOOLS, thing("beckon.dev/v1alpha1", "Tool", "get.weather", spec, status))
+    cluster.see(EVENT_TYPES, event_type(annotations={}))
+
+    assert seen_schema(cluster)[1] is remembered

@@ -1,0 +1,199 @@
+from dataclasses import replace
+
+import pytest
+
+from beckon_operator.lease import Conflict, Leadership, Record, Timing
+
+TIMING = Timing(lasts=10, gives_up_after=7, tries_every=2)
+
+
+class Kept:
+    """A Lease in memory, which refuses what the API server would refuse."""
+
+    def __init__(self) -> None:
+        self.record: Record | None = None
+        self.version = 0
+        self.down = False
+
+    async def read(self) -> Record | None:
+        self._check()
+        return self.record
+
+    async def create(self, record: Record) -> Record:
+        self._check()
+        if self.record is not None:
+            raise Conflict
+        return self._store(record)
+
+    async def replace(self, record: Record) -> Record:
+        self._check()
+        if self.record is None or record.version != self.record.version:
+            raise Conflict
+        return self._store(record)
+
+    def _check(self) -> None:
+        if self.down:
+            raise ConnectionError
+
+    def _store(self, record: Record) -> Record:
+        self.version += 1
+        self.record = replace(record, version=str(self.version))
+        return self.record
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def replica(kept: Kept, clock: Clock, name: str) -> Leadership:
+    return Leadership(kept, name, TIMING, clock)
+
+
+async def test_the_first_to_come_leads_and_the_second_does_not(kept: Kept, clock: Clock) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    await first.attempt()
+    await second.attempt()
+
+    assert (first.leads(), second.leads()) == (True, False)
+
+
+async def test_a_leader_that_renews_stays(kept: Kept, clock: Clock) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    for _ in range(20):
+        await first.attempt()
+        await second.attempt()
+        clock.now += 2
+
+    assert (first.leads(), second.leads()) == (True, False)
+    assert kept.record is not None
+    assert kept.record.transitions == 0
+
+
+async def test_a_crashed_leader_is_followed_once_its_lease_has_not_changed_for_its_duration(
+    kept: Kept, clock: Clock
+) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    await first.attempt()
+    await second.attempt()
+    clock.now += 9.9
+    await second.attempt()
+    assert not second.leads()
+
+    clock.now += 0.1
+    await second.attempt()
+    assert second.leads()
+    assert not first.leads()
+    assert kept.record is not None
+    assert (kept.record.holder, kept.record.transitions) == ("b", 1)
+
+
+async def test_the_duration_counts_from_when_the_change_was_seen_whatever_the_lease_says(
+    kept: Kept, clock: Clock
+) -> None:
+    kept.record = Record("a", 10, "2000-01-01T00:00:00.000000Z", "2000-01-01T00:00:00.000000Z", version="0")
+    late = replica(kept, clock, "b")
+    await late.attempt()
+    clock.now += 5
+    await late.attempt()
+    assert not late.leads()
+
+    kept.record = replace(kept.record, renewed="2000-01-01T00:00:05.000000Z", version="1")
+    clock.now += 6
+    await late.attempt()
+    clock.now += 9
+    await late.attempt()
+    assert not late.leads()
+
+
+async def test_a_leader_that_cannot_renew_stops_before_others_may_follow(kept: Kept, clock: Clock) -> None:
+    leader = replica(kept, clock, "a")
+    await leader.attempt()
+    kept.down = True
+    clock.now += 6.9
+    with pytest.raises(ConnectionError):
+        await leader.attempt()
+    assert leader.leads()
+
+    clock.now += 0.1
+    assert not leader.leads()
+    assert TIMING.gives_up_after < TIMING.lasts
+
+
+async def test_a_leader_that_slept_long_does_not_lead_when_it_wakes(kept: Kept, clock: Clock) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    await first.attempt()
+    await second.attempt()
+    clock.now += 60
+    assert not first.leads()
+    await second.attempt()
+    await first.attempt()
+
+    assert (first.leads(), second.leads()) == (False, True)
+
+
+async def test_of_two_that_take_a_free_lease_at_once_one_leads(kept: Kept, clock: Clock) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    seen = await kept.read()
+    assert seen is None
+    await first.attempt()
+    kept.record, winner = None, kept.record
+    # The second read that there was no Lease before the first created it.
+    kept_read = kept.read
+
+    async def read_before() -> Record | None:
+        kept.record = winner
+        return None
+
+    kept.read = read_before  # type: ignore[method-assign]  # the moment between reading and writing
+    await second.attempt()
+    kept.read = kept_read  # type: ignore[method-assign]  # and back
+
+    assert (first.leads(), second.leads()) == (True, False)
+
+
+async def test_a_lease_that_is_let_go_is_taken_at_once(kept: Kept, clock: Clock) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    await first.attempt()
+    await second.attempt()
+    await first.release()
+    assert not first.leads()
+
+    await second.attempt()
+    assert second.leads()
+
+
+async def test_who_has_left_does_not_lead_again(kept: Kept, clock: Clock) -> None:
+    leader = replica(kept, clock, "a")
+    await leader.attempt()
+    await leader.release()
+    await leader.attempt()
+
+    assert not leader.leads()
+
+
+async def test_letting_go_what_another_holds_changes_nothing(kept: Kept, clock: Clock) -> None:
+    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    await first.attempt()
+    await second.attempt()
+    await second.release()
+    kept.down = True
+    await first.release()
+
+    assert kept.record is not None
+    assert kept.record.holder == "a"

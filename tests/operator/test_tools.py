@@ -1,0 +1,144 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from beckon_contract.resources import from_object
+from beckon_contract.tool_resources import read_tool
+from beckon_contract.tools import Tool
+from beckon_operator.tools import document, read_seen, wanted
+from tests.operator.documents import Document, broker, event_type, ready, reply_trigger, trigger
+from tests.operator.judged import Judged
+
+NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+AROUND = (broker(), trigger(), reply_trigger())
+
+
+def stored(written: Document, version: int = 7) -> Document:
+    """Return what the API server makes of a Tool that is written."""
+    metadata = {
+        "uid": "uid-tool",
+        "creationTimestamp": NOW,
+        **written["metadata"],
+        "resourceVersion": str(version),
+    }
+    kept: Document = json.loads(json.dumps({**written, "metadata": metadata}))
+    return kept
+
+
+def written(*documents: Document) -> Document:
+    return document(wanted(Judged(*AROUND, *documents).verdict()), None, NOW)
+
+
+def test_what_is_written_is_what_an_agent_reads() -> None:
+    tool = read_tool(from_object(stored(written(event_type(labels={"team": "a"})))))
+
+    assert isinstance(tool, Tool)
+    assert (tool.name, tool.event_type, tool.type) == ("get_weather", "get.weather", "get.weather")
+    assert (tool.routes, tool.labels) == (("weather",), {"team": "a"})
+
+
+def test_a_tool_belongs_to_its_event_type_and_goes_with_it() -> None:
+    assert written(event_type())["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "eventing.knative.dev/v1beta2",
+            "kind": "EventType",
+            "name": "get.weather",
+            "uid": "uid-EventType-get.weather",
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+    ]
+
+
+def test_labels_of_knative_and_kubectl_are_not_copied() -> None:
+    labels = {
+        "team": "a",
+        "app.kubernetes.io/name": "weather",
+        "eventing.knative.dev/broker": "default",
+        "knative.dev/x": "y",
+        "kubectl.kubernetes.io/x": "y",
+        "notknative.dev/x": "y",
+    }
+
+    assert written(event_type(labels=labels))["metadata"]["labels"] == {
+        "team": "a",
+        "app.kubernetes.io/name": "weather",
+        "notknative.dev/x": "y",
+    }
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        '{"a": {"type": "number", "minimum": 0.0, "maximum": 1e20, "default": 0.5}}',
+        '{"a": {"enum": [null, 1.0, "x", {"b": []}], "default": null}}',
+        '{"a": {"description": "half a pair: \\ud83d", "type": "string"}}',
+        '{"\\u00e9": {"type": "string", "const": "\\u2028"}}',
+    ],
+)
+def test_what_was_written_is_known_again_whatever_it_holds(parameters: str) -> None:
+    notes = {"beckon.dev/parameters": parameters, "beckon.dev/timeout": "30s"}
+    tool = wanted(Judged(*AROUND, event_type(annotations=notes)).verdict())
+
+    assert read_seen(stored(document(tool, None, NOW))).digest == tool.digest
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "labels": lambda tool: tool["metadata"].update(labels={"x": "y"}),
+    "owner": lambda tool: tool["metadata"]["ownerReferences"][0].update(uid="other"),
+    "description": lambda tool: tool["spec"].update(description="Forged."),
+    "parameters": lambda tool: tool["spec"]["parameters"].update(properties={}),
+    "reason": lambda tool: tool["status"]["conditions"][0].update(reason="Other"),
+    "condition": lambda tool: tool["status"]["conditions"].pop(),
+    "origin": lambda tool: tool["status"].update(eventType={}),
+    "status": lambda tool: tool.pop("status"),
+    "spec": lambda tool: tool.pop("spec"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_whatever_somebody_changed_is_seen(what: str) -> None:
+    tool = wanted(Judged(*AROUND, event_type()).verdict())
+    drifted = stored(document(tool, None, NOW))
+    CHANGES[what](drifted)
+
+    assert read_seen(drifted).digest != tool.digest
+
+
+def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
+    judged = Judged(*AROUND, event_type())
+    seen = read_seen(stored(document(wanted(judged.verdict()), None, NOW)))
+    judged.see(trigger(status=ready("False", "Gone")))
+
+    again = document(wanted(judged.verdict()), seen, LATER)
+
+    times = {found["type"]: found["lastTransitionTime"] for found in again["status"]["conditions"]}
+    assert times == {"Declared": NOW, "Routed": LATER, "Answerable": NOW, "DeadLettered": NOW, "Ready": LATER}
+
+
+def test_a_new_version_is_written_over_the_one_that_was_seen_and_keeps_what_is_not_ours() -> None:
+    tool = wanted(Judged(*AROUND, event_type()).verdict())
+    before = stored(document(tool, None, NOW), version=41)
+    before["metadata"] |= {"annotations": {"note": "mine"}, "finalizers": ["example.dev/x"]}
+
+    metadata = document(tool, read_seen(before), LATER)["metadata"]
+
+    assert (metadata["resourceVersion"], metadata["uid"]) == ("41", "uid-tool")
+    assert (metadata["annotations"], metadata["finalizers"]) == ({"note": "mine"}, ["example.dev/x"])
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        [],
+        [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "u", "controller": True}],
+        [{"apiVersion": "eventing.knative.dev/v1", "kind": "EventType", "name": "x", "uid": "u"}],
+    ],
+)
+def test_a_tool_that_no_event_type_controls_is_somebody_elses(owners: list[Document]) -> None:
+    foreign = stored(written(event_type()))
+    foreign["metadata"]["ownerReferences"] = owners
+
+    assert read_seen(foreign).owner == ""
