@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.kube import Kube, until
-from tests.cluster.platform import NAMESPACE, ROOT, Platform, forwarded, wait_until_installed
+from tests.cluster.platform import NAMESPACE, ROOT, Forward, Platform, wait_until_installed
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +46,9 @@ def platform(kube: Kube) -> Iterator[Platform]:
         # In no namespace of kubectl's own: each object has its.
         kube.within("").run("apply", "-k", str(ROOT / "deploy"))
     wait_until_installed(kube)
-    with forwarded(kube.within(NAMESPACE), "service/beckon-agent", 80) as url:
-        yield Platform(kube, url)
+    forward = Forward(kube.within(NAMESPACE), "service/beckon-agent", 80)
+    yield Platform(kube, forward)
+    forward.close()
 
 
 BROKER = """

@@ -2,8 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,50 @@ DEPLOYMENTS = ("beckon-operator", "beckon-webhook", "beckon-shim", "beckon-agent
 _FORWARDED = re.compile(r"127\.0\.0\.1:(\d+) ->")
 
 
+class Forward:
+    """A port of a Service on this machine; one that broke off is made again at the next look."""
+
+    def __init__(self, kube: Kube, target: str, port: int) -> None:
+        self._kube = kube
+        self._command = [
+            str(kube.kubectl), "--namespace", kube.namespace, "port-forward", target, f":{port}",
+        ]  # fmt: skip
+        self._process: subprocess.Popen[str] | None = None
+        self._url = ""
+
+    @property
+    def url(self) -> str:
+        """The URL at which it is to be had now."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, text=True, env=dict(self._kube.environment())
+            )
+            line = self._process.stdout.readline() if self._process.stdout else ""
+            found = _FORWARDED.search(line)
+            assert found, f"{' '.join(self._command)} said {line!r}"
+            self._url = f"http://127.0.0.1:{found[1]}"
+        return self._url
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None:
+            with self._process as process:
+                process.terminate()
+            self._process = None
+
+
 @dataclass(frozen=True)
 class Platform:
-    """The agent service at `url`; the tools of the built-in agent are those of namespace default."""
+    """The agent service; the tools of the built-in agent are those of namespace default."""
 
     kube: Kube
-    url: str
+    forward: Forward
+
+    @property
+    def url(self) -> str:
+        """Where the agent service is to be had."""
+        return self.forward.url
 
     def call(self, tool: str, arguments: Mapping[str, object], timeout: float = 90) -> httpx.Response:
         """Call a tool through the Broker without a model."""
@@ -43,22 +80,6 @@ class Platform:
                 model=agent, messages=[{"role": "user", "content": question}]
             )
         return answer.choices[0].message.content or ""
-
-
-@contextmanager
-def forwarded(kube: Kube, target: str, port: int) -> Iterator[str]:
-    """Forward a port of a Service or Pod to this machine, and give its URL."""
-    command = [str(kube.kubectl), "--namespace", kube.namespace, "port-forward", target, f":{port}"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=dict(kube.environment())
-    ) as process:
-        try:
-            line = process.stdout.readline() if process.stdout else ""
-            found = _FORWARDED.search(line)
-            assert found, f"{' '.join(command)} said {line!r}"
-            yield f"http://127.0.0.1:{found[1]}"
-        finally:
-            process.terminate()
 
 
 def wait_until_installed(kube: Kube) -> None:

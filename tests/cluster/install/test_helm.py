@@ -1,7 +1,7 @@
 """A release on the cluster: installed, tested, upgraded and rolled back under calls, and removed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -71,7 +71,9 @@ def test_a_chat_calls_a_tool(release: Helm, platform: Platform) -> None:
     assert answer.startswith("[demo model]")
 
 
-def test_an_upgrade_and_a_rollback_lose_no_call(release: Helm) -> None:
+def test_an_upgrade_and_a_rollback_lose_no_call(
+    release: Helm, record_property: Callable[[str, object], None]
+) -> None:
     changed = {
         "logLevel": "debug",
         "shim": {"replicas": 2},
@@ -85,6 +87,7 @@ def test_an_upgrade_and_a_rollback_lose_no_call(release: Helm) -> None:
         release.run("rollback", RELEASE, "--wait", "--timeout=5m")
         until(lambda: load.seen(release.kube).calls > upgraded.calls + 50, within=60, what="calls afterwards")
         after = load.seen(release.kube)
+    record_property("calls", after.calls)
 
     assert replicas == 2
     assert release.kube.within(NAMESPACE).get("deployment", "beckon-shim")["spec"]["replicas"] == 3

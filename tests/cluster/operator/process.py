@@ -2,19 +2,18 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import psutil
 
-from tests.cluster.kube import Kube, until
+from tests.cluster.kube import until
+from tests.cluster.operator.account import Account, free_port
 
 _EXIT = 15.0
 
@@ -27,6 +26,14 @@ class Running:
     log: Path
     url: str
 
+    def ready(self) -> bool:
+        """Whether it has seen everything once; fail if it has ended."""
+        assert self.process.poll() is None, self.log.read_text(encoding="utf-8")
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
     def metric(self, line: str) -> float:
         """Return the value of a metric, 0 where it is not there."""
         text = httpx.get(f"{self.url}/metrics", timeout=10).text
@@ -35,7 +42,7 @@ class Running:
 
     def leads(self) -> bool:
         """Whether this is the replica that writes."""
-        return self.metric("beckon_operator_leader") == 1.0
+        return self.metric("beckon_operator_leader ") == 1.0
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
@@ -46,6 +53,31 @@ class Running:
         self.send(signal.SIGTERM)
         return self.process.wait(_EXIT)
 
-    def memory(self) -> int:
-        """Return how many bytes it holds."""
-        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+@contextmanager
+def operator(account: Account, *namespaces: str) -> Iterator[Running]:
+    """Run an operator on these namespaces (none: all) to the end of the block; it is ready, and may lead."""
+    port = free_port()
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(account.kubeconfig),
+        "BECKON_OPERATOR_NAMESPACE": account.home.namespace,
+        "BECKON_OPERATOR_WATCH_NAMESPACES": ",".join(namespaces),
+        "BECKON_OPERATOR_HOST": "127.0.0.1",
+        "BECKON_OPERATOR_PORT": str(port),
+        "BECKON_OPERATOR_COMPARE_SECONDS": "10",
+    }
+    with tempfile.NamedTemporaryFile(suffix=".log") as log:
+        command = [sys.executable, "-m", "beckon_operator"]
+        with subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process:
+            running = Running(process, Path(log.name), f"http://127.0.0.1:{port}")
+            try:
+                until(running.ready, what="an operator that is ready")
+                yield running
+            finally:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+                try:
+                    process.wait(_EXIT)
+                finally:
+                    process.kill()

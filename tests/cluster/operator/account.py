@@ -1,0 +1,73 @@
+"""The rights that the operator is installed with, lent to a process of this machine."""
+
+import json
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.kube import Kube
+from tests.cluster.platform import ROOT
+
+ROLES = ROOT / "deploy" / "310-roles-operator.yaml"
+_INSTALLED, _IN = "beckon-operator", "beckon"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A ServiceAccount in a namespace of its own, with the roles of the installed operator."""
+
+    home: Kube
+    kubeconfig: Path
+
+    @property
+    def user(self) -> str:
+        """The name that the API server knows it by."""
+        return f"system:serviceaccount:{self.home.namespace}:operator"
+
+
+def lend(home: Kube, folder: Path) -> Account:
+    """Make the account in a namespace, and a kubeconfig with its token."""
+    home.run("create", "serviceaccount", "operator")
+    home.apply("---\n".join(yaml.safe_dump(document) for document in roles(home.namespace)))
+    config: dict[str, Any] = json.loads(home.run("config", "view", "--raw", "--minify", "-o", "json"))
+    token = home.run("create", "token", "operator", "--duration=4h").strip()
+    config["users"] = [{"name": found["name"], "user": {"token": token}} for found in config["users"]]
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+    return Account(home, kubeconfig)
+
+
+def take_back(home: Kube) -> None:
+    """Remove the roles that belong to no namespace."""
+    for document in roles(home.namespace):
+        if "namespace" not in document["metadata"]:
+            home.run("delete", document["kind"], document["metadata"]["name"], "--ignore-not-found")
+
+
+def roles(namespace: str) -> list[dict[str, Any]]:
+    """Return the installed roles under other names, for the account in a namespace."""
+    text = ROLES.read_text(encoding="utf-8")
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(text))
+    for document in documents:
+        metadata = document["metadata"]
+        if "namespace" in metadata:
+            metadata["namespace"] = namespace
+        else:
+            metadata["name"] = f"{namespace}-{metadata['name']}"
+        if document["kind"] == "ClusterRoleBinding":
+            document["roleRef"]["name"] = f"{namespace}-{document['roleRef']['name']}"
+        for subject in document.get("subjects", ()):
+            assert (subject["name"], subject["namespace"]) == (_INSTALLED, _IN)
+            subject |= {"name": "operator", "namespace": namespace}
+    return documents
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

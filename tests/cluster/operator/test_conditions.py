@@ -1,0 +1,329 @@
+"""What `kubectl get tools` says about each thing that can be missing."""
+
+import base64
+import json
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from beckon_contract.correlation import Key
+from tests.cluster.kube import Kube, condition, until
+from tests.cluster.machine.places import places
+from tests.cluster.operator.account import Account
+from tests.cluster.operator.objects import (
+    PARAMETERS,
+    Document,
+    apply,
+    becomes,
+    broker,
+    event_type,
+    knative_service,
+    replies,
+    to_service,
+    trigger,
+)
+from tests.cluster.operator.process import Running, operator
+
+
+@pytest.fixture(scope="module", autouse=True)
+def running(account: Account) -> Iterator[Running]:
+    """One operator for all namespaces."""
+    with operator(account) as found:
+        until(found.leads, what="an operator that leads")
+        yield found
+
+
+@pytest.fixture
+def whole(namespace: Kube) -> Kube:
+    """A namespace with a tool that is ready."""
+    apply(namespace, broker(), trigger(), replies(), event_type())
+    until(lambda: namespace.find("tool", "get.weather"), what="the Tool")
+    namespace.wait("tool/get.weather")
+    return namespace
+
+
+def test_kubectl_shows_a_ready_tool_in_one_line(whole: Kube) -> None:
+    heading, line = whole.run("get", "tools").splitlines()
+
+    assert heading.split() == ["NAME", "TYPE", "READY", "REASON", "AGE"]
+    assert line.split()[:4] == ["get.weather", "get.weather", "True", "Ready"]
+
+
+def test_kubectl_tells_what_happened_to_a_tool(whole: Kube) -> None:
+    whole.run("delete", "trigger", "weather")
+    becomes(whole, "Ready", "NoTrigger")
+
+    until(lambda: "NoTrigger" in whole.run("describe", "tool", "get.weather"), what="the Event")
+    events = whole.run("events", "--for", "tool/get.weather")
+    assert "Warning" in events
+    assert "write a Trigger" in events
+
+
+@pytest.mark.parametrize(
+    ("documents", "reason", "says"),
+    [
+        ([broker()], "NoTrigger", "write a Trigger with spec.broker: default"),
+        (
+            [broker(), trigger(wants="get.wether")],
+            "FilterMismatch",
+            "attribute type: its filter wants 'get.wether'",
+        ),
+        (
+            [broker(), trigger(filter={"attributes": {"type": "get.weather", "source": "/x"}})],
+            "FilterMismatch",
+            "attribute source",
+        ),
+        (
+            [
+                broker(),
+                trigger(subscriber={"ref": {"apiVersion": "v1", "kind": "Service", "name": "missing"}}),
+            ],
+            "TriggerNotReady",
+            "Trigger 'weather' passes it and is not ready",
+        ),
+        ([broker(), broker("other"), trigger(broker="other")], "Routed", "Broker other, Trigger weather"),
+        ([trigger()], "BrokerNotFound", "has no Broker default; create it"),
+        (
+            [broker(annotations={"eventing.knative.dev/broker.class": "NoSuchBroker"}), trigger()],
+            "BrokerNotReady",
+            "Broker default is not ready",
+        ),
+        (
+            [broker(), trigger(subscriber=to_service())],
+            "ServiceNotFound",
+            "Knative Service weather, the subscriber",
+        ),
+        (
+            [broker(), knative_service(), trigger(subscriber=to_service())],
+            "ServiceNotReady",
+            "has no ready revision",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_what_keeps_calls_from_a_service_has_its_reason(
+    namespace: Kube, documents: list[Document], reason: str, says: str
+) -> None:
+    apply(namespace, event_type(), replies(), *documents)
+
+    assert says in becomes(namespace, "Routed", reason)
+
+
+def test_a_trigger_of_another_broker_or_namespace_is_named(namespace: Kube, kube: Kube) -> None:
+    apply(namespace, broker(), broker("other"), event_type(spec={"broker": "other"}), trigger())
+    assert "listens to Broker 'default'" in becomes(namespace, "Routed", "OtherBroker")
+
+    name = f"{namespace.namespace}-next"
+    kube.run("create", "namespace", name)
+    try:
+        apply(kube.within(name), broker(), event_type())
+        message = becomes(kube.within(name), "Routed", "OtherNamespace")
+        assert namespace.namespace in message
+        namespace.run("delete", "trigger", "weather")
+        becomes(kube.within(name), "Routed", "NoTrigger")
+    finally:
+        kube.run("delete", "namespace", name, "--wait=false")
+
+
+def test_a_tool_becomes_ready_again_when_what_was_missing_comes(whole: Kube) -> None:
+    whole.run("delete", "broker", "default")
+    becomes(whole, "Ready", "BrokerNotFound")
+
+    apply(whole, broker())
+    becomes(whole, "Ready", "Ready")
+
+
+def test_event_types_of_one_name_are_told_and_both_work(whole: Kube) -> None:
+    apply(whole, event_type("get-weather"), trigger("second", "get-weather"))
+
+    message = becomes(whole, "Declared", "NameCollision", "get-weather")
+    assert "get.weather" in message
+    assert becomes(whole, "Declared", "NameCollision")
+    namespace_names = {found["spec"]["name"] for found in whole.get("tools")["items"]}
+    assert len(namespace_names) == 2
+    becomes(whole, "Ready", "Ready", "get-weather")
+
+
+def test_a_schema_that_cannot_be_used_says_where_and_why(namespace: Kube) -> None:
+    apply(namespace, event_type(annotations={"beckon.dev/parameters": "{"}))
+
+    message = becomes(namespace, "Ready", "NotJson")
+    assert "metadata.annotations[beckon.dev/parameters]: is not JSON" in message
+    assert condition(namespace.find("tool", "get.weather"), "Routed")[:2] == ("Unknown", "NotDeclared")
+
+
+def test_the_reply_trigger_that_is_missing_is_in_the_message(namespace: Kube) -> None:
+    apply(namespace, broker(), trigger(), event_type())
+    message = becomes(namespace, "Ready", "NoReplyTrigger")
+
+    namespace.apply(yaml.safe_dump(yaml.safe_load(message.partition("write ")[2])))
+    becomes(namespace, "Ready", "Ready")
+
+
+def test_replies_that_go_elsewhere_or_nowhere_are_told(namespace: Kube) -> None:
+    apply(
+        namespace, broker(), trigger(), event_type(), replies(subscriber={"uri": "http://elsewhere.example/"})
+    )
+    assert "http://elsewhere.example/" in becomes(namespace, "Ready", "RepliesElsewhere")
+
+    missing = {
+        "ref": {"apiVersion": "v1", "kind": "Service", "name": "beckon-shim-replies"},
+        "uri": "/replies",
+    }
+    home = {**missing, "ref": {**missing["ref"], "namespace": "beckon-is-not-here"}}  # type: ignore[dict-item]  # JSON
+    apply(namespace, replies(subscriber=home))
+    becomes(namespace, "Answerable", "RepliesElsewhere")
+
+
+@pytest.mark.parametrize(
+    ("documents", "reason"),
+    [
+        ([broker(), trigger()], "ToShim"),
+        ([broker(sink=None), trigger()], "NoDeadLetterSink"),
+        ([broker(sink="http://elsewhere.example/"), trigger()], "OtherSink"),
+        ([broker(), trigger(delivery={"retry": 1})], "TriggerOverrides"),
+    ],
+    ids=["shim", "none", "elsewhere", "overridden"],
+)
+def test_where_dead_letters_go_is_told_and_leaves_a_tool_ready(
+    namespace: Kube, documents: list[Document], reason: str
+) -> None:
+    apply(namespace, event_type(), replies(), *documents)
+
+    becomes(namespace, "Ready", "Ready")
+    assert condition(namespace.find("tool", "get.weather"), "DeadLettered")[1] == reason
+
+
+def test_a_direct_call_is_judged_by_its_service(namespace: Kube) -> None:
+    notes = {"beckon.dev/dispatch": "direct", "beckon.dev/parameters": "{}"}
+    reference = to_service()["ref"]
+    apply(namespace, event_type(spec={"reference": reference}, annotations=notes))
+    becomes(namespace, "Ready", "ServiceNotFound")
+
+    apply(namespace, knative_service())
+    becomes(namespace, "Ready", "ServiceNotReady")
+
+    plain = {"apiVersion": "v1", "kind": "Service", "name": "weather"}
+    apply(namespace, event_type(spec={"reference": plain}, annotations=notes))
+    becomes(namespace, "Ready", "Ready")
+    address = namespace.get("tool", "get.weather")["spec"]["address"]
+    assert address == f"http://weather.{namespace.namespace}.svc.cluster.local"
+
+
+SCHEMA_DATA = {"schemaData": PARAMETERS}
+
+
+def test_parameters_outlive_knative_where_kubectl_kept_the_manifest(namespace: Kube) -> None:
+    apply(namespace, broker(), trigger(), replies(), event_type(spec=SCHEMA_DATA, annotations={}))
+    becomes(namespace, "Ready", "Ready")
+
+    until(lambda: erased(namespace), what="Knative's erasing of schemaData")
+    namespace.run("label", "eventtype", "get.weather", "team=a")
+    until(
+        lambda: namespace.get("tool", "get.weather")["metadata"].get("labels") == {"team": "a"},
+        what="the label",
+    )
+    tool = namespace.get("tool", "get.weather")
+    assert set(tool["spec"]["parameters"]["properties"]) == {"place"}
+    assert condition(tool, "Declared")[1] == "Declared"
+    assert "last-applied" in tool["spec"]["parametersFrom"]
+
+
+@pytest.mark.parametrize("how", [("create",), ("apply", "--server-side")])
+def test_parameters_that_nobody_keeps_are_doubted_while_they_are_remembered(
+    namespace: Kube, how: tuple[str, ...]
+) -> None:
+    document = json.dumps(event_type(spec=SCHEMA_DATA, annotations={}))
+    namespace.run(*how, "-f", "-", stdin=document)
+    until(lambda: erased(namespace), what="Knative's erasing of schemaData")
+
+    # Seen before they were erased, or not: a matter of milliseconds, and the Tool says which.
+    until(
+        lambda: said(namespace) in {"ParametersMayBeStale", "ParametersLost"}, what="a word on the parameters"
+    )
+    message = condition(namespace.find("tool", "get.weather"), "Declared")[2]
+    assert "annotation beckon.dev/parameters" in message
+
+    namespace.run("annotate", "eventtype", "get.weather", f"beckon.dev/parameters={PARAMETERS}")
+    becomes(namespace, "Declared", "Declared")
+
+
+def erased(kube: Kube) -> bool:
+    return "schemaData" not in kube.get("eventtypes.v1beta2.eventing.knative.dev", "get.weather")["spec"]
+
+
+def said(kube: Kube) -> str:
+    return condition(kube.find("tool", "get.weather"), "Declared")[1]
+
+
+def test_what_is_no_tool_or_no_more_has_no_tool(whole: Kube) -> None:
+    apply(
+        whole,
+        event_type("silent", {"description": ""}),
+        event_type("opted.out", labels={"beckon.dev/tool": "false"}),
+    )
+    whole.run("label", "eventtype", "get.weather", "beckon.dev/tool=false")
+    until(lambda: whole.find("tool", "get.weather") is None, what="the end of the Tool")
+
+    whole.run("label", "eventtype", "get.weather", "beckon.dev/tool-")
+    until(lambda: whole.find("tool", "get.weather"), what="the Tool")
+    whole.run("delete", "eventtype", "get.weather")
+    until(lambda: whole.find("tool", "get.weather") is None, what="the end of the Tool")
+    assert whole.get("tools")["items"] == []
+
+
+def test_what_somebody_does_to_a_tool_is_undone(whole: Kube) -> None:
+    whole.run("patch", "tool", "get.weather", "--type=merge", "-p", '{"spec": {"description": "Forged."}}')
+    until(
+        lambda: whole.get("tool", "get.weather")["spec"]["description"] == "The weather.",
+        what="the true Tool",
+    )
+
+    whole.run("delete", "tool", "get.weather")
+    until(lambda: whole.find("tool", "get.weather"), what="the Tool")
+
+
+def test_a_tool_that_somebody_else_made_is_left_alone(namespace: Kube) -> None:
+    spec = {"name": "mine", "description": "Mine."}
+    foreign = {
+        "apiVersion": "beckon.dev/v1alpha1",
+        "kind": "Tool",
+        "metadata": {"name": "get.weather"},
+        "spec": spec,
+    }
+    namespace.apply(json.dumps(foreign))
+    apply(namespace, event_type(), event_type("next"))
+    becomes(namespace, "Ready", "BrokerNotFound", "next")
+
+    assert namespace.get("tool", "get.weather")["spec"] == spec
+
+    namespace.run("delete", "tool", "get.weather")
+    becomes(namespace, "Ready", "BrokerNotFound")
+
+
+def test_the_shims_keys_are_made(account: Account) -> None:
+    made = until(lambda: account.home.find("secret", "beckon-shim-keys"), what="the keys")
+
+    (line,) = base64.b64decode(made["data"]["keys"]).decode().splitlines()
+    assert len(Key.parse(line).secret) == 32
+
+
+def test_nothing_went_wrong_unseen_and_no_key_was_logged(running: Running, account: Account) -> None:
+    log = running.log.read_text(encoding="utf-8")
+    key = base64.b64decode(account.home.get("secret", "beckon-shim-keys")["data"]["keys"]).decode().strip()
+
+    assert running.metric('beckon_operator_failures_total{what="judge"}') == 0
+    assert "Traceback" not in log
+    assert key not in log
+
+
+def test_no_request_tried_to_write_to_what_is_knatives(account: Account, whole: Kube) -> None:
+    audit = places().logs / "audit.log"
+    if places().kubeconfig != whole.kubeconfig or not audit.exists():
+        pytest.skip("only the cluster of `make cluster` keeps an audit log that this test can read")
+
+    writers = {json.loads(line)["user"]["username"] for line in audit.read_text("utf-8").splitlines()}
+
+    assert "system:serviceaccount:knative-eventing:eventing-controller" in writers
+    assert account.user not in writers

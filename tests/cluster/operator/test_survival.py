@@ -1,0 +1,134 @@
+"""What the operator survives: its own end, a frozen replica, lost watches, and another replica's death."""
+
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from lightkube.config.kubeconfig import KubeConfig
+
+from beckon_operator.api import Api
+from beckon_operator.judge import Judge
+from beckon_operator.judging.rules import Rules
+from beckon_operator.kinds import EVENT_TYPES, TOOLS
+from beckon_operator.ledger import Ledger
+from beckon_operator.listing import Listing
+from beckon_operator.metrics import Metrics
+from tests.cluster.kube import Kube, until
+from tests.cluster.operator.account import Account
+from tests.cluster.operator.objects import SHIM, apply, becomes, broker, event_type, replies, trigger
+from tests.cluster.operator.process import Running, operator
+
+
+@pytest.fixture
+def pair(account: Account, namespace: Kube) -> Iterator[tuple[Running, Running]]:
+    """Two replicas: the one that leads, and the other."""
+    with operator(account, namespace.namespace) as first, operator(account, namespace.namespace) as second:
+        until(lambda: first.leads() or second.leads(), within=20, what="a leader")
+        yield (first, second) if first.leads() else (second, first)
+
+
+def test_a_restart_finds_what_came_and_what_went(account: Account, namespace: Kube) -> None:
+    apply(namespace, broker(), replies(), trigger(), event_type(), event_type("going"))
+    with operator(account, namespace.namespace) as first:
+        becomes(namespace, "Ready", "Ready")
+        before = namespace.get("tool", "get.weather")
+        becomes(namespace, "Ready", "NoTrigger", "going")
+        assert first.stop() == 0
+    namespace.run("delete", "eventtype", "going")
+    # Kubernetes' own collector may be faster than the operator, which is as well.
+    apply(namespace, event_type("coming"))
+
+    with operator(account, namespace.namespace):
+        becomes(namespace, "Ready", "NoTrigger", "coming")
+        until(lambda: namespace.find("tool", "going") is None, what="the end of the Tool")
+        after = namespace.get("tool", "get.weather")
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def test_of_two_replicas_one_leads_and_the_other_follows_a_crash_within_seconds(
+    pair: tuple[Running, Running], namespace: Kube
+) -> None:
+    leader, other = pair
+    assert not other.leads()
+
+    leader.send(signal.SIGKILL)
+    died = time.monotonic()
+    apply(namespace, event_type())
+    until(other.leads, within=15, what="a new leader")
+    becomes(namespace, "Ready", "BrokerNotFound")
+
+    assert time.monotonic() - died < 16
+
+
+def test_a_leader_that_is_told_to_stop_is_followed_at_once(
+    pair: tuple[Running, Running], namespace: Kube
+) -> None:
+    leader, other = pair
+
+    assert leader.stop() == 0
+    until(other.leads, within=5, what="a new leader")
+    apply(namespace, event_type())
+    becomes(namespace, "Ready", "BrokerNotFound")
+
+
+def test_a_leader_that_wakes_up_does_not_lead_beside_the_next_one(pair: tuple[Running, Running]) -> None:
+    leader, other = pair
+    leader.send(signal.SIGSTOP)
+    until(other.leads, within=15, what="a new leader")
+
+    leader.send(signal.SIGCONT)
+    assert (leader.leads(), other.leads()) == (False, True)
+
+
+@pytest.mark.timeout(300)
+def test_a_frozen_operator_leaves_no_ghost_for_longer_than_a_minute(
+    account: Account, namespace: Kube
+) -> None:
+    """Frozen for longer than the API server keeps what a watch missed, so that the watch begins anew."""
+    apply(namespace, broker(), replies(), trigger(), event_type(), event_type("ghost"), event_type("busy"))
+    with operator(account, namespace.namespace) as running:
+        until(running.leads, what="a leader")
+        becomes(namespace, "Ready", "NoTrigger", "ghost")
+        running.send(signal.SIGSTOP)
+        namespace.run("delete", "eventtype", "ghost")
+        _keep_busy(namespace, seconds=85)
+        running.send(signal.SIGCONT)
+
+        # Kubernetes collects the Tool of an EventType that is gone; who still believes in it makes it again.
+        believed = 'beckon_operator_tools{ready="False",reason="NoTrigger"}'
+        until(lambda: running.metric(believed) == 1, within=60, what="the end of the ghost")
+        until(lambda: namespace.find("tool", "ghost") is None, what="the end of its Tool")
+        apply(namespace, event_type("after"))
+        becomes(namespace, "Ready", "NoTrigger", "after")
+
+
+def _keep_busy(kube: Kube, seconds: float) -> None:
+    """Change an EventType again and again, so that older changes are forgotten."""
+    ends = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < ends:
+        number += 1
+        kube.run("label", "--overwrite", "eventtype", "busy", f"number={number}")
+
+
+async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace: Kube) -> None:
+    apply(namespace, event_type("there"), event_type("gone"))
+    ledger, metrics = Ledger(), Metrics()
+    judge = Judge(ledger, Rules(SHIM), metrics)
+    config = KubeConfig.from_file(account.kubeconfig).get()
+    assert config is not None
+    api = Api(config)
+    try:
+        listing = Listing(api, judge.cluster, (TOOLS, EVENT_TYPES), (namespace.namespace,), metrics)
+        await listing.read_all()
+        namespace.run("delete", "eventtype", "gone")
+        apply(namespace, event_type("new"), event_type("there", {"description": "Better."}))
+
+        await listing.compare()
+    finally:
+        await api.close()
+
+    found = {one.name: one.resource.spec["description"] for one in judge.cluster.objects(EVENT_TYPES)}
+    assert found == {"there": "Better.", "new": "The weather."}
+    assert b'beckon_operator_missed_total{kind="eventtypes"} 3.0' in metrics.text()
