@@ -22,13 +22,17 @@ from tests.cluster.machine.places import Places, places
 from tests.cluster.machine.up import running, up
 
 HERE = Path(__file__).resolve().parent
+# First what needs no Beckon in the cluster, then what installs and removes it, then what uses it.
+FOLDERS = ("images", "agent", "operator", "webhook", "shim", "install", "journey", "serving")
+PYTEST = ("--timeout=600", "--tb=short", "--durations=10", "-p", "no:randomly")
 
 
 def main(arguments: list[str]) -> int:
     """Return pytest's exit code, or 2 with the reason in one line where there is no cluster."""
     try:
         with _cluster() as environment:
-            command = [sys.executable, "-m", "pytest", *(arguments or [str(HERE)])]
+            asked = arguments or [str(HERE / folder) for folder in FOLDERS]
+            command = [sys.executable, "-m", "pytest", *PYTEST, *asked]
             return subprocess.run(command, env=dict(environment), check=False).returncode
     except ClusterError as error:
         sys.stderr.write(f"test-cluster: {error}\n")
