@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import orjson
-import stamina
 from lightkube.config.client_adapter import AsyncClient, ConnectionParams
 from lightkube.config.kubeconfig import SingleConfig
+
+from beckon_operator.observed import version_of
 
 _PAGE = 500
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -23,6 +24,13 @@ class Refused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status} {message}")
         self.status = status
+
+
+class Page(NamedTuple):
+    """Some of the objects of a collection, without apiVersion and kind, and the version of the whole."""
+
+    items: list[dict[str, Any]]
+    version: int
 
 
 class Api:
@@ -57,34 +65,19 @@ class Api:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
         await self._send("DELETE", path, options)
 
-    async def list(
-        self, path: str, api_version: str = "", kind: str = "", *, metadata: bool = False
-    ) -> tuple[list[dict[str, Any]], int]:
-        """Return everything in the collection at a path, and the version of the list.
+    async def pages(self, path: str, *, metadata: bool = False) -> AsyncIterator[Page]:
+        """Yield what is in the collection at a path, page by page, all of it as of one version.
 
-        With `metadata` nothing but the metadata of the objects is fetched. A list that has changed
-        too much while it was read begins anew.
+        With `metadata` nothing but the metadata of the objects is fetched. Raises `Refused` with
+        status 410 where the collection has changed too much meanwhile.
         """
-        async for attempt in stamina.retry_context(on=_is_expired, attempts=5, wait_initial=0.1):
-            with attempt:
-                items: list[dict[str, Any]] = []
-                version = 0
-                async for page in self._pages(path, metadata=metadata):
-                    version = version or int(page["metadata"].get("resourceVersion") or 0)
-                    items += page.get("items") or []
-        if not metadata:
-            for item in items:
-                item |= {"apiVersion": api_version, "kind": kind}
-        return items, version
-
-    async def _pages(self, path: str, *, metadata: bool) -> AsyncIterator[dict[str, Any]]:
         parameters = {"limit": str(_PAGE)}
         headers = {"Accept": _METADATA} if metadata else {}
         while True:
             request = self._http.build_request("GET", path, params=parameters, headers=headers)
-            page = _read(await self._http.send(request))
-            yield page
-            more = page["metadata"].get("continue")
+            document = _read(await self._http.send(request))
+            yield Page(document.get("items") or [], version_of(document["metadata"]))
+            more = document["metadata"].get("continue")
             if not more:
                 return
             parameters["continue"] = more
@@ -108,10 +101,6 @@ def path_to(group: str, version: str, plural: str, namespace: str = "", name: st
 def is_passing(error: Exception) -> bool:
     """Whether what went wrong may go well a moment later."""
     return isinstance(error, httpx2.TransportError) or (isinstance(error, Refused) and error.status in _BUSY)
-
-
-def _is_expired(error: Exception) -> bool:
-    return isinstance(error, Refused) and error.status == 410
 
 
 def _read(response: httpx2.Response) -> dict[str, Any]:

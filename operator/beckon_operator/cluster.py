@@ -1,7 +1,7 @@
 """What the cluster looks like, and which namespaces have to be judged again since something changed."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from beckon_contract.resources import Resource
@@ -16,16 +16,17 @@ from beckon_operator.tools import ToolSeen, read_seen
 logger = logging.getLogger(__name__)
 
 
+Gone = dict[str, str]
 Touched = frozenset[str] | None
-Changed = Callable[[str, Touched], None]
+Changed = Callable[[str, Touched, frozenset[str]], None]
 
 
 class Cluster:
     """Every watched object as it was seen last.
 
-    `changed` is called whenever something is news that tools are judged by: with the namespace, and
-    with the types whose Triggers differ now, no types for an EventType, `None` where any tool of
-    the namespace may be concerned. Tools go to the ledger.
+    `changed` is called whenever something is news that tools are judged by: with the namespace; with
+    the types whose Triggers differ there, no types for an EventType, `None` where any tool may be
+    concerned; and with the types that Triggers asked for or ask for now. Tools go to the ledger.
     """
 
     def __init__(self, ledger: Ledger, changed: Changed) -> None:
@@ -50,24 +51,27 @@ class Cluster:
         return self._asking.find(event_type)
 
     def see(self, kind: Kind, document: Mapping[str, Any]) -> None:
-        """Take an object as the API server sent it."""
+        """Take an object as the API server sent it; what is known already costs next to nothing."""
+        metadata = document["metadata"]
+        known = self.store(kind).get(str(metadata["namespace"]), str(metadata["name"]))
+        if known and known.uid == metadata.get("uid") and known.version >= version_of(metadata):
+            return
         if kind.plural == TOOLS.plural:
             self.see_tool(document)
             return
         try:
             observed = read_observed(document)
         except ValueError as error:
-            # Nothing that the API server sends is no object; what cannot be read is as if it were not there.
-            metadata = document["metadata"]
+            # A schema of the API server hardly lets such an object pass; it is as if it were not there.
             logger.warning("%s %s/%s: %s", kind.name, metadata["namespace"], metadata["name"], error)
-            self.lose(kind, metadata)
+            self._forget(kind, metadata)
             return
         if kind.plural == EVENT_TYPES.plural:
             observed = self._erased.recall(observed)
         store = self._objects[kind.plural]
-        known = store.get(observed.namespace, observed.name)
-        if store.put(observed) and not (known and known.says_the_same_as(observed)):
-            self._note(kind, observed.namespace, known, observed)
+        before = store.get(observed.namespace, observed.name)
+        if store.put(observed) and not (before and before.says_the_same_as(observed)):
+            self._note(kind, observed.namespace, before, observed)
 
     def see_tool(self, document: Mapping[str, Any]) -> None:
         """Take a Tool, as it was watched or as the answer to a write."""
@@ -77,62 +81,48 @@ class Cluster:
             self._ledger.consider(seen.namespace, seen.name)
 
     def lose(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
-        """Take the word that an object is gone."""
+        """Take the word that an object is gone, for good: no later word brings it back."""
+        uid = str(metadata["uid"])
+        self.store(kind).bury(uid)
+        self._forget(kind, metadata)
+        self._ledger.forget(uid)
+        if kind.plural == EVENT_TYPES.plural:
+            self._erased.forget(uid)
+
+    def _forget(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         namespace, name, uid = str(metadata["namespace"]), str(metadata["name"]), str(metadata["uid"])
         if kind.plural == TOOLS.plural:
-            self._ledger.forget(uid)
             if self._ledger.tools.drop(namespace, name, uid):
                 self._ledger.consider(namespace, name)
             return
         known = self._objects[kind.plural].drop(namespace, name, uid)
         if known is not None:
             self._note(kind, namespace, known, None)
-        if kind.plural == EVENT_TYPES.plural:
-            self._erased.forget(uid)
 
-    def settle(
-        self, kind: Kind, listed: Iterable[Mapping[str, Any]], version: int, namespaces: Iterable[str]
-    ) -> int:
-        """Take a whole list of these namespaces (none: all), of this version; return how much was news.
+    def knows(self, kind: Kind, metadata: Mapping[str, Any]) -> bool:
+        """Whether this version of an object, or a later one, was seen."""
+        known = self.store(kind).get(str(metadata["namespace"]), str(metadata["name"]))
+        return known is not None and known.version >= version_of(metadata)
 
-        What is not in it is gone, unless it was seen at a later version than the list's.
+    def missing(self, kind: Kind, present: Container[str], version: int, namespace: str) -> list[Gone]:
+        """Return what is known of a namespace ("": of all), and was not present in a list of this version.
+
+        What was seen at a later version than the list's has come since.
         """
-        news = 0
-        present: set[str] = set()
-        store = self.store(kind)
-        for document in listed:
-            metadata = document["metadata"]
-            present.add(str(metadata["uid"]))
-            known = store.get(str(metadata["namespace"]), str(metadata["name"]))
-            news += known is None or known.version < version_of(metadata)
-            self.see(kind, document)
-        for item in self.missing(kind, present, version, namespaces):
-            news += 1
-            self.lose(kind, {"namespace": item.namespace, "name": item.name, "uid": item.uid})
-        return news
-
-    def missing(
-        self, kind: Kind, present: set[str], version: int, namespaces: Iterable[str]
-    ) -> "list[Observed] | list[ToolSeen]":
-        """Return what is known and should have been in a list of this version, and was not."""
-        within = frozenset(namespaces)
-        store = self.store(kind)
-        return [  # type: ignore[return-value]  # a store holds one kind of items, and so does the list
-            item
-            for item in store
-            if item.uid not in present
-            and item.version <= version
-            and (not within or item.namespace in within)
+        return [
+            {"namespace": item.namespace, "name": item.name, "uid": item.uid}
+            for item in self.store(kind)
+            if item.uid not in present and item.version <= version and namespace in {"", item.namespace}
         ]
 
     def _note(self, kind: Kind, namespace: str, old: Observed | None, new: Observed | None) -> None:
         """Pass on that an object came, changed or went."""
-        touched: Touched = None
-        if kind.plural == EVENT_TYPES.plural:
-            touched = frozenset()
-        elif kind.plural == TRIGGERS.plural:
-            touched = self._asking.replace(old.resource if old else None, new.resource if new else None)
-        self._changed(namespace, touched)
+        if kind.plural == TRIGGERS.plural:
+            types = self._asking.replace(old.resource if old else None, new.resource if new else None)
+            asked = frozenset(filter(None, types))
+            self._changed(namespace, None if None in types else asked, asked)
+        else:
+            self._changed(namespace, frozenset() if kind.plural == EVENT_TYPES.plural else None, frozenset())
 
 
 class _TypeIndex:
@@ -146,7 +136,7 @@ class _TypeIndex:
         read = [read_trigger(found[key]) for key in sorted(found)]
         return [listener for listener in read if isinstance(listener, Listener)]
 
-    def replace(self, old: Resource | None, new: Resource | None) -> Touched:
+    def replace(self, old: Resource | None, new: Resource | None) -> set[str | None]:
         """Put a Trigger in the place of another; return the types that they ask for, `None` for any."""
         types: set[str | None] = set()
         if old:
@@ -156,7 +146,7 @@ class _TypeIndex:
             types.add(wanted)
             if wanted:
                 self._by_type.setdefault(wanted, {})[new.namespace, new.name] = new
-        return None if None in types else frozenset(filter(None, types))
+        return types
 
     def _drop(self, old: Resource) -> str | None:
         wanted = wanted_type(old.spec)

@@ -22,8 +22,6 @@ logger = logging.getLogger(__name__)
 _TOGETHER = 0.02  # seconds; what is applied together is judged together
 _REST = 2.0  # times as long as judging took: at most a third of the time is spent on it
 _LONGEST_REST = 1.0
-# What a Trigger of another namespace could be the explanation of.
-_ELSEWHERE = frozenset(("NoTrigger", "OtherNamespace"))
 
 
 def read_controlled(resource: Resource) -> Listener | BrokenTrigger:
@@ -39,6 +37,7 @@ class _Namespace:
     # The types whose Triggers have changed since `around` was made, `None` for everything.
     touched: Touched = None
     wanted: dict[str, ToolWanted] = field(default_factory=dict)
+    # The types of what is not reached: Triggers of other namespaces are part of the explanation.
     unrouted: frozenset[str] = frozenset()
 
 
@@ -79,11 +78,11 @@ class Judge:
                     )
                     self._metrics.failures.labels("judge").inc()
 
-    def _changed(self, namespace: str, touched: Touched) -> None:
+    def _changed(self, namespace: str, touched: Touched, asked: frozenset[str]) -> None:
         self._wait_for(namespace, touched)
-        for other, known in self._namespaces.items() if touched else ():
-            if other != namespace and touched and known.unrouted & touched:
-                self._wait_for(other, touched)
+        for other, known in self._namespaces.items() if asked else ():
+            if other != namespace and known.unrouted & asked:
+                self._wait_for(other, asked)
         self._metrics.waiting.set(len(self._waiting))
         self._news.set()
 
@@ -109,7 +108,7 @@ class Judge:
         known.unrouted = frozenset(
             str(verdict.spec.get("type"))
             for verdict in verdicts.values()
-            if verdict.conditions[1].reason in _ELSEWHERE
+            if verdict.conditions[1].status == "False"
         )
         if not known.wanted:
             del self._namespaces[namespace]

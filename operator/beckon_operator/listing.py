@@ -5,15 +5,14 @@ A watch that has to begin anew lists what is there, and says nothing of what wen
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import AsyncIterator
 
 import httpx2
 
-from beckon_operator.api import Api, Refused, path_to
+from beckon_operator.api import Api, Page, Refused, path_to
 from beckon_operator.cluster import Cluster
 from beckon_operator.kinds import Kind
 from beckon_operator.metrics import Metrics
-from beckon_operator.observed import version_of
 
 logger = logging.getLogger(__name__)
 
@@ -59,50 +58,49 @@ class Listing:
         if await self._differs(kind):
             news = await self._read(kind)
             self._metrics.missed.labels(kind.plural).inc(news)
-            if news:
-                logger.info("comparing found %d %s that no watch had told of", news, kind.plural)
+            logger.info("comparing found %d %s that no watch had told of", news, kind.plural)
 
     async def _differs(self, kind: Kind) -> bool:
         for namespace in self._namespaces or ("",):
-            listed = await self._list(kind, namespace, metadata=True)
-            if listed is None:
-                continue
-            items, version = listed
-            store = self._cluster.store(kind)
-            for item in items:
-                metadata = item["metadata"]
-                known = store.get(metadata["namespace"], metadata["name"])
-                if known is None or known.version < version_of(metadata):
+            present: set[str] = set()
+            version = 0
+            async for page in self._pages(kind, namespace, metadata=True):
+                version = page.version
+                present.update(item["metadata"]["uid"] for item in page.items)
+                if not all(self._cluster.knows(kind, item["metadata"]) for item in page.items):
                     return True
-            present = {item["metadata"]["uid"] for item in items}
-            if self._cluster.missing(kind, present, version, _only(namespace)):
+            if self._cluster.missing(kind, present, version, namespace):
                 return True
         return False
 
     async def _read(self, kind: Kind) -> int:
+        """Read every object of a kind; return how much of that was news."""
         news = 0
         for namespace in self._namespaces or ("",):
-            listed = await self._list(kind, namespace, metadata=False)
-            if listed is not None:
-                news += self._cluster.settle(kind, *listed, _only(namespace))
+            present = set()
+            version = 0
+            async for page in self._pages(kind, namespace, metadata=False):
+                version = page.version
+                for item in page.items:
+                    present.add(item["metadata"]["uid"])
+                    news += not self._cluster.knows(kind, item["metadata"])
+                    self._cluster.see(kind, item | {"apiVersion": kind.api_version, "kind": kind.name})
+            for gone in self._cluster.missing(kind, present, version, namespace):
+                news += 1
+                self._cluster.lose(kind, gone)
         return news
 
-    async def _list(
-        self, kind: Kind, namespace: str, *, metadata: bool
-    ) -> tuple[list[dict[str, Any]], int] | None:
-        """Return the objects and the version of the list, `None` where the kind is not served.
+    async def _pages(self, kind: Kind, namespace: str, *, metadata: bool) -> AsyncIterator[Page]:
+        """Yield the pages of a list, none where the kind is not served.
 
         Objects of a kind that is gone are gone too, and Kubernetes collects their Tools; but a kind
-        that is away for a moment must not cost a single Tool.
+        that is away for a moment must not cost a single Tool: version 0 is older than any object.
         """
-        path = path_to(kind.group, kind.version, kind.plural, namespace)
         try:
-            return await self._api.list(path, kind.api_version, kind.name, metadata=metadata)
+            async for page in self._api.pages(
+                path_to(kind.group, kind.version, kind.plural, namespace), metadata=metadata
+            ):
+                yield page
         except Refused as error:
-            if error.status == 404:
-                return None
-            raise
-
-
-def _only(namespace: str) -> tuple[str, ...]:
-    return (namespace,) if namespace else ()
+            if error.status != 404:
+                raise

@@ -70,14 +70,13 @@ class Store(Generic[Item]):
         if known is not None and item.version <= known.version:
             return False
         if known is not None and known.uid != item.uid:
-            self._bury(known.uid)
+            self.bury(known.uid)
         self._count += known is None
         self._namespaces.setdefault(item.namespace, {})[item.name] = item
         return True
 
     def drop(self, namespace: str, name: str, uid: str) -> Item | None:
-        """Forget an object that is gone; return what was known of it."""
-        self._bury(uid)
+        """Forget an object; return what was known of it."""
         known = self.get(namespace, name)
         if known is None or known.uid != uid:
             return None
@@ -88,7 +87,8 @@ class Store(Generic[Item]):
             del self._namespaces[namespace]
         return known
 
-    def _bury(self, uid: str) -> None:
+    def bury(self, uid: str) -> None:
+        """Pass over whatever is told of an object from now on."""
         self._gone[uid] = None
         if len(self._gone) > _TOMBSTONES:
             self._gone.popitem(last=False)

@@ -48,7 +48,6 @@ class ToolWanted:
     """What the Tool of an EventType has to say."""
 
     verdict: Verdict
-    content: Mapping[str, Any]
     digest: bytes
 
     @property
@@ -59,22 +58,7 @@ class ToolWanted:
 
 def wanted(verdict: Verdict) -> ToolWanted:
     """Return the Tool that a verdict asks for."""
-    event_type = verdict.event_type
-    content = {
-        "labels": _copied(event_type.labels),
-        "owner": {
-            "apiVersion": event_type.api_version,
-            "kind": EVENT_TYPE,
-            "name": event_type.name,
-            "uid": event_type.uid,
-            "controller": True,
-            "blockOwnerDeletion": False,
-        },
-        "spec": _plain(verdict.spec),
-        "eventType": {"uid": event_type.uid, "generation": event_type.generation},
-        "conditions": [_document(condition) for condition in verdict.conditions],
-    }
-    return ToolWanted(verdict, content, _digest(content))
+    return ToolWanted(verdict, _digest(_content(verdict)))
 
 
 def read_seen(document: Mapping[str, Any]) -> ToolSeen:
@@ -110,11 +94,12 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
     A condition keeps the time of its last transition for as long as its status stays.
     """
     event_type = tool.verdict.event_type
+    content = _content(tool.verdict)
     metadata = {
         "name": event_type.name,
         "namespace": event_type.namespace,
-        "labels": tool.content["labels"],
-        "ownerReferences": [tool.content["owner"]],
+        "labels": content["labels"],
+        "ownerReferences": [content["owner"]],
     }
     if seen is not None:
         metadata |= {**seen.kept, "resourceVersion": str(seen.version), "uid": seen.uid}
@@ -122,13 +107,32 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
         "apiVersion": tool_resources.API_VERSION,
         "kind": tool_resources.KIND,
         "metadata": metadata,
-        "spec": tool.content["spec"],
+        "spec": content["spec"],
         "status": {
-            "eventType": tool.content["eventType"],
+            "eventType": content["eventType"],
             "conditions": [
-                {**one, "lastTransitionTime": _since(one, seen, now)} for one in tool.content["conditions"]
+                {**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]
             ],
         },
+    }
+
+
+def _content(verdict: Verdict) -> dict[str, Any]:
+    """Return all that a Tool says, but for what changes by itself: versions and times."""
+    event_type = verdict.event_type
+    return {
+        "labels": _copied(event_type.labels),
+        "owner": {
+            "apiVersion": event_type.api_version,
+            "kind": EVENT_TYPE,
+            "name": event_type.name,
+            "uid": event_type.uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        },
+        "spec": _plain(verdict.spec),
+        "eventType": {"uid": event_type.uid, "generation": event_type.generation},
+        "conditions": [_document(condition) for condition in verdict.conditions],
     }
 
 

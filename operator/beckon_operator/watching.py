@@ -5,7 +5,7 @@ handlers that return nothing; so that is all there is.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import kopf
@@ -15,6 +15,21 @@ from beckon_operator.kinds import Kind
 
 # Not kopf's: it takes its own finalizer off the objects it watches, also where another operator put it.
 _FINALIZER = "beckon.dev/no-finalizer"
+
+
+class _NoMemory(kopf.DiffBaseStorage):
+    """Tells kopf that nothing is remembered of an object; else it copies every one to compare it."""
+
+    def build(
+        self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None
+    ) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
+        return None
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        """Write nothing."""
 
 
 async def watch(
@@ -44,6 +59,7 @@ async def watch(
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.persistence.finalizer = _FINALIZER
+    settings.persistence.diffbase_storage = _NoMemory()
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.watching.chunk_size = 500

@@ -130,7 +130,7 @@ def test_a_pod_has_an_account_of_its_own_and_its_token_only_where_it_has_rights(
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_probes_ask_ports_that_exist(component: str) -> None:
-    for probe in ("readinessProbe", "livenessProbe"):
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container(component)[probe]["httpGet"]["port"] in ports(component)
 
 
@@ -226,7 +226,8 @@ def test_the_agent_cannot_reach_the_addresses_where_clouds_hand_out_credentials(
 
 def test_every_grant_is_of_a_role_that_exists_to_an_account_that_exists() -> None:
     roles = {
-        (found["kind"], found["metadata"].get("namespace"), found["metadata"]["name"]) for found in roles_()
+        (found["kind"], found["metadata"].get("namespace"), found["metadata"]["name"])
+        for found in all_roles()
     }
     accounts = {found["metadata"]["name"] for found in of_kind("ServiceAccount")}
     granted = set()
@@ -240,13 +241,13 @@ def test_every_grant_is_of_a_role_that_exists_to_an_account_that_exists() -> Non
     assert granted | people == roles
 
 
-def roles_() -> list[dict[str, Any]]:
+def all_roles() -> list[dict[str, Any]]:
     return list(of_kind("Role", "ClusterRole"))
 
 
 def rules() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name of each role with each of its rules."""
-    for role in roles_():
+    for role in all_roles():
         for rule in role["rules"]:
             yield f"{role['kind']} {role['metadata']['name']}", rule
 

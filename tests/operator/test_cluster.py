@@ -5,15 +5,13 @@ from beckon_operator.kinds import BROKERS, EVENT_TYPES, TOOLS, TRIGGERS
 from beckon_operator.ledger import Ledger
 from tests.operator.documents import PARAMETERS, Document, broker, event_type, ready, thing, trigger
 
-ALL: tuple[str, ...] = ()
-
 
 class Watched(Cluster):
     """A cluster that keeps what it was told had changed."""
 
     def __init__(self) -> None:
-        self.changes: list[tuple[str, Touched]] = []
-        super().__init__(Ledger(), lambda namespace, touched: self.changes.append((namespace, touched)))
+        self.changes: list[tuple[Touched, frozenset[str]]] = []
+        super().__init__(Ledger(), lambda _, touched, asked: self.changes.append((touched, asked)))
 
     def names(self) -> list[str]:
         return sorted(found.name for found in self.objects(EVENT_TYPES))
@@ -27,7 +25,14 @@ def test_each_kind_of_change_tells_what_it_touches() -> None:
     cluster.see(TRIGGERS, trigger(wants=None))
     cluster.see(BROKERS, broker())
 
-    assert [touched for _, touched in cluster.changes] == [frozenset(), {"a"}, {"a", "b"}, None, None]
+    nothing: frozenset[str] = frozenset()
+    assert cluster.changes == [
+        (nothing, nothing),
+        ({"a"}, {"a"}),
+        ({"a", "b"}, {"a", "b"}),
+        (None, {"b"}),
+        (None, nothing),
+    ]
 
 
 def test_an_older_version_changes_nothing() -> None:
@@ -76,17 +81,17 @@ def test_what_is_gone_does_not_come_back_with_a_late_event() -> None:
     assert cluster.names() == []
 
 
-def test_what_a_list_does_not_hold_is_gone_unless_it_came_later() -> None:
+def test_what_a_list_does_not_hold_is_missing_unless_it_came_later() -> None:
     cluster = Watched()
     gone, stays = event_type("gone"), event_type("stays")
     listed = int(stays["metadata"]["resourceVersion"])
-    later = event_type("later")
-    for document in (gone, stays, later):
+    for document in (gone, stays, event_type("later")):
         cluster.see(EVENT_TYPES, document)
 
-    assert cluster.settle(EVENT_TYPES, [stays], listed, ALL) == 1
+    missing = cluster.missing(EVENT_TYPES, {stays["metadata"]["uid"]}, listed, "")
 
-    assert cluster.names() == ["later", "stays"]
+    assert missing == [{"namespace": "team", "name": "gone", "uid": gone["metadata"]["uid"]}]
+    assert cluster.missing(EVENT_TYPES, set(), 0, "") == []
 
 
 def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
@@ -94,18 +99,22 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     for namespace in ("team", "shop"):
         cluster.see(EVENT_TYPES, event_type(namespace=namespace, uid=namespace))
 
-    cluster.settle(EVENT_TYPES, [], 10**9, ("shop",))
+    missing = cluster.missing(EVENT_TYPES, set(), 10**9, "shop")
 
-    assert [found.namespace for found in cluster.objects(EVENT_TYPES)] == ["team"]
+    assert [found["namespace"] for found in missing] == ["shop"]
 
 
-def test_what_a_list_shows_for_the_first_time_is_taken_in() -> None:
+def test_an_earlier_version_is_known_and_a_later_one_is_not() -> None:
     cluster = Watched()
-    document = event_type()
+    earlier, seen, later = event_type(), event_type(), event_type()
+    cluster.see(EVENT_TYPES, seen)
 
-    assert cluster.settle(EVENT_TYPES, [document], 10**9, ALL) == 1
-    assert cluster.settle(EVENT_TYPES, [document], 10**9, ALL) == 0
-    assert cluster.names() == ["get.weather"]
+    assert [cluster.knows(EVENT_TYPES, one["metadata"]) for one in (earlier, seen, later)] == [
+        True,
+        True,
+        False,
+    ]
+    assert not cluster.knows(EVENT_TYPES, event_type("other")["metadata"])
 
 
 def test_an_object_that_cannot_be_read_is_as_if_it_were_not_there(caplog: pytest.LogCaptureFixture) -> None:
@@ -117,6 +126,9 @@ def test_an_object_that_cannot_be_read_is_as_if_it_were_not_there(caplog: pytest
 
     assert cluster.names() == []
     assert "get.weather: it is nested deeper than" in caplog.text
+
+    cluster.see(EVENT_TYPES, event_type())
+    assert cluster.names() == ["get.weather"]
 
 
 def deep(levels: int) -> Document:

@@ -11,13 +11,6 @@ from tests.cluster.machine import programs
 from tests.cluster.machine.places import places
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put these tests before the others of the cluster, which install Beckon once and leave it there."""
-    here = Path(__file__).parent
-    items.sort(key=lambda item: here not in item.path.parents)
-
-
 @pytest.fixture(scope="session")
 def chart() -> Chart:
     """The chart, rendered by the Helm that installs it."""

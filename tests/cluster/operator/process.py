@@ -72,7 +72,7 @@ def operator(account: Account, *namespaces: str) -> Iterator[Running]:
         with subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process:
             running = Running(process, Path(log.name), f"http://127.0.0.1:{port}")
             try:
-                until(running.ready, what="an operator that is ready")
+                until(running.ready, within=90, what="an operator that is ready")
                 yield running
             finally:
                 process.send_signal(signal.SIGCONT)

@@ -25,6 +25,8 @@ from tests.cluster.operator.objects import (
 )
 from tests.cluster.operator.process import Running, operator
 
+pytestmark = pytest.mark.timeout(240)  # a busy machine, and Knative in between
+
 
 @pytest.fixture(scope="module", autouse=True)
 def running(account: Account) -> Iterator[Running]:
@@ -121,7 +123,8 @@ def test_what_keeps_calls_from_a_service_has_its_reason(
 
 
 def test_a_trigger_of_another_broker_or_namespace_is_named(namespace: Kube, kube: Kube) -> None:
-    apply(namespace, broker(), broker("other"), event_type(spec={"broker": "other"}), trigger())
+    other = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "other"}
+    apply(namespace, broker(), broker("other"), event_type(spec={"reference": other}), trigger())
     assert "listens to Broker 'default'" in becomes(namespace, "Routed", "OtherBroker")
 
     name = f"{namespace.namespace}-next"
@@ -310,7 +313,8 @@ def test_a_tool_that_somebody_else_made_is_left_alone(namespace: Kube) -> None:
 
 
 def test_the_shims_keys_are_made(account: Account) -> None:
-    made = until(lambda: account.home.find("secret", "beckon-shim-keys"), what="the keys")
+    until(lambda: account.home.find("secret", "beckon-shim-keys"), what="the keys")
+    made = account.home.get("secret", "beckon-shim-keys")
 
     (line,) = base64.b64decode(made["data"]["keys"]).decode().splitlines()
     assert len(Key.parse(line).secret) == 32

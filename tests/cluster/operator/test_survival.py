@@ -19,6 +19,8 @@ from tests.cluster.operator.account import Account
 from tests.cluster.operator.objects import SHIM, apply, becomes, broker, event_type, replies, trigger
 from tests.cluster.operator.process import Running, operator
 
+pytestmark = pytest.mark.timeout(240)  # a busy machine, and Knative in between
+
 
 @pytest.fixture
 def pair(account: Account, namespace: Kube) -> Iterator[tuple[Running, Running]]:
@@ -81,7 +83,6 @@ def test_a_leader_that_wakes_up_does_not_lead_beside_the_next_one(pair: tuple[Ru
     assert (leader.leads(), other.leads()) == (False, True)
 
 
-@pytest.mark.timeout(300)
 def test_a_frozen_operator_leaves_no_ghost_for_longer_than_a_minute(
     account: Account, namespace: Kube
 ) -> None:

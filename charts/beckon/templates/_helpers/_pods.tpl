@@ -14,9 +14,17 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* Alive is not the same as ready: a replica that drains is the one and not the other.
+{{/* A busy node may take a minute to start a container. Alive is not the same as ready: a replica that
+     drains is the one and not the other.
      dict "port" NAME "ready" PATH */}}
 {{- define "beckon.probes" -}}
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: {{ .port }}
+  periodSeconds: 2
+  timeoutSeconds: 3
+  failureThreshold: 90
 readinessProbe:
   httpGet:
     path: {{ .ready | default "/readyz" }}

@@ -1,0 +1,1 @@
+"""From `kubectl apply` to the model's next request, with thousands of EventTypes present."""

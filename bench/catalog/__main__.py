@@ -1,0 +1,184 @@
+"""Measure the catalogue: `python -m bench.catalog [--quick] [--tools N]`, tables on standard output.
+
+Needs the cluster of `make cluster` with Knative Eventing and the images of Beckon, and runs
+on its node. Beckon is installed into a namespace of its own from `deploy/`, with one real
+service behind N EventTypes, each with a Trigger of its own, fifty on a Broker.
+
+First the initial sync: from the start of the operator's pod until every Tool is Ready, and
+of the agent's until all are in its catalogue. Then single changes: `kubectl apply` of a new
+EventType and Trigger, while a client chats with the agent all the time; the clock stops
+when the model is first sent the new declaration. The parts of the way are told apart by
+watches: a Tool waits for its Trigger, and how long that takes is Knative's affair. The same
+is measured for a new EventType whose calls an existing Trigger passes.
+
+An agent sends a model 128 tools at most; the new ones have names that come first.
+"""
+
+import argparse
+import asyncio
+import sys
+from dataclasses import dataclass
+
+import httpx
+
+from bench.catalog import beckon, manifests
+from bench.catalog.latency import Latency, Series, middle, quantile
+from bench.catalog.model import model_server
+from bench.catalog.sync import (
+    Sync,
+    agent_url,
+    all_ready,
+    missed_changes,
+    pods_of,
+    sync_agent,
+    sync_operator,
+    sync_operator_again,
+    until,
+)
+from bench.cluster.api import Api, reach
+from bench.cluster.machine import describe
+from bench.cluster.table import show
+from bench.cluster.target import NoCluster, find_cluster, namespace
+from bench.cluster.tool_pod import start_tool
+from bench.cluster.usage import NotOnThisNode
+from tests.cluster.kube import Kube, KubectlFailed
+
+NAMESPACE = "t-bench-catalog"
+_AT_ONCE = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many tools there are, and how many changes are measured."""
+
+    tools: int
+    changes: int
+
+
+async def measure(kube: Kube, plan: Plan) -> None:
+    """Set everything up, measure, and print."""
+    node = kube.get("nodes")["items"][0]["status"]["addresses"]
+    address = next(one["address"] for one in node if one["type"] == "InternalIP")
+    async with model_server(address) as (model, model_url), reach(kube) as api:
+        beckon.install(kube, model_url)
+        await _fill(kube, api, plan.tools)
+        syncs = [await sync_operator(kube, api, plan.tools)]
+        beckon.scale(kube, "operator", 0)
+        syncs.append(await sync_operator_again(kube, api))
+        syncs.append(await sync_agent(kube, api, plan.tools))
+        _print_syncs(plan, syncs)
+        latency = Latency(kube, model)
+        url = agent_url(kube)
+        async with latency.under_chats(api, url):
+            own = await latency.series(manifests.new_tool, plan.changes)
+            await _prepare_trigger(kube, api)
+            shared = await latency.series(manifests.new_event_type, plan.changes)
+        _print_changes(plan, own, shared)
+        rows = [(name, f"{pods_of(kube, name).rss_megabytes():.0f}") for name in ("operator", "agent")]
+        show("Memory after all of it, RSS in MB", ("", "MB"), rows)
+        print(f"{model.asked} requests to the model, {model.declared} tools in the last; ", end="")
+        print(f"{await missed_changes(kube)} changes that the operator's watches did not tell of\n")
+        await _call(url, manifests.declared_name(manifests.name_of(plan.tools - 1)))
+
+
+async def _fill(kube: Kube, api: Api, tools: int) -> None:
+    """Make the service and all the objects, and wait until Knative is done with them."""
+    start_tool(kube)
+    routes = manifests.brokers(tools, beckon.replies_url(kube))
+    await _create(kube, routes)
+    await until(
+        lambda: all_ready(api, api.path("eventing.knative.dev/v1", "brokers"), len(routes) // 2),
+        "all Brokers are Ready",
+    )
+    await _create(kube, [found for number in range(tools) for found in manifests.tool(number)])
+    triggers = tools + len(routes) // 2
+    await until(
+        lambda: all_ready(api, api.path("eventing.knative.dev/v1", "triggers"), triggers),
+        "all Triggers are Ready",
+    )
+
+
+async def _create(kube: Kube, found: list[manifests.Manifest]) -> None:
+    """Create objects; kubectl keeps to fifty requests a second."""
+    for start in range(0, len(found), _AT_ONCE):
+        part = manifests.listed(found[start : start + _AT_ONCE])
+        await asyncio.to_thread(kube.run, "create", "-f", "-", stdin=part, timeout=300)
+        sys.stderr.write(f"{min(start + _AT_ONCE, len(found))} of {len(found)} objects\r")
+    sys.stderr.write("\n")
+
+
+async def _prepare_trigger(kube: Kube, api: Api) -> None:
+    kube.apply(manifests.listed([manifests.trigger_for_new()]))
+    kube.wait("trigger/for-new-tools")
+
+
+async def _call(url: str, tool: str) -> None:
+    """Prove that the way is whole: call a tool through shim, Broker and Trigger."""
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        answer = await client.post(f"/tools/{tool}", json={"city": "Ulm"})
+    print(f"a call of {tool} by hand: {answer.status_code} {answer.text[:300]}")
+
+
+def _print_syncs(plan: Plan, syncs: list[Sync]) -> None:
+    columns = ("from `kubectl scale` to", "s", "CPU s", "RSS MB", "API requests", "most in a second")
+    rows = [
+        (
+            sync.what,
+            f"{sync.seconds:.1f}",
+            f"{sync.cpu_seconds:.1f}",
+            f"{sync.rss_megabytes:.0f}",
+            sync.requests.words(),
+            f"{sync.requests.most_in_a_second:.0f}",
+        )
+        for sync in syncs
+    ]
+    show(f"Initial sync, {plan.tools:,} EventTypes and as many Triggers", columns, rows)
+
+
+def _print_changes(plan: Plan, own: Series, shared: Series) -> None:
+    rows = []
+    for title, series in (("EventType and Trigger", own), ("EventType, Trigger there already", shared)):
+        spans = {
+            "apply begun → in a model request": series.from_start,
+            "apply ended → in a model request": series.from_end,
+            "… apply ended → Trigger Ready (Knative)": series.knative,
+            "… → Tool Ready (operator)": series.operator,
+            "… → in a model request (agent)": series.agent,
+            "delete begun → in no model request": series.gone,
+        }
+        for name, values in spans.items():
+            figures = [middle(values), quantile(values, 0.99), max(values, default=0.0)]
+            rows.append((title, name, *(f"{1000 * value:.0f}" for value in figures)))
+    title = f"{plan.changes} changes of each kind with {plan.tools:,} EventTypes present, milliseconds"
+    show(title, ("applied", "from → to", "p50", "p99", "longest"), rows)
+
+
+def main() -> int:
+    """Read the arguments, measure, and leave nothing behind but the CRDs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.catalog", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="50 tools, 5 changes: does it work at all")
+    parser.add_argument("--tools", type=int, default=1000, help="how many EventTypes are present")
+    parser.add_argument("--changes", type=int, default=200, help="how many changes of each kind")
+    arguments = parser.parse_args()
+    plan = Plan(50, 5) if arguments.quick else Plan(arguments.tools, arguments.changes)
+    try:
+        cluster = find_cluster()
+        print(describe(cluster))
+        beckon.refuse_another_operator(cluster.within(NAMESPACE))
+        with namespace(cluster, NAMESPACE) as kube:
+            try:
+                asyncio.run(measure(kube, plan))
+            finally:
+                beckon.uninstall(kube)
+    except (beckon.AnotherOperator, NoCluster, NotOnThisNode, KubectlFailed, TimeoutError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Beckon's shim beside Knative's own RequestReply: same calls, same tool, same Broker, one run."""
