@@ -181,3 +181,9 @@ def test_whatever_is_given_is_normalised_or_refused_with_a_reason(document: obje
         assert normalise(json.loads(json.dumps(schema))) == schema
         return
     assert all(said)
+
+
+def test_properties_that_are_null_count_as_absent() -> None:
+    parameters = normalise({"properties": None, "city": "string"})
+
+    assert parameters["properties"] == {"city": {"type": "string"}}

@@ -68,7 +68,7 @@ def outcome(judged: Judged) -> dict[str, Verdict]:
     return {found.event_type.name: replace(found) for found in judged.ledger.verdicts()}
 
 
-@settings(max_examples=3000)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(CHANGES, RARELY, RARELY), min_size=4, max_size=20))
 def test_judging_every_change_comes_to_the_same_as_judging_once(
     changes: list[tuple[Any, bool, bool]],

@@ -60,12 +60,15 @@ def _is_map_of_schemas(value: object) -> bool:
 
 
 def _wrap(document: Schema) -> Schema:
-    schema: Schema = {"type": "object", "properties": {}}
+    schema: Schema = {"type": "object"}
+    properties: Schema = {}
     for name, value in document.items():
+        if name == "properties" and value is None:
+            continue  # null says as much as leaving it out
         if name in _DEFINITIONS and _is_map_of_schemas(value):
             schema[name] = value
         elif isinstance(value, dict) or (isinstance(value, str) and read_type(value) is not None):
-            schema["properties"][name] = value
+            properties[name] = value
         elif name in KNOWN or name in _LEGACY:
             schema[name] = value
         elif not name.startswith("x-"):
@@ -74,6 +77,7 @@ def _wrap(document: Schema) -> Schema:
                 (name,),
                 f'the parameter {name!r} needs a schema; write {{"type": "string", "description": "…"}}',
             )
+    schema.setdefault("properties", properties)  # one of another type is there to be refused
     return schema
 
 
