@@ -1,6 +1,7 @@
 """The manifests of tools that are Knative Services, made for one test each."""
 
 import json
+import textwrap
 from dataclasses import dataclass, field
 
 IMAGE = "dev.local/beckon-tools:0.1.0"
@@ -19,7 +20,28 @@ class Service:
 
     def all(self) -> str:
         """Return all that makes it a tool."""
-        return "\n---\n".join((self.event_type(), self.trigger(), self.service()))
+        return "\n---\n".join((self.source(), self.event_type(), self.trigger(), self.service()))
+
+    def source(self) -> str:
+        """Return the ConfigMap with its code: a tool answers events of its own type alone."""
+        code = f"""
+            from beckon_tools import tool
+            from beckon_tools.shipped.calculator import calculator
+
+
+            @tool(type={self.name!r})
+            async def answer(expression: str) -> dict[str, object]:
+                \"\"\"Calculate.\"\"\"
+                return dict(await calculator.function(expression))
+            """
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"{self.name}-source"},
+                "data": {"source.py": textwrap.dedent(code)},
+            }
+        )
 
     def event_type(self) -> str:
         """Return its EventType, with one parameter."""
@@ -53,14 +75,18 @@ class Service:
         )
 
     def service(self) -> str:
-        """Return the Knative Service: the calculator that ships, behind a shell that can be slow."""
-        serve = "exec python -m beckon_tools serve calculator --host=0.0.0.0"
+        """Return the Knative Service, started by a shell that can be slow."""
+        serve = "exec python -m beckon_tools serve source:answer --host=0.0.0.0"
         command = self.command or ("sh", "-c", f"sleep {self.delay}; {serve}")
         container = {
             "image": IMAGE,
             "command": list(command),
             "ports": [{"containerPort": 8080}],
-            "env": [{"name": name, "value": value} for name, value in self.settings.items()],
+            "env": [
+                {"name": name, "value": value}
+                for name, value in {"PYTHONPATH": "/source", **self.settings}.items()
+            ],
+            "volumeMounts": [{"name": "source", "mountPath": "/source", "readOnly": True}],
             "readinessProbe": {"httpGet": {"path": "/readyz"}},
             "resources": {"requests": {"cpu": "5m", "memory": "64Mi"}},
         }
@@ -71,7 +97,11 @@ class Service:
                     "autoscaling.knative.dev/window": WINDOW,
                 }
             },
-            "spec": {"timeoutSeconds": 60, "containers": [container]},
+            "spec": {
+                "timeoutSeconds": 60,
+                "containers": [container],
+                "volumes": [{"name": "source", "configMap": {"name": f"{self.name}-source"}}],
+            },
         }
         return json.dumps(
             {
