@@ -299,15 +299,15 @@ async def test_the_last_catalogue_stays_in_force_while_the_api_server_is_away(
             await server.put("agents", agent("helper", systemPrompt="Still here."))
             running = await stack.enter_async_context(running_cluster(server, tmp_path, model.url))
             await running.serves("helper", system="Still here.", tools=["a"])
-            assert await _number(running, "connected") == 1
-        await eventually(lambda: _disconnected(running))
+            await eventually(lambda: _connected(running, 1))  # once every watch has begun
+        await eventually(lambda: _connected(running, 0))
         assert await running.ask("helper") == {"model": "m", "system": "Still here.", "tools": ["a"]}
         assert (await running.http.get("/readyz")).status_code == 200
         assert await _number(running, "age_seconds") >= 0
 
 
-async def _disconnected(running: RunningCluster) -> bool:
-    return await _number(running, "connected") == 0
+async def _connected(running: RunningCluster, value: int) -> bool:
+    return await _number(running, "connected") == value
 
 
 async def _number(running: RunningCluster, name: str) -> float:

@@ -23,20 +23,9 @@ REMOVED = (
     "etc/hostname", "etc/resolv.conf", "etc/apt/sources.list.d/*", "var/cache/debconf/*",
     "var/lib/dpkg/*-old", "var/log/*",
 )  # fmt: skip
-SOURCES = """\
-Types: deb
-URIs: http://deb.debian.org/debian
-Suites: bookworm bookworm-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb
-URIs: http://deb.debian.org/debian-security
-Suites: bookworm-security
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-"""
 HOST_SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
+# An image's apt looks where that of this machine does, so that no address stands here.
+SOURCES = HOST_SOURCES.read_text(encoding="utf-8") if HOST_SOURCES.exists() else ""
 
 
 @dataclass(frozen=True)
