@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from beckon_contract.conditions import READY, condition
 from beckon_contract.events import AttributeValue
 from beckon_contract.fields import FieldProblem
 from beckon_contract.filters import passes_all
@@ -163,12 +164,9 @@ def _type_of(attributes: object) -> str | None:
 
 def _not_ready(resource: Resource, *, controlled: bool) -> str:
     """Return why a Trigger takes no events, empty where its Ready condition says nothing against it."""
-    conditions = resource.status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if isinstance(condition, Mapping) and condition.get("type") == "Ready":
-            status = condition.get("status")
-            if status == "True" or (status != "False" and not controlled):
-                return ""
-            words = (str(condition.get(name) or "") for name in ("reason", "message"))
-            return " ".join(words).strip() or "not ready"
-    return "Knative has not judged it yet" if controlled else ""
+    ready = condition(resource.status, READY)
+    if ready is None:
+        return "Knative has not judged it yet" if controlled else ""
+    if ready.status == "True" or (ready.status != "False" and not controlled):
+        return ""
+    return ready.words or "not ready"

@@ -5,9 +5,9 @@ written together, so an agent never sees conditions that speak of another declar
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from beckon_contract.conditions import READY, Condition, condition
 from beckon_contract.delivery import Reference
 from beckon_contract.resources import Resource
 from beckon_contract.tools import Dispatch, Refusal, Tool
@@ -18,21 +18,8 @@ API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "Tool"
 PLURAL = "tools"
 
-READY = "Ready"
 # In the order in which they are judged; Ready is made of the first three.
 CONDITIONS = ("Declared", "Routed", "Answerable", "DeadLettered", READY)
-
-Status = Literal["True", "False", "Unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition of a Tool, without its time: `reason` is one CamelCase word."""
-
-    type: str
-    status: Status
-    reason: str
-    message: str = ""
 
 
 def tool_spec(tool: Tool) -> dict[str, Any]:
@@ -64,7 +51,7 @@ def read_tool(resource: Resource) -> Tool | Refusal:
 
     Nothing in a resource makes this raise; one that no operator can have written is refused.
     """
-    ready = condition(resource, READY)
+    ready = condition(resource.status, READY)
     if ready is None or ready.status != "True":
         return _refusal(resource, ready)
     spec = resource.spec
@@ -93,21 +80,6 @@ def read_tool(resource: Resource) -> Tool | Refusal:
     except ValueError as error:
         message = f"{error}; the operator writes Tools, so change the EventType instead"
         return Refusal(resource.name, resource.namespace, "InvalidTool", "spec", message, resource.origin)
-
-
-def condition(resource: Resource, name: str) -> Condition | None:
-    """Return a condition of any resource by its type, `None` where it has none."""
-    conditions = resource.status.get("conditions")
-    for found in conditions if isinstance(conditions, list) else ():
-        if isinstance(found, Mapping) and found.get("type") == name:
-            status = found.get("status")
-            return Condition(
-                name,
-                status if status in ("True", "False") else "Unknown",
-                str(found.get("reason") or ""),
-                str(found.get("message") or ""),
-            )
-    return None
 
 
 def ready_from(conditions: Iterable[Condition]) -> Condition:

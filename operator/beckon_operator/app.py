@@ -17,7 +17,7 @@ from beckon_operator.cluster_lease import ClusterLease
 from beckon_operator.health import Health
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import Rules
-from beckon_operator.kinds import BROKERS, SERVICES, TOOLS, TRIGGERS, Kind
+from beckon_operator.kinds import Kind
 from beckon_operator.lease import Leadership
 from beckon_operator.ledger import Ledger
 from beckon_operator.listing import Listing
@@ -25,7 +25,7 @@ from beckon_operator.metrics import Metrics
 from beckon_operator.notes import Notebook
 from beckon_operator.settings import Settings
 from beckon_operator.shim_keys import ensure_keys
-from beckon_operator.versions import served_event_types
+from beckon_operator.versions import served_kinds
 from beckon_operator.watching import watch
 from beckon_operator.writer import Writer
 
@@ -61,12 +61,13 @@ class Operator:
         self._metrics.leader.set_function(self._leadership.leads)
 
     async def run(self, listener: socket.socket, started: Callable[[], None]) -> None:
-        """Run until cancelled; `started` is called when kopf has taken the signals, which it does.
+        """Run until cancelled, or until the API server serves more than it did, which wants a new start.
 
-        Raises what makes it impossible to go on.
+        `started` is called when kopf has taken the signals, which it does. Raises what makes it
+        impossible to go on.
         """
         await self._health.start(listener)
-        kinds = await self._first_look()
+        kinds = await _insist(lambda: served_kinds(self._api))
         listing = Listing(
             self._api, self._judge.cluster, kinds, self._settings.watch_namespaces, self._metrics
         )
@@ -76,18 +77,21 @@ class Operator:
         gc.collect()
         gc.freeze()
         self._unready = ""
-        logger.info("judged %d EventTypes", sum(1 for _ in self._ledger.verdicts()))
+        names = ", ".join(f"{kind.plural} {kind.api_version}" for kind in kinds)
+        logger.info("judged %d EventTypes; watching %s", sum(1 for _ in self._ledger.verdicts()), names)
+        watching = watch(self._judge.cluster, kinds, self._settings.watch_namespaces, started)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._judge.run()),
-                group.create_task(self._writer.run(self._settings.writes_at_once, self._metrics)),
-                group.create_task(self._notebook.run()),
-                group.create_task(self._leadership.run(self._begin_to_lead)),
-                group.create_task(self._make_keys()),
-                group.create_task(self._compare(listing)),
-            ]
-            await watch(self._judge.cluster, kinds, self._settings.watch_namespaces, started)
-            for task in tasks:
+            lasting = (
+                self._judge.run(),
+                self._writer.run(self._settings.writes_at_once, self._metrics),
+                self._notebook.run(),
+                self._leadership.run(self._begin_to_lead),
+                self._make_keys(),
+            )
+            ending = [group.create_task(one) for one in (watching, self._compare(listing, kinds))]
+            tasks = [group.create_task(one) for one in lasting]
+            await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+            for task in (*ending, *tasks):
                 task.cancel()
 
     async def leave(self) -> None:
@@ -100,15 +104,15 @@ class Operator:
         await self._health.stop()
         await self._api.close()
 
-    async def _first_look(self) -> tuple[Kind, ...]:
-        """Return the kinds to watch, Tools first: what they hold helps to read EventTypes."""
-        event_types = await _insist(lambda: served_event_types(self._api))
-        return (TOOLS, BROKERS, SERVICES, TRIGGERS, event_types)
-
-    async def _compare(self, listing: Listing) -> None:
-        """Compare and write what is still to be written, again and again."""
+    async def _compare(self, listing: Listing, kinds: tuple[Kind, ...]) -> None:
+        """Compare and write what is still to be written, until there is more to watch than these kinds."""
         while True:
             await asyncio.sleep(self._settings.compare_seconds)
+            more = set(await _insist(lambda: served_kinds(self._api))) - set(kinds)
+            if more:
+                names = ", ".join(sorted(f"{kind.plural} {kind.api_version}" for kind in more))
+                logger.info("the API server now serves %s: starting anew", names)
+                return
             await listing.compare()
             self._ledger.consider_everything()
 

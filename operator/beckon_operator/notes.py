@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from beckon_contract import tool_resources
-from beckon_contract.tool_resources import Condition
+from beckon_contract.conditions import Condition
 from beckon_operator.api import Api, Refused, path_to
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted

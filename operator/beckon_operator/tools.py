@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from beckon_contract import tool_resources
+from beckon_contract.conditions import Condition
 from beckon_contract.eventtypes import GROUP as EVENTING
 from beckon_contract.eventtypes import KIND as EVENT_TYPE
-from beckon_contract.tool_resources import Condition
 from beckon_operator.judging.verdicts import Verdict
 from beckon_operator.observed import version_of
 

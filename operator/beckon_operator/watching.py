@@ -63,6 +63,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.watching.chunk_size = 500
+    # Else kopf lists namespaces and CRDs, which nobody needs a right to: what is served is compared.
+    settings.scanning.disabled = True
     settings.process.ultimate_exiting_timeout = None
     settings.queueing.idle_timeout = 1.0  # a task for each object that changed, no longer than needed
     return settings

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from beckon_contract.addresses import Unaddressable, published_address
+from beckon_contract.conditions import READY, condition
 from beckon_shim import endings
 from beckon_shim.messages import Answer
 from beckon_shim.targets import Target, named_broker
@@ -99,15 +100,9 @@ def _read(broker: Mapping[str, Any]) -> Target | _Unaddressed:
 
 def _why_not(status: Mapping[str, Any]) -> str:
     """Return what the conditions say, the one about the address before the summary."""
-    conditions = status.get("conditions")
-    by_type = {
-        one.get("type"): one
-        for one in (conditions if isinstance(conditions, list) else ())
-        if isinstance(one, Mapping) and one.get("status") != "True"
-    }
-    for name in ("Addressable", "Ready"):
-        one = by_type.get(name)
-        if one is not None:
-            told = ": ".join(str(one[key]) for key in ("reason", "message") if one.get(key))
-            return f"its condition {name} is {one.get('status')}" + (f", {told}" if told else "")
+    for name in ("Addressable", READY):
+        found = condition(status, name)
+        if found is not None and found.status != "True":
+            told = ": ".join(filter(None, (found.reason, found.message)))
+            return f"its condition {name} is {found.status}" + (f", {told}" if told else "")
     return "it publishes no status.address"

@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beckon_contract.conditions import READY, Condition, condition
 from beckon_contract.delivery import Reference
 from beckon_contract.resources import Resource, from_object
 from beckon_contract.tool_resources import (
     API_VERSION,
     CONDITIONS,
     KIND,
-    READY,
-    Condition,
-    condition,
     read_tool,
     ready_from,
     tool_spec,
@@ -204,9 +202,9 @@ def test_a_condition_is_found_by_its_type_and_read_as_it_is() -> None:
     ]
     found = resource(conditions=conditions)
 
-    assert condition(found, READY) == Condition(READY, "True", "Ready")
-    assert condition(found, "Routed") == Condition("Routed", "Unknown", "")
-    assert condition(found, "Declared") is None
+    assert condition(found.status, READY) == Condition(READY, "True", "Ready")
+    assert condition(found.status, "Routed") == Condition("Routed", "Unknown", "")
+    assert condition(found.status, "Declared") is None
 
 
 def judged(**states: str) -> list[Condition]:

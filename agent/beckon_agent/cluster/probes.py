@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from beckon_agent.cluster.models import ModelPool, ModelSpec, SharedModel
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelError, ModelRefused
-from beckon_contract.tool_resources import Status
+from beckon_contract.conditions import Status
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from beckon_agent.cluster.agents import INVALID, Entry
 from beckon_agent.cluster.hosting import Own
 from beckon_agent.cluster.probes import Verdict
 from beckon_contract.agent_resources import AgentResource
-from beckon_contract.tool_resources import READY, Condition, Status
+from beckon_contract.conditions import READY, Condition, Status
 
 ACCEPTED = "Accepted"
 MODEL_ANSWERS = "ModelAnswers"

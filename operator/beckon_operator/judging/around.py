@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from beckon_contract.addresses import AddressBook, Unaddressable
+from beckon_contract.conditions import READY, Condition, condition
 from beckon_contract.delivery import Delivery, Destination, Reference
 from beckon_contract.entries import Router
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
-from beckon_contract.tool_resources import Condition, condition
 from beckon_contract.triggers import InvalidResource, parse_broker
 from beckon_operator.judging.rules import Rules
 
@@ -101,4 +101,4 @@ def _view(resource: Resource) -> BrokerView:
         delivery = parse_broker(resource).delivery
     except InvalidResource:
         delivery = None
-    return BrokerView(resource, condition(resource, "Ready"), delivery)
+    return BrokerView(resource, condition(resource.status, READY), delivery)

@@ -4,10 +4,10 @@ A Trigger with a `delivery` of its own replaces that of its Broker whole, also w
 dead-letter sink (knative/specs, specs/eventing/control-plane.md).
 """
 
+from beckon_contract.conditions import Condition
 from beckon_contract.delivery import Delivery
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
-from beckon_contract.tool_resources import Condition
 from beckon_contract.tools import Tool
 from beckon_operator.judging.around import Around, BrokerView
 from beckon_operator.judging.rules import same_place

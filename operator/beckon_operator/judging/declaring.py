@@ -1,5 +1,6 @@
 """The condition Declared: whether an EventType says enough, where its parameters stand, what may be lost."""
 
+from beckon_contract.conditions import Condition
 from beckon_contract.declared import Declared
 from beckon_contract.entries import Entry
 from beckon_contract.eventtypes import EventType
@@ -12,7 +13,6 @@ from beckon_contract.places import (
     decode,
     last_applied,
 )
-from beckon_contract.tool_resources import Condition
 from beckon_contract.tools import Refusal
 from beckon_operator.observed import History
 

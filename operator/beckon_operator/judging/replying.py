@@ -1,7 +1,7 @@
 """The condition Answerable: whether replies of the tool's Broker find their way to the shim."""
 
+from beckon_contract.conditions import Condition
 from beckon_contract.routes import Listener
-from beckon_contract.tool_resources import Condition
 from beckon_contract.tools import Tool
 from beckon_operator.judging.around import Around
 from beckon_operator.judging.rules import same_place

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from beckon_contract.addresses import Unaddressable
+from beckon_contract.conditions import READY, Condition, condition
 from beckon_contract.delivery import Reference
 from beckon_contract.entries import Entry
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
-from beckon_contract.tool_resources import Condition, condition
 from beckon_contract.tools import Tool
 from beckon_operator.judging.around import Around, BrokerView, is_knative_service
 
 ROUTED = "Routed"
+_NOT_JUDGED = "Knative has not judged it yet"
 
 
 def judge_routed(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
@@ -69,7 +70,7 @@ def _missing_broker(tool: Tool, around: Around, also: str) -> str:
 
 def _broker_obstacles(name: str, broker: BrokerView) -> Iterator[Condition]:
     if broker.ready is None or broker.ready.status != "True":
-        why = _words(broker.ready) or "Knative has not judged it yet"
+        why = broker.ready.words if broker.ready else _NOT_JUDGED
         yield _no("BrokerNotReady", f"Broker {name} is not ready: {why}")
 
 
@@ -104,7 +105,8 @@ def _service_obstacle(reference: Reference, around: Around, role: str = "") -> C
         return _no("ServiceNotFound", f"{called}, does not exist in namespace {around.namespace}; create it")
     if service.status.get("latestReadyRevisionName"):
         return None
-    why = _words(condition(service, "Ready")) or "Knative has not judged it yet"
+    ready = condition(service.status, READY)
+    why = ready.words if ready else _NOT_JUDGED
     return _no("ServiceNotReady", f"{called}, has no ready revision: {why}{_hint(service)}")
 
 
@@ -126,11 +128,6 @@ def _names(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - 3} more" if len(every) > 3 else ""
     return ", ".join(every[:3]) + more
-
-
-def _words(found: Condition | None) -> str:
-    """Return reason and message of a condition in one line."""
-    return f"{found.reason} {found.message}".strip() if found else ""
 
 
 def _no(reason: str, message: str) -> Condition:

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from beckon_contract.conditions import Condition
 from beckon_contract.entries import Entry, EntryReader
 from beckon_contract.resources import Resource
-from beckon_contract.tool_resources import Condition, ready_from, tool_spec
+from beckon_contract.tool_resources import ready_from, tool_spec
 from beckon_contract.tools import Skipped
 from beckon_operator.judging.around import Around
 from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered

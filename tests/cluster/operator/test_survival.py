@@ -1,8 +1,10 @@
 """What the operator survives: its own end, a frozen replica, lost watches, and another replica's death."""
 
+import json
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from lightkube.config.kubeconfig import KubeConfig
@@ -46,6 +48,27 @@ def test_a_restart_finds_what_came_and_what_went(account: Account, namespace: Ku
         until(lambda: namespace.find("tool", "going") is None, what="the end of the Tool")
         after = namespace.get("tool", "get.weather")
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def test_in_single_namespaces_it_is_the_watches_that_tell(account: Account, namespace: Kube) -> None:
+    with operator(account, namespace.namespace) as running:
+        until(running.leads, what="a leader")
+        for name in ("first", "second", "third"):
+            apply(namespace, event_type(name))
+            becomes(namespace, "Ready", "BrokerNotFound", name)
+
+        assert running.metric('beckon_operator_missed_total{kind="eventtypes"}') == 0
+
+
+def test_a_better_version_that_comes_to_be_served_is_watched_after_a_new_start(
+    account: Account, namespace: Kube
+) -> None:
+    with _unserved(namespace, "v1beta2"), operator(account, namespace.namespace) as running:
+        assert "eventtypes eventing.knative.dev/v1beta3" in running.log.read_text()
+        _serve(namespace, "v1beta2", served=True)
+
+        assert running.process.wait(60) == 0
+        assert "now serves eventtypes eventing.knative.dev/v1beta2: starting anew" in running.log.read_text()
 
 
 def test_of_two_replicas_one_leads_and_the_other_follows_a_crash_within_seconds(
@@ -111,6 +134,26 @@ def _keep_busy(kube: Kube, seconds: float) -> None:
     while time.monotonic() < ends:
         number += 1
         kube.run("label", "--overwrite", "eventtype", "busy", f"number={number}")
+
+
+@contextmanager
+def _unserved(kube: Kube, version: str) -> Iterator[None]:
+    """Have EventTypes in all versions but this one, which may be the one that is stored."""
+    _serve(kube, version, served=False)
+    try:
+        yield
+    finally:
+        _serve(kube, version, served=True)
+
+
+def _serve(kube: Kube, version: str, *, served: bool) -> None:
+    name = "eventtypes.eventing.knative.dev"
+    versions = json.loads(kube.run("get", "crd", name, "-o", "json"))["spec"]["versions"]
+    at = [found["name"] for found in versions].index(version)
+    patch = [{"op": "replace", "path": f"/spec/versions/{at}/served", "value": served}]
+    kube.run("patch", "crd", name, "--type=json", "-p", json.dumps(patch))
+    path = f"/apis/eventing.knative.dev/{version}"
+    until(lambda: ("eventtypes" in kube.run("get", "--raw", path)) is served, what="what is served")
 
 
 async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace: Kube) -> None:
