@@ -7,14 +7,18 @@ from pythonjsonlogger.json import JsonFormatter
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severity that is logged: the setting `BECKON_LOG_LEVEL` of every service."""
 
+_ROOMS = ("agent", "broker", "cli", "contract", "manifests", "operator", "shim", "tools")
 _FIELDS = ("levelname", "name", "message")
 
 
 def log_config(service: str, *, readable: bool, level: LogLevel = "info") -> dict[str, Any]:
     """Return the `logging.config.dictConfig` document of a service, for its `__main__` to apply.
 
-    Both forms go to standard error. Libraries that tell of every request are quiet below WARNING.
+    Both forms go to standard error. `debug` is for Beckon's own loggers: libraries would write
+    headers and bodies, with what is secret in them. Those that tell of every request are quiet
+    below WARNING.
     """
+    of_others = "INFO" if level == "debug" else level.upper()
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -25,8 +29,9 @@ def log_config(service: str, *, readable: bool, level: LogLevel = "info") -> dic
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": "readable" if readable else "json"}
         },
-        "root": {"level": level.upper(), "handlers": ["stderr"]},
-        "loggers": {
+        "root": {"level": of_others, "handlers": ["stderr"]},
+        "loggers": {f"beckon_{room}": {"level": level.upper()} for room in _ROOMS}
+        | {
             name: {"level": "WARNING"}
             for name in ("aiohttp", "httpx", "httpx2", "openai", "uvicorn", "watchfiles")
         }

@@ -284,13 +284,12 @@ def test_what_a_component_may_do_in_the_whole_cluster_is_this_and_no_more() -> N
 
 
 CLUSTER_WIDE = {
-    ("operator", "brokers/eventtypes/triggers", "get,list,watch"),
-    ("operator", "services", "get,list,watch"),
+    ("operator", "brokers/eventtypes/triggers", "list,watch"),
+    ("operator", "services", "list,watch"),
     ("operator", "tools", "get,list,watch,create,update,delete"),
     ("operator", "events", "create"),
-    ("operator-discovery", "customresourcedefinitions", "get,list,watch"),
     ("webhook", "mutatingwebhookconfigurations", "get,patch"),
-    ("shim", "brokers", "get,list,watch"),
+    ("shim", "brokers", "list,watch"),
 }
 
 

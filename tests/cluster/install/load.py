@@ -77,9 +77,13 @@ def calling(kube: Kube) -> Iterator[None]:
 
 
 def seen(kube: Kube) -> Calls:
-    """Return what the callers have seen up to now."""
-    lines = kube.attempt("logs", _POD, "--tail=1").stdout.strip()
-    return Calls(**json.loads(lines)) if lines.startswith("{") else Calls(0, [])
+    """Return what the callers have seen up to now; the last line may be half written, or not there yet."""
+
+    def whole_line() -> str | None:
+        lines = kube.attempt("logs", _POD, "--tail=2").stdout.splitlines(keepends=True)
+        return next((line for line in reversed(lines) if line.endswith("}\n")), None)
+
+    return Calls(**json.loads(until(whole_line, within=60, what="a line of the callers")))
 
 
 SERVE = ("--", "python", "-m", "beckon_tools", "serve", "calculator", "--host=0.0.0.0")

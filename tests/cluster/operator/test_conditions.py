@@ -124,17 +124,19 @@ def test_what_keeps_calls_from_a_service_has_its_reason(
 
 def test_a_trigger_of_another_broker_or_namespace_is_named(namespace: Kube, kube: Kube) -> None:
     other = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "other"}
-    apply(namespace, broker(), broker("other"), event_type(spec={"reference": other}), trigger())
-    assert "listens to Broker 'default'" in becomes(namespace, "Routed", "OtherBroker")
+    # A type of its own: Triggers of other tests' namespaces, which are going, would be named too.
+    tide, asking = event_type("get.tide", {"reference": other}), trigger("tide", "get.tide")
+    apply(namespace, broker(), broker("other"), tide, asking)
+    assert "listens to Broker 'default'" in becomes(namespace, "Routed", "OtherBroker", "get.tide")
 
     name = f"{namespace.namespace}-next"
     kube.run("create", "namespace", name)
     try:
-        apply(kube.within(name), broker(), event_type())
-        message = becomes(kube.within(name), "Routed", "OtherNamespace")
+        apply(kube.within(name), broker(), event_type("get.tide"))
+        message = becomes(kube.within(name), "Routed", "OtherNamespace", "get.tide")
         assert namespace.namespace in message
-        namespace.run("delete", "trigger", "weather")
-        becomes(kube.within(name), "Routed", "NoTrigger")
+        namespace.run("delete", "trigger", "tide")
+        becomes(kube.within(name), "Routed", "NoTrigger", "get.tide")
     finally:
         kube.run("delete", "namespace", name, "--wait=false")
 

@@ -105,12 +105,12 @@ metadata:
 automountServiceAccountToken: false
 {{- end }}
 
-{{/* Kind and name of a role, and the ServiceAccount that gets it: dict "root" $ "component" NAME "kind" KIND "role" NAME */}}
+{{/* The kind of a component's role, and the ServiceAccount that gets it: dict "root" $ "component" NAME "kind" KIND */}}
 {{- define "beckon.grant" -}}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ .kind }}
-  name: {{ .role | default (printf "beckon-%s" .component) }}
+  name: beckon-{{ .component }}
 subjects:
   - kind: ServiceAccount
     name: beckon-{{ .component }}
