@@ -9,7 +9,7 @@ BIN := .venv/bin
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ask test check fix docs lock bench images cluster cluster-down test-cluster clean
+.PHONY: help setup run ask test check fix docs lock bench bench-cluster images cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,11 +32,11 @@ test: check ## Style, strict types, layer rules, and every test that needs no cl
 check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench charts/generate.py docs/settings_page.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
-	$(BIN)/codespell $(ROOMS) bench docs deploy *.md Makefile pyproject.toml
-	$(BIN)/yamllint --strict deploy
+	$(BIN)/codespell $(ROOMS) bench docs deploy charts *.md Makefile pyproject.toml
+	$(BIN)/yamllint --strict deploy charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
 
 fix: .venv/ready ## Format, and mend what ruff can mend
 	$(BIN)/ruff format .
@@ -49,6 +49,10 @@ docs: .venv/ready ## Make the pages that are made from the code
 
 bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
 	$(BIN)/python -m bench.shim
+
+bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestReply, and the catalogue
+	$(BIN)/python -m bench.requestreply
+	$(BIN)/python -m bench.catalog
 
 images: ## Build the container images: make images REGISTRY=registry.example/team TAG=0.1.0
 	@builder="$${BUILDER:-$$(for one in docker podman buildah; do $$one info >/dev/null 2>&1 && echo $$one && break; done)}"; \

@@ -16,7 +16,7 @@ _POD = "beckon-caller"
 # Every call has a connection of its own, so that each may meet another replica.
 _PROGRAM = """
 import json, signal, threading, time, urllib.request, urllib.error
-stop, failures, done = threading.Event(), [], [0]
+stop, telling, failures, done = threading.Event(), threading.Lock(), [], [0]
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 def caller(number):
     while not stop.is_set():
@@ -30,8 +30,9 @@ def caller(number):
             failures.append(f"{begun:.1f} +{time.time() - begun:.2f}: {error.code} {error.read(300)!r}")
         except OSError as error:
             failures.append(f"{begun:.1f} +{time.time() - begun:.2f}: {error!r}")
-        done[0] += 1
-        print(json.dumps({"calls": done[0], "failures": failures}), flush=True)
+        with telling:
+            done[0] += 1
+            print(json.dumps({"calls": done[0], "failures": failures}), flush=True)
         time.sleep(0.02)
 for number in range(CALLERS):
     threading.Thread(target=caller, args=(number,)).start()
@@ -79,9 +80,9 @@ def calling(kube: Kube) -> Iterator[None]:
 def seen(kube: Kube) -> Calls:
     """Return what the callers have seen up to now; the last line may be half written, or not there yet."""
 
-    def whole_line() -> str | None:
+    def whole_line() -> str:
         lines = kube.attempt("logs", _POD, "--tail=2").stdout.splitlines(keepends=True)
-        return next((line for line in reversed(lines) if line.endswith("}\n")), None)
+        return next((line for line in reversed(lines) if line.endswith("}\n")), "")
 
     return Calls(**json.loads(until(whole_line, within=60, what="a line of the callers")))
 
