@@ -1,6 +1,7 @@
 """Calls without end, made inside the cluster, where a rolled pod does not cut the caller off."""
 
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,22 +11,25 @@ from tests.cluster.kube import Kube, until
 TOOLS_IMAGE = "dev.local/beckon-tools:0.1.0"
 TOOL = "rolling-sum"
 CALLERS = 4
+SERVE = ("--", "python", "-m", "beckon_tools", "serve", "calculator", "--host=0.0.0.0")
 _URL = "http://beckon-agent.beckon.svc.cluster.local/tools/rolling_sum"
 _POD = "beckon-caller"
 
 # Every call has a connection of its own, so that each may meet another replica.
 _PROGRAM = """
 import json, signal, threading, time, urllib.request, urllib.error
+JSON = {"Content-Type": "application/json"}
 stop, telling, failures, done = threading.Event(), threading.Lock(), [], [0]
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
+def call(expression, seconds):
+    request = urllib.request.Request(URL, json.dumps({"expression": expression}).encode(), JSON)
+    with urllib.request.urlopen(request, timeout=seconds) as response:
+        response.read()
 def caller(number):
     while not stop.is_set():
-        body = json.dumps({"expression": f"{number} + {done[0]}"}).encode()
-        request = urllib.request.Request(URL, body, {"Content-Type": "application/json"})
         begun = time.time()
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                response.read()
+            call(f"{number} + {done[0]}", 60)
         except urllib.error.HTTPError as error:
             failures.append(f"{begun:.1f} +{time.time() - begun:.2f}: {error.code} {error.read(300)!r}")
         except OSError as error:
@@ -34,6 +38,13 @@ def caller(number):
             done[0] += 1
             print(json.dumps({"calls": done[0], "failures": failures}), flush=True)
         time.sleep(0.02)
+# Knative says that a Trigger is ready a moment before its dispatcher has heard of it.
+while not stop.is_set():
+    try:
+        call("1 + 1", 2)
+        break
+    except OSError:
+        time.sleep(0.2)
 for number in range(CALLERS):
     threading.Thread(target=caller, args=(number,)).start()
 """
@@ -49,18 +60,24 @@ class Calls:
 
 @contextmanager
 def tool(kube: Kube) -> Iterator[None]:
-    """A calculator in an ordinary Deployment, with its EventType and its Trigger."""
+    """A calculator in an ordinary Deployment, with its EventType and its Trigger.
+
+    Each time its calls have another source: Knative goes on for a moment to deliver to a Trigger
+    that was deleted, and its like must not take calls meanwhile that the next one does not get.
+    """
+    source = f"/callers/{secrets.token_hex(4)}"
     kube.run("create", "deployment", TOOL, f"--image={TOOLS_IMAGE}", *SERVE)
     try:
         kube.run("expose", "deployment", TOOL, "--port=80", "--target-port=8080")
-        kube.apply(json.dumps(EVENT_TYPE))
-        kube.apply(json.dumps(TRIGGER))
+        kube.apply(json.dumps(_event_type(source)))
+        kube.apply(json.dumps(_trigger(source)))
         kube.run("rollout", "status", f"deployment/{TOOL}", "--timeout=60s")
         until(lambda: kube.find("tool", TOOL), what="the Tool")
         kube.wait(f"tool/{TOOL}")
         yield
     finally:
-        kube.run("delete", "deployment,service,trigger,eventtype", TOOL, "--ignore-not-found", "--wait=false")
+        kube.run("delete", "deployment,service,trigger,eventtype", TOOL, "--ignore-not-found")
+        until(lambda: kube.find("tool", TOOL) is None, what="the end of the Tool")
 
 
 @contextmanager
@@ -74,7 +91,7 @@ def calling(kube: Kube) -> Iterator[None]:
         until(lambda: seen(kube).calls > 20, within=60, what="calls")
         yield
     finally:
-        kube.run("delete", "pod", _POD, "--ignore-not-found", "--wait=false")
+        kube.run("delete", "pod", _POD, "--ignore-not-found")
 
 
 def seen(kube: Kube) -> Calls:
@@ -87,23 +104,24 @@ def seen(kube: Kube) -> Calls:
     return Calls(**json.loads(until(whole_line, within=60, what="a line of the callers")))
 
 
-SERVE = ("--", "python", "-m", "beckon_tools", "serve", "calculator", "--host=0.0.0.0")
-EVENT_TYPE = {
-    "apiVersion": "eventing.knative.dev/v1beta2",
-    "kind": "EventType",
-    "metadata": {
-        "name": TOOL,
-        "annotations": {"beckon.dev/parameters": '{"expression": {"type": "string"}}'},
-    },
-    "spec": {"type": "calculator", "description": "Calculate."},
-}
-TRIGGER = {
-    "apiVersion": "eventing.knative.dev/v1",
-    "kind": "Trigger",
-    "metadata": {"name": TOOL},
-    "spec": {
-        "broker": "default",
-        "filter": {"attributes": {"type": "calculator"}},
-        "subscriber": {"ref": {"apiVersion": "v1", "kind": "Service", "name": TOOL}},
-    },
-}
+def _event_type(source: str) -> dict[str, object]:
+    annotations = {"beckon.dev/parameters": '{"expression": {"type": "string"}}'}
+    return {
+        "apiVersion": "eventing.knative.dev/v1beta2",
+        "kind": "EventType",
+        "metadata": {"name": TOOL, "annotations": annotations},
+        "spec": {"type": "calculator", "source": source, "description": "Calculate."},
+    }
+
+
+def _trigger(source: str) -> dict[str, object]:
+    return {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Trigger",
+        "metadata": {"name": TOOL},
+        "spec": {
+            "broker": "default",
+            "filter": {"attributes": {"type": "calculator", "source": source}},
+            "subscriber": {"ref": {"apiVersion": "v1", "kind": "Service", "name": TOOL}},
+        },
+    }
