@@ -35,6 +35,15 @@ def strip_errors(event: WireEvent) -> None:
         event.attributes.pop(name, None)
 
 
+def says_why(event: WireEvent) -> bool:
+    """Whether a dead letter tells who failed, or how.
+
+    The default Broker's do not for a Trigger that was just deleted, which goes on for a moment: its
+    calls are dead-lettered while another Trigger's tool answers them.
+    """
+    return bool(event.text(_DESTINATION) or event.text(_CODE))
+
+
 def undeliverable(event: WireEvent, broker_url: str) -> Answer:
     """Return the 502 that tells the caller why its call was dead-lettered.
 

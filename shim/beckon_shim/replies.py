@@ -12,7 +12,7 @@ from beckon_contract.correlation import Claim
 from beckon_contract.events import EventError
 from beckon_contract.problem import Problem
 from beckon_shim import endings
-from beckon_shim.deadletters import strip_errors, undeliverable
+from beckon_shim.deadletters import says_why, strip_errors, undeliverable
 from beckon_shim.exchange import Exchange
 from beckon_shim.late import LateReplies
 from beckon_shim.messages import Answer, HangUp, Request, Respond, of_problem
@@ -33,7 +33,11 @@ _Dealt = Answer | Coroutine[None, None, Answer]
 class Replies:
     """Takes replies and dead letters, and wakes the calls they belong to."""
 
-    def __init__(self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies) -> None:
+    def __init__(
+        self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies, grace: float
+    ) -> None:
+        """`grace` is how many seconds a reply may come after a dead letter that does not say why."""
+        self._grace = grace
         self._waiters = exchange.waiters
         self._tokens = exchange.tokens
         self._marks = exchange.marks
@@ -145,8 +149,13 @@ class Replies:
         if waiter is None:
             self._metrics.dead_letter("late")
         else:
-            self._waiters.fail(waiter, undeliverable(event, waiter.broker_url))
-            self._metrics.dead_letter("answered")
+            answer = undeliverable(event, waiter.broker_url)
+            sure = says_why(event)
+            if sure:
+                self._waiters.fail(waiter, answer)
+            else:
+                asyncio.get_running_loop().call_later(self._grace, self._waiters.fail, waiter, answer)
+            self._metrics.dead_letter("answered" if sure else "doubtful")
         return _ACCEPTED
 
     async def _forward_dead_letter(self, claim: Claim, event: WireEvent) -> Answer:

@@ -78,7 +78,7 @@ class Service:
         addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
         peers = Peers(addresses, settings.own_name, self._side)
         late = LateReplies(settings.late_reply_sink, self._side)
-        replies = Replies(exchange, self._status, peers, late)
+        replies = Replies(exchange, self._status, peers, late, settings.dead_letter_grace)
         self._servers = tuple(Server(handler, settings.max_event_bytes) for handler in (calls, replies))
         self._add_gauges()
 

@@ -102,6 +102,12 @@ class Settings(BaseSettings):
         description="Seconds that a reply may come after the Broker failed to acknowledge its call (5xx, "
         "lost connection), since a Broker that delivers before it answers may have delivered it.",
     )
+    dead_letter_grace: float = Field(
+        5.0,
+        ge=0,
+        description="Seconds that a reply may come after a dead letter that does not say why: a Broker "
+        "writes such a one for another Trigger of the same calls that was just deleted.",
+    )
     late_reply_sink: str | None = Field(
         None,
         pattern=r"^https?://",

@@ -106,6 +106,16 @@ async def test_a_dead_letter_without_reason_says_that_the_tool_may_have_run(
     assert json.loads((await call)[1])["delivered"] is True
 
 
+async def test_a_reply_may_follow_a_dead_letter_without_reason(shim: Shim, broker: Server) -> None:
+    call = await waiting_call(shim, broker)
+
+    await shim.dead_letter(broker.posts[0])
+    await shim.reply(broker.posts[0].token, b"3")
+
+    assert await call == (200, b"3")
+    assert await shim.metric('beckon_shim_dead_letters_total{fate="doubtful"}') == 1
+
+
 async def test_a_reply_that_could_not_be_forwarded_says_that_the_tool_ran(shim: Shim, broker: Server) -> None:
     call = await waiting_call(shim, broker)
     await shim.dead_letter(

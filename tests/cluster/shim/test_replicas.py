@@ -1,5 +1,6 @@
 """Replicas of the shim that are killed and rolled, and Brokers that restart, while calls go through them."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -117,6 +118,22 @@ def test_while_the_brokers_pods_restart_no_call_hangs_and_none_gets_anothers_ans
     assert after.failed() == {}, after.samples
 
 
+def test_a_trigger_of_the_same_calls_that_goes_costs_no_call(shim: Kube) -> None:
+    """Knative goes on to deliver to it for a moment, finds it gone, and dead-letters the call."""
+
+    def coming_and_going(found: Load) -> None:
+        for _ in range(3):
+            shim.apply(beside(shim.namespace))
+            shim.wait("trigger/beside")
+            found.go_on(WORKERS)
+            shim.run("delete", "trigger", "beside")
+            found.go_on(WORKERS)
+
+    found = during(shim, coming_and_going)
+
+    assert found.failed() == {}, found.samples
+
+
 def test_a_broker_that_is_deleted_is_unknown_at_once(shim: Kube) -> None:
     shim.apply(SECOND_BROKER)
     until(lambda: status(shim, "second") == 504, what="the new Broker")
@@ -165,6 +182,21 @@ kind: Broker
 metadata:
   name: second
 """
+
+
+def beside(namespace: str) -> str:
+    """Return a second Trigger of the echo tool's calls, to a service that takes and never answers them."""
+    replies = f"http://beckon-shim-replies.{namespace}.svc.cluster.local"
+    spec = {
+        "broker": "default",
+        "filter": {"attributes": {"type": "echo"}},
+        "subscriber": {"uri": f"{replies}/replies"},
+        "delivery": {"retry": 0, "deadLetterSink": {"uri": f"{replies}/dead-letters"}},
+    }
+    trigger = {"apiVersion": "eventing.knative.dev/v1", "kind": "Trigger", "metadata": {"name": "beside"}}
+    return json.dumps({**trigger, "spec": spec})
+
+
 CALL = """
 import urllib.request, urllib.error
 headers = {{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/t", "ce-type": "t", "prefer": "wait=0.2"}}

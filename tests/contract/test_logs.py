@@ -1,0 +1,51 @@
+import json
+import logging
+import logging.config
+from collections.abc import Iterator
+
+import pytest
+
+from beckon_contract.logs import LogLevel, log_config
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Put the root logger back as it was; the other loggers are asked for by no other test."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
+    for name in list(log_config("test", readable=False)["loggers"]):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_the_level_is_that_of_beckons_own_loggers(level: LogLevel) -> None:
+    logging.config.dictConfig(log_config("agent", readable=False, level=level))
+
+    assert logging.getLogger("beckon_agent.loop").getEffectiveLevel() == getattr(logging, level.upper())
+
+
+def test_libraries_never_log_what_they_send_and_receive() -> None:
+    logging.config.dictConfig(log_config("agent", readable=False, level="debug"))
+
+    for library in ("kubernetes.aio.client.rest", "httpcore2.http11", "openai", "aiohttp.access"):
+        assert not logging.getLogger(library).isEnabledFor(logging.DEBUG)
+
+
+def test_a_line_of_json_names_time_level_logger_message_and_service(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logging.config.dictConfig(log_config("agent", readable=False))
+
+    logging.getLogger("beckon_agent").warning("a call took %d s", 3)
+
+    line = json.loads(capsys.readouterr().err)
+    assert line.pop("time")
+    assert line == {
+        "level": "WARNING",
+        "logger": "beckon_agent",
+        "message": "a call took 3 s",
+        "service": "agent",
+    }
