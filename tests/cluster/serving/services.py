@@ -10,17 +10,22 @@ WINDOW = "10s"  # after so long without a call a Service goes to sleep; 6s is th
 
 @dataclass(frozen=True)
 class Service:
-    """A calculator behind a Trigger; `delay` makes it start slowly, `settings` make revisions differ."""
+    """A calculator behind a Trigger; `delay` makes it start slowly, `settings` make revisions differ.
+
+    A `direct` one has no Trigger: its EventType names it.
+    """
 
     name: str
     delay: float = 0
     settings: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
+    direct: bool = False
 
     def all(self) -> str:
         """Return all that makes it a tool."""
-        return "\n---\n".join((self.source(), self.event_type(), self.trigger(), self.service()))
+        way = () if self.direct else (self.trigger(),)
+        return "\n---\n".join((self.source(), self.event_type(), *way, self.service()))
 
     def source(self) -> str:
         """Return the ConfigMap with its code: a tool answers events of its own type alone."""
@@ -46,21 +51,22 @@ class Service:
     def event_type(self) -> str:
         """Return its EventType, with one parameter."""
         parameters = {"type": "object", "properties": {"expression": {"type": "string"}}}
+        annotations = {"beckon.dev/parameters": json.dumps(parameters), **self.annotations}
+        spec: dict[str, object] = {"type": self.name, "description": f"Calculates, as {self.name}."}
+        if self.direct:
+            annotations["beckon.dev/dispatch"] = "direct"
+            spec["reference"] = self.reference()
         return json.dumps(
             {
                 "apiVersion": "eventing.knative.dev/v1beta2",
                 "kind": "EventType",
-                "metadata": {
-                    "name": self.name,
-                    "annotations": {"beckon.dev/parameters": json.dumps(parameters), **self.annotations},
-                },
-                "spec": {"type": self.name, "description": f"Calculates, as {self.name}."},
+                "metadata": {"name": self.name, "annotations": annotations},
+                "spec": spec,
             }
         )
 
     def trigger(self) -> str:
         """Return the Trigger that brings its calls to the Service itself."""
-        subscriber = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": self.name}
         return json.dumps(
             {
                 "apiVersion": "eventing.knative.dev/v1",
@@ -69,10 +75,14 @@ class Service:
                 "spec": {
                     "broker": "default",
                     "filter": {"attributes": {"type": self.name}},
-                    "subscriber": {"ref": subscriber},
+                    "subscriber": {"ref": self.reference()},
                 },
             }
         )
+
+    def reference(self) -> dict[str, str]:
+        """Return where its calls go: the Service itself."""
+        return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": self.name}
 
     def service(self) -> str:
         """Return the Knative Service, started by a shell that can be slow."""

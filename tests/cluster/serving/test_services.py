@@ -65,6 +65,17 @@ def test_a_service_that_starts_slowly_answers_within_its_time(platform: Platform
     assert time.monotonic() - begun > 6
 
 
+def test_a_direct_call_wakes_a_service_without_a_trigger(platform: Platform, tool: Make) -> None:
+    near = tool(Service("near", direct=True))
+    offered(platform, near)
+    asleep(platform.kube, near)
+
+    answer = platform.call("near", {"expression": "17% of 2340"})
+
+    assert answer.json()["result"]["result"] == "397.8"
+    assert condition(platform.kube.get("tool", "near"), "Routed")[1] == "Direct"
+
+
 def test_a_call_survives_the_death_of_the_activator(platform: Platform, tool: Make) -> None:
     patient = tool(Service("patient", annotations={"beckon.dev/timeout": "60s"}))
     offered(platform, patient)
