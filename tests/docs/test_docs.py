@@ -153,14 +153,14 @@ def exists(words: list[str]) -> bool:
 
 
 def make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_verbs_and_targets_in_the_text_exist(page: Path) -> None:
     codes = CODE.findall(prose(page))
     verbs = {found[1] for code in codes if (found := re.match(r"(?:\.venv/bin/)?beckon ([a-z]+)", code))}
-    targets = {found[1] for code in codes if (found := re.match(r"make ([a-z]+)", code))}
+    targets = {found[1] for code in codes if (found := re.match(r"make ([a-z-]+)", code))}
 
     assert verbs <= commands()
     assert targets <= make_targets()
