@@ -252,7 +252,7 @@ def test_prometheus_is_sent_to_services_that_have_metrics(chart: Chart) -> None:
         and endpoint["port"] in [port["name"] for port in each["spec"]["ports"]]
     }
 
-    assert scraped == {"beckon-operator", "beckon-shim-replies", "beckon-agent"}
+    assert scraped == {"beckon-operator", "beckon-webhook", "beckon-shim-replies", "beckon-agent"}
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
 
 

@@ -46,10 +46,12 @@ def whole(namespace: Kube) -> Kube:
 
 
 def test_kubectl_shows_a_ready_tool_in_one_line(whole: Kube) -> None:
-    heading, line = whole.run("get", "tools").splitlines()
+    ready = ["get.weather", "get.weather", "True", "Ready"]
 
-    assert heading.split() == ["NAME", "TYPE", "READY", "REASON", "AGE"]
-    assert line.split()[:4] == ["get.weather", "get.weather", "True", "Ready"]
+    # Knative takes back for a moment that a new Trigger is ready.
+    until(lambda: whole.run("get", "tools").splitlines()[1].split()[:4] == ready, what="the line of the Tool")
+
+    assert whole.run("get", "tools").splitlines()[0].split() == ["NAME", "TYPE", "READY", "REASON", "AGE"]
 
 
 def test_kubectl_tells_what_happened_to_a_tool(whole: Kube) -> None:

@@ -139,8 +139,8 @@ def _keep_busy(kube: Kube, seconds: float) -> None:
 @contextmanager
 def _unserved(kube: Kube, version: str) -> Iterator[None]:
     """Have EventTypes in all versions but this one, which may be the one that is stored."""
-    _serve(kube, version, served=False)
     try:
+        _serve(kube, version, served=False)
         yield
     finally:
         _serve(kube, version, served=True)
@@ -153,7 +153,9 @@ def _serve(kube: Kube, version: str, *, served: bool) -> None:
     patch = [{"op": "replace", "path": f"/spec/versions/{at}/served", "value": served}]
     kube.run("patch", "crd", name, "--type=json", "-p", json.dumps(patch))
     path = f"/apis/eventing.knative.dev/{version}"
-    until(lambda: ("eventtypes" in kube.run("get", "--raw", path)) is served, what="what is served")
+    until(
+        lambda: ("eventtypes" in kube.attempt("get", "--raw", path).stdout) is served, what="what is served"
+    )
 
 
 async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace: Kube) -> None:
