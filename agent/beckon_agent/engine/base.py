@@ -1,0 +1,96 @@
+"""The engine as the faces see it: start a run, follow it from anywhere, decide, cancel."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from beckon_agent.roster import Hosted
+from beckon_agent.runs import Options, RunEvent
+from beckon_agent.store.records import Decision, NewRun, StoredRun
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTool:
+    """A function that the client brings and runs itself: the agent hands calls of it back."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a face wants of an agent."""
+
+    run: NewRun
+    hosted: Hosted
+    options: Options
+    client_tools: Sequence[ClientTool] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for a person; `event_id` is what a decision names, `id` the model's id of the call."""
+
+    event_id: str
+    id: str
+    name: str
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCallAsked:
+    """A call of a tool that the client brought; the run ends with it, and the client answers in a new one."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunSuspended:
+    """Nothing more happens until a decision or a late answer comes; then the run goes on with its numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The last event of a run that could not end well; `code` is a word for programs."""
+
+    code: str
+    message: str
+
+
+EngineEvent = RunEvent | ApprovalAsked | ClientCallAsked | RunSuspended | RunFailed
+"""The last one is `RunFinished`, `RunFailed`, or `RunSuspended` where the follower asked not to wait."""
+
+
+class Engine(Protocol):
+    """Runs of all faces."""
+
+    async def start(self, ask: Ask) -> StoredRun:
+        """Store and begin a run. Raises `NoRoom`, and `KeyError` for a `previous` that does not exist."""
+        ...
+
+    def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        """Yield what happens and happened, from the first event on, with its number (1, 2, …).
+
+        Closing it early cancels a run that is not in the background. With `wait` it goes on after
+        `RunSuspended` until the run is resumed.
+        """
+        ...
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """Return a run as it is now."""
+        ...
+
+    async def cancel(self, run_id: str) -> StoredRun | None:
+        """Cancel a run unless it has ended; return it as it is then."""
+        ...
+
+    async def delete(self, run_id: str) -> bool:
+        """Cancel a run and forget it; return whether there was one."""
+        ...
+
+    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        """Decide on a call that waits for approval, once; return whether nobody had before."""
+        ...

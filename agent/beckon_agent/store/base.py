@@ -1,0 +1,193 @@
+"""The store as its users see it; `sql` is what implements it.
+
+Every method may raise `StoreUnavailable`. Methods that name a `holder` raise `NotHeld` where the run is
+held by somebody else by now, and change nothing then: a process that slept too long does no harm.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from beckon_agent.model.types import Message, Usage
+from beckon_agent.runs import Ending
+from beckon_agent.store.records import (
+    Conversation,
+    Decision,
+    NewRun,
+    Past,
+    RunStatus,
+    StoredCall,
+    StoredRun,
+    StoredTurn,
+    Taken,
+)
+
+
+class StoreUnavailable(Exception):
+    """The database does not answer, or not in time; nothing was changed, or nobody can tell."""
+
+
+class NotHeld(Exception):
+    """Another process works on this run by now, or the run is deleted or at its end."""
+
+
+class Runs(Protocol):
+    """Runs from their beginning to their end."""
+
+    async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
+        """Store a run: `running` and held for so long, or `queued` where `holder` is `None`.
+
+        Raises `KeyError` with the id of a `previous` run or a `conversation` that does not exist.
+        """
+        ...
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """Return a run."""
+        ...
+
+    async def past(self, run_id: str) -> Past:
+        """Return what a run has done so far; nothing for one that does not exist."""
+        ...
+
+    async def messages(self, run_id: str) -> list[Message]:
+        """Return the conversation as a run found it: all that came before, and then its own input."""
+        ...
+
+    async def delete(self, run_id: str) -> bool:
+        """Delete a run with all that is kept of it; return whether there was one.
+
+        Runs that follow it keep what they need of the conversation.
+        """
+        ...
+
+    async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
+        """Take over runs that are queued, or whose holder has let its time run out; the oldest first."""
+        ...
+
+    async def renew(self, holder: str, *, seconds: float) -> frozenset[str]:
+        """Hold all runs of this holder for so long from now; return the ids of those that it still has."""
+        ...
+
+    async def suspend(self, run_id: str, holder: str) -> RunStatus:
+        """Let go of a run that waits; `queued` where what it waits for has come in the meantime."""
+        ...
+
+    async def end(
+        self,
+        run_id: str,
+        holder: str | None,
+        status: RunStatus,
+        *,
+        ending: Ending | None = None,
+        usage: Usage | None = None,
+        error: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Give a run its final status; return whether it was without one.
+
+        With `holder` `None` whoever holds it loses it: so a run is cancelled.
+        """
+        ...
+
+
+class Journal(Protocol):
+    """The steps of runs. Each is stored before its effect is relied on."""
+
+    async def add_turn(self, run_id: str, holder: str, turn: StoredTurn, calls: Sequence[StoredCall]) -> None:
+        """Store an answer of the model with its calls, all or nothing."""
+        ...
+
+    async def sent(self, run_id: str, holder: str, event_id: str) -> None:
+        """Note that a call is about to be sent."""
+        ...
+
+    async def accepted(self, run_id: str, holder: str, event_id: str, *, deadline: float) -> None:
+        """Note that the answer of a call will come later, by an event."""
+        ...
+
+    async def finish(self, event_id: str, *, result: object, failed: bool, seconds: float | None) -> bool:
+        """Store the result of a call; return whether it was the first.
+
+        Whoever brings it: the process that made the call, or one that took a late reply. A suspended
+        run that waits for nothing more is queued.
+        """
+        ...
+
+    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        """Decide on a call that waits for approval; return whether nobody had before.
+
+        A suspended run that waits for nothing more is queued.
+        """
+        ...
+
+    async def call(self, event_id: str) -> tuple[str, StoredCall] | None:
+        """Return a call and the id of its run."""
+        ...
+
+    async def overdue(self, now: float, *, most: int) -> list[tuple[str, StoredCall]]:
+        """Return accepted calls whose deadline is over, with the ids of their runs."""
+        ...
+
+
+class EventLog(Protocol):
+    """What a run told its client, so that a broken stream can be resumed anywhere."""
+
+    async def append(self, run_id: str, first: int, events: Sequence[Mapping[str, object]]) -> None:
+        """Store events under consecutive numbers; those that are there already stay as they are."""
+        ...
+
+    async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
+        """Return the events behind a number, in their order."""
+        ...
+
+
+class Conversations(Protocol):
+    """Threads that outlive their runs."""
+
+    async def open(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+        """Store a new conversation that begins with these messages."""
+        ...
+
+    async def find(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation."""
+        ...
+
+    async def update(self, conversation_id: str, metadata: Mapping[str, str]) -> bool:
+        """Replace the metadata; return whether the conversation exists."""
+        ...
+
+    async def close(self, conversation_id: str) -> bool:
+        """Delete a conversation; its runs stay. Return whether there was one."""
+        ...
+
+    async def read(self, conversation_id: str) -> list[Message]:
+        """Return all messages: what it was opened with, and what each ended run added, in order."""
+        ...
+
+
+class Counters(Protocol):
+    """What was used of limits, exact over all replicas."""
+
+    async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
+        """Use so much of a limit per sliding window of so many seconds, all or nothing."""
+        ...
+
+    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
+        """Take one of `limit` places for so long at most; a token that has one already keeps it anew."""
+        ...
+
+    async def leave(self, key: str, token: str) -> None:
+        """Give the place back."""
+        ...
+
+
+class Store(Protocol):
+    """Everything; open until `aclose`."""
+
+    runs: Runs
+    journal: Journal
+    events: EventLog
+    conversations: Conversations
+    counters: Counters
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        ...
