@@ -69,6 +69,14 @@ class Hook:
         """Wait until both replicas are ready and the API server gets through to them."""
         self.kube.run("rollout", "status", "deployment/beckon-webhook", "--timeout=90s", timeout=100)
 
+    def is_asked(self) -> bool:
+        """Whether an EventType would get its copy; nothing is stored."""
+        spec = {"type": "probe", "schemaData": "{}"}
+        metadata = {"name": "probe"}
+        probe = {"apiVersion": "eventing.knative.dev/v1beta2", "kind": "EventType", "metadata": metadata}
+        manifest = json.dumps({**probe, "spec": spec})
+        return COPY in self.kube.apply(manifest, "--dry-run=server", "-o", "json")
+
     def answered(self) -> int:
         """Return how often the API server has had an answer from this webhook."""
         return self._count(
@@ -94,6 +102,7 @@ def deployed(kube: Kube, **settings: str) -> Iterator[Hook]:
     kube.apply(hook.manifest)
     try:
         hook.until_ready()
+        until(hook.is_asked, what="an API server that knows of the webhook")
         yield hook
     finally:
         for one in wide:
