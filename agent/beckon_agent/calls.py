@@ -26,15 +26,22 @@ _SHOWN_NAME = 80  # characters of a name that the model made up
 
 
 @dataclass(frozen=True, slots=True)
+class NeedsApproval:
+    """A call that a person has to allow first, and what it would be made with then."""
+
+    tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call of the model after inspection: to be made with `tool`, or refused with an outcome.
+    """A call of the model after inspection: to be made with a tool, refused, or to wait for a person.
 
     The arguments of a refused call are what the model wrote, where that is an object at all.
     """
 
     asked: ToolCall
     arguments: Mapping[str, object]
-    way: Tool | Outcome
+    way: Tool | Outcome | NeedsApproval
 
     def refused(self, reason: Reason, message: str) -> "Prepared":
         """Return the same call, not to be made; a refusal that it has already stays."""
@@ -58,10 +65,14 @@ class Caller:
         `remaining` are the seconds that the run has left.
         """
         begun = time.monotonic()
-        outcome = call.way
-        if isinstance(outcome, Tool):
-            wait = min(outcome.timeout or agent.limits.call_timeout, remaining)
-            outcome = await self._send(Call(event_id, outcome, call.arguments, agent.source, wait))
+        match call.way:
+            case Tool() as tool:
+                wait = min(tool.timeout or agent.limits.call_timeout, remaining)
+                outcome = await self._send(Call(event_id, tool, call.arguments, agent.source, wait))
+            case NeedsApproval():
+                outcome = _nobody_to_ask(call.asked)
+            case Outcome() as outcome:
+                pass
         seconds = time.monotonic() - begun
         return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
 
@@ -119,13 +130,14 @@ def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
         logger.info(
             "request %s: arguments of %s repaired: %s", request_id(), tool.name, ", ".join(read.repaired)
         )
-    prepared = Prepared(call, read.value, tool)
-    if tool.requires_approval:
-        message = (
-            f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
-        )
-        return prepared.refused(Reason.DENIED, message)
-    return prepared
+    return Prepared(call, read.value, NeedsApproval(tool) if tool.requires_approval else tool)
+
+
+def _nobody_to_ask(call: ToolCall) -> Outcome:
+    message = (
+        f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
+    )
+    return failed(Reason.DENIED, message)
 
 
 def _as_written(call: ToolCall) -> Mapping[str, Any]:

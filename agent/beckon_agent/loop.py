@@ -8,11 +8,22 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
-from beckon_agent.calls import Caller, Prepared, prepare
+from beckon_agent.calls import Caller, NeedsApproval, prepare
 from beckon_agent.catalogue.source import CatalogueSource
+from beckon_agent.conversation import assistant_message, ending_of, result_message
+from beckon_agent.journal import CallOfTurn, Keeping, NoJournal, Progress
 from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn, Usage
-from beckon_agent.results import for_model
-from beckon_agent.runs import Agent, CallFinished, CallStarted, Ending, Options, RunEvent, RunFinished
+from beckon_agent.runs import (
+    Agent,
+    ApprovalAsked,
+    CallFinished,
+    CallStarted,
+    Ending,
+    Options,
+    RunEvent,
+    RunFinished,
+    RunSuspended,
+)
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
 
@@ -48,56 +59,94 @@ class Run:
     """One run of an agent over a conversation: `events()` is iterated once."""
 
     def __init__(
-        self, agent: Agent, model: Model, catalogue: CatalogueSource, caller: Caller, options: Options
+        self,
+        agent: Agent,
+        model: Model,
+        catalogue: CatalogueSource,
+        caller: Caller,
+        options: Options,
+        *,
+        keeping: Keeping | None = None,
     ) -> None:
-        self.id = secrets.token_hex(8)
+        self._keeping = keeping or Keeping(secrets.token_hex(8), NoJournal())
+        progress = self._keeping.progress
         self._agent = agent
         self._model = model
         self._catalogue = catalogue
         self._caller = caller
         self._options = options
-        self._deadline = time.monotonic() + agent.limits.seconds
+        self._deadline = time.monotonic() + agent.limits.seconds - progress.seconds
         self._messages: list[Message] = []
-        self._added: list[Message] = []
-        self._usage: Usage | None = None
+        self._added = list(progress.messages)
+        self._usage = progress.usage
         self._ending: Ending = "stop"
-        self._spoke = False
+        self._spoke = any(
+            message.get("role") == "assistant" and message["content"] for message in self._added
+        )
+        self._suspended = self._over = False
 
     async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
-        """Yield what happens; the last event is `RunFinished`. Raises `ModelError` when the model fails."""
-        self._messages = [{"role": "system", "content": self._agent.system_prompt}, *messages]
+        """Yield what happens; the last event is `RunFinished` or `RunSuspended`.
+
+        Raises `ModelError` when the model fails, and what the journal raises.
+        """
+        self._messages = [{"role": "system", "content": self._agent.system_prompt}, *messages, *self._added]
         try:
             async with aclosing(self._steps()) as events:
                 async for event in events:
                     yield event
         except _OutOfTime:
             self._ending = "time_limit"
+        if self._suspended:
+            yield RunSuspended()
+            return
         if note := _NOTES.get(self._ending):
             yield TextDelta(f"{self._gap()}[stopped: {note}]")
         yield RunFinished(self._ending, self._usage, tuple(self._added))
 
     async def _steps(self) -> AsyncGenerator[RunEvent]:
-        for step in itertools.count():
-            tools = dict(self._catalogue.current.tools) if self._options.use_tools else {}
-            turn = Turn()
-            async with aclosing(self._ask(list(tools.values()))) as items:
-                async for item in items:
-                    if isinstance(item, Turn):
-                        turn = item
-                    else:
-                        yield item
-            self._count(turn.usage)
-            calls = prepare(turn.calls, tools, cut_off=turn.finish_reason == "length")
-            limit = self._limit_at(step)
-            if limit:  # the model would never see what comes of these calls, and they may have effects
-                calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
-            self._add(_assistant_message(turn, calls))
-            async with aclosing(self._call_all(calls, step)) as finished:
-                async for event in finished:
-                    yield event
-            if limit or not calls:
-                self._ending = limit if limit and calls else _ending_of(turn)
+        progress = self._keeping.progress
+        async with aclosing(self._call_all(progress.unfinished)) as finished:
+            async for event in finished:
+                yield event
+        self._end_with(progress)
+        for step in itertools.count(progress.step):
+            if self._over or self._suspended:
                 return
+            async with aclosing(self._step(step)) as happened:
+                async for told in happened:
+                    yield told
+
+    def _end_with(self, progress: Progress) -> None:
+        """End here where the run had come to its end, and nobody had noted that yet."""
+        limit = self._limit_at(progress.step - 1) if progress.step else None
+        self._over = progress.answered is not None or limit is not None
+        self._ending = progress.answered or limit or "stop"
+
+    async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
+        """Ask the model once, and make the calls that it asks for."""
+        tools = dict(self._catalogue.current.tools) if self._options.use_tools else {}
+        turn = Turn()
+        async with aclosing(self._ask(list(tools.values()))) as items:
+            async for item in items:
+                if isinstance(item, Turn):
+                    turn = item
+                else:
+                    yield item
+        self._count(turn.usage)
+        calls = prepare(turn.calls, tools, cut_off=turn.finish_reason == "length")
+        limit = self._limit_at(step)
+        if limit:  # the model would never see what comes of these calls, and they may have effects
+            calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
+        made = [CallOfTurn(f"{self._keeping.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
+        await self._keeping.journal.turn(step, turn, made)
+        self._add(assistant_message(turn.text, turn.reasoning, calls))
+        async with aclosing(self._call_all(made)) as finished:
+            async for event in finished:
+                yield event
+        if limit or not calls:
+            self._over = True
+            self._ending = limit if limit and calls else ending_of(turn.finish_reason)
 
     async def _ask(self, tools: Sequence[Tool]) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
         """Yield one answer of the model; what it says after a call is set off from what it said before."""
@@ -129,16 +178,19 @@ class Run:
         return "\n\n" if self._spoke else ""
 
     async def _call_all(
-        self, calls: Sequence[Prepared], step: int
-    ) -> AsyncGenerator[CallStarted | CallFinished]:
-        """Make the calls of one turn side by side; their results stand in the order of the calls."""
+        self, calls: Sequence[CallOfTurn]
+    ) -> AsyncGenerator[CallStarted | ApprovalAsked | CallFinished]:
+        """Make the calls of one turn side by side; their results stand in the order of the calls.
+
+        Where calls are left that wait for a person, nothing is added, and the run is suspended.
+        """
         for call in calls:
-            yield CallStarted(call.asked.id, call.asked.name, call.arguments)
+            asked = call.prepared.asked
+            yield CallStarted(asked.id, asked.name, call.prepared.arguments)
+            if self._waits(call):
+                yield ApprovalAsked(call.event_id, asked.id, asked.name, call.prepared.arguments)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
-        tasks = [
-            asyncio.create_task(self._make(call, f"{self.id}.{step}.{number}", gate))
-            for number, call in enumerate(calls)
-        ]
+        tasks = [asyncio.create_task(self._finish(call, gate)) for call in calls if not self._waits(call)]
         try:
             for next_done in asyncio.as_completed(tasks):
                 yield await next_done
@@ -146,24 +198,37 @@ class Run:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        for task in tasks:
-            self._add(self._result_message(task.result()))
+        self._suspended = any(call.finished is None for call in calls)
+        if not self._suspended:
+            for call in calls:
+                if call.finished is not None:
+                    self._add(result_message(call.finished, self._agent.limits.result_chars))
 
-    async def _make(self, call: Prepared, event_id: str, gate: asyncio.Semaphore) -> CallFinished:
+    def _waits(self, call: CallOfTurn) -> bool:
+        """Whether a call waits for a person."""
+        needs = isinstance(call.prepared.way, NeedsApproval)
+        return needs and self._keeping.may_wait and call.finished is None
+
+    async def _finish(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished:
+        """Return the answer of a call, which an earlier process may have had already."""
+        if call.finished is None:
+            finished = await self._make(call, gate)
+            call.finished = finished
+            await self._keeping.journal.finished(call)
+        return call.finished
+
+    async def _make(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished:
         """Make a call once there is room for it; the end of the run ends it, whatever its tool does."""
-        begun = time.monotonic()
+        begun, asked = time.monotonic(), call.prepared.asked
         try:
             async with asyncio.timeout(self._left), gate:
+                await self._keeping.journal.sending(call)
                 return await self._caller.make(
-                    call, event_id=event_id, agent=self._agent, remaining=self._left
+                    call.prepared, event_id=call.event_id, agent=self._agent, remaining=self._left
                 )
         except TimeoutError:
             late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")
-            return CallFinished(call.asked.id, call.asked.name, late, True, time.monotonic() - begun)
-
-    def _result_message(self, finished: CallFinished) -> Message:
-        content = for_model(finished.result, self._agent.limits.result_chars)
-        return {"role": "tool", "tool_call_id": finished.id, "name": finished.name, "content": content}
+            return CallFinished(asked.id, asked.name, late, True, time.monotonic() - begun)
 
     def _add(self, message: Message) -> None:
         self._messages.append(message)
@@ -187,21 +252,3 @@ class Run:
         ):
             return "token_limit"
         return "step_limit" if step + 1 >= limits.steps else None
-
-
-def _assistant_message(turn: Turn, calls: Sequence[Prepared]) -> Message:
-    message: Message = {"role": "assistant", "content": turn.text or (None if calls else "")}
-    if turn.reasoning:
-        message["reasoning_content"] = turn.reasoning
-    if calls:
-        message["tool_calls"] = [call.as_message_part() for call in calls]
-    return message
-
-
-def _ending_of(turn: Turn) -> Ending:
-    """A finish reason that is not known means that the model stopped."""
-    if turn.finish_reason == "length":
-        return "length"
-    if turn.finish_reason == "content_filter":
-        return "content_filter"
-    return "stop"

@@ -79,4 +79,21 @@ class RunFinished:
     messages: tuple[Message, ...]
 
 
-RunEvent = TextDelta | ReasoningDelta | CallStarted | CallFinished | RunFinished
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for a person; `event_id` is what a decision names, `id` the model's id of the call."""
+
+    event_id: str
+    id: str
+    name: str
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSuspended:
+    """Nothing more happens until a decision or a late answer comes; then the run goes on."""
+
+
+RunEvent = (
+    TextDelta | ReasoningDelta | CallStarted | ApprovalAsked | CallFinished | RunSuspended | RunFinished
+)

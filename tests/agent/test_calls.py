@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.calls import Prepared, prepare
+from beckon_agent.calls import NeedsApproval, Prepared, prepare
 from beckon_agent.exchange import Outcome
 from beckon_agent.model.types import ToolCall
 from beckon_contract.tools import Tool
@@ -54,7 +54,6 @@ def test_no_arguments_are_none(arguments: str) -> None:
         ("echo", "certainly!", "invalid_arguments"),
         ("Echo", '{"text": "x"}', "unknown_tool"),
         ("", "{}", "unknown_tool"),
-        ("danger", "{}", "denied"),
         ("x" * 100_000, "{}", "unknown_tool"),
     ],
 )
@@ -62,6 +61,12 @@ def test_a_call_is_made_or_refused_with_its_reason(name: str, arguments: str, wh
     (call,) = prepare([asked(name, arguments)], TOOLS)
 
     assert reason(call) == why
+
+
+def test_a_call_of_a_tool_that_wants_approval_waits_for_it() -> None:
+    (call,) = prepare([asked("danger", "{}")], TOOLS)
+
+    assert call.way == NeedsApproval(TOOLS["danger"])
 
 
 def test_a_name_that_the_model_made_up_is_not_repeated_at_length() -> None:

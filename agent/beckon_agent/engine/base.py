@@ -29,27 +29,12 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalAsked:
-    """A call waits for a person; `event_id` is what a decision names, `id` the model's id of the call."""
-
-    event_id: str
-    id: str
-    name: str
-    arguments: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
 class ClientCallAsked:
     """A call of a tool that the client brought; the run ends with it, and the client answers in a new one."""
 
     id: str
     name: str
     arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunSuspended:
-    """Nothing more happens until a decision or a late answer comes; then the run goes on with its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +45,7 @@ class RunFailed:
     message: str
 
 
-EngineEvent = RunEvent | ApprovalAsked | ClientCallAsked | RunSuspended | RunFailed
+EngineEvent = RunEvent | ClientCallAsked | RunFailed
 """The last one is `RunFinished`, `RunFailed`, or `RunSuspended` where the follower asked not to wait."""
 
 
@@ -68,7 +53,11 @@ class Engine(Protocol):
     """Runs of all faces."""
 
     async def start(self, ask: Ask) -> StoredRun:
-        """Store and begin a run. Raises `NoRoom`, and `KeyError` for a `previous` that does not exist."""
+        """Store and begin a run.
+
+        Raises `NoRoom`, `KeyError` for a `previous` that does not exist, and `RunExists` where the id
+        is taken.
+        """
         ...
 
     def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:

@@ -1,0 +1,109 @@
+"""Between what a run notes and what the store keeps: out, and back again."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import orjson
+
+from beckon_agent.calls import NeedsApproval, Prepared
+from beckon_agent.conversation import assistant_message, ending_of, result_message
+from beckon_agent.exchange import Outcome, failed
+from beckon_agent.journal import CallOfTurn, Progress
+from beckon_agent.model.types import Message, ToolCall, Turn, Usage
+from beckon_agent.runs import CallFinished
+from beckon_agent.store.records import CallState, Past, StoredCall, StoredTurn
+from beckon_contract.failures import Reason
+from beckon_contract.tools import Tool
+
+
+def turn_to_store(step: int, turn: Turn) -> StoredTurn:
+    """Return an answer of the model as it is stored."""
+    return StoredTurn(
+        step=step,
+        text=turn.text,
+        reasoning=turn.reasoning,
+        finish_reason=turn.finish_reason,
+        usage=turn.usage,
+    )
+
+
+def call_to_store(step: int, number: int, call: CallOfTurn) -> StoredCall:
+    """Return a call as it is stored before it is made; a refused one has its result already."""
+    prepared = call.prepared
+    refusal = prepared.way if isinstance(prepared.way, Outcome) else None
+    return StoredCall(
+        event_id=call.event_id,
+        step=step,
+        number=number,
+        id=prepared.asked.id,
+        name=prepared.asked.name,
+        arguments=prepared.arguments,
+        extra=prepared.asked.extra,
+        state=_state(prepared),
+        result=refusal.result if refusal else None,
+        failed=refusal is not None,
+        seconds=0.0 if refusal else None,
+    )
+
+
+def _state(prepared: Prepared) -> CallState:
+    if isinstance(prepared.way, Outcome):
+        return "done"
+    return "approval" if isinstance(prepared.way, NeedsApproval) else "open"
+
+
+def progress_of(past: Past, tools: Mapping[str, Tool], characters: int) -> Progress:
+    """Return how far a run has come; results are cut for the model at so many characters.
+
+    Calls that are still to be made go to the tools as they are today.
+    """
+    if not past.turns:
+        return Progress()
+    by_step = {step: list(calls) for step, calls in groupby(past.calls, lambda call: call.step)}
+    messages: list[Message] = []
+    calls: list[CallOfTurn] = []
+    for turn in past.turns:
+        messages += _results(calls, characters)
+        calls = [_recalled(call, tools) for call in by_step.get(turn.step, ())]
+        messages.append(assistant_message(turn.text, turn.reasoning, [call.prepared for call in calls]))
+    last = past.turns[-1]
+    return Progress(
+        step=last.step + 1,
+        messages=messages,
+        unfinished=calls,
+        usage=_sum([turn.usage for turn in past.turns]),
+        answered=None if calls else ending_of(last.finish_reason),
+    )
+
+
+def _results(calls: Sequence[CallOfTurn], characters: int) -> list[Message]:
+    return [result_message(call.finished, characters) for call in calls if call.finished is not None]
+
+
+def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
+    asked = ToolCall(stored.id, stored.name, orjson.dumps(stored.arguments).decode(), stored.extra)
+    prepared = Prepared(asked, stored.arguments, _way(stored, tools))
+    finished = None
+    if stored.state == "done":
+        finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, stored.seconds or 0.0)
+    return CallOfTurn(stored.event_id, prepared, finished)
+
+
+def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | NeedsApproval:
+    if stored.state == "done":
+        return Outcome(stored.result, stored.failed)
+    if stored.decision == "denied":
+        because = f": {stored.decision_reason}" if stored.decision_reason else ""
+        return failed(Reason.DENIED, f"a person did not allow this call{because}")
+    tool = tools.get(stored.name)
+    if tool is None:
+        return failed(Reason.UNKNOWN_TOOL, f"the tool {stored.name} is not offered any more")
+    return NeedsApproval(tool) if stored.state == "approval" and stored.decision is None else tool
+
+
+def _sum(counted: Sequence[Usage | None]) -> Usage | None:
+    known = [usage for usage in counted if usage is not None]
+    if not known:
+        return None
+    prompt = sum(usage.prompt_tokens for usage in known)
+    return Usage(prompt, sum(usage.completion_tokens for usage in known))

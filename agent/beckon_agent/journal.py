@@ -1,0 +1,79 @@
+"""What a run notes of itself before it relies on it, so that another process can go on in its place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from beckon_agent.calls import Prepared
+from beckon_agent.model.types import Message, Turn, Usage
+from beckon_agent.runs import CallFinished, Ending
+
+
+@dataclass(slots=True)
+class CallOfTurn:
+    """A call of a turn: the id of its event, and its answer once there is one."""
+
+    event_id: str
+    prepared: Prepared
+    finished: CallFinished | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come.
+
+    `step` is the number of the next turn. `unfinished` are all calls of the turn before it, where not
+    every result was told to the model; `messages` is what the run has added but for those results.
+    """
+
+    step: int = 0
+    messages: Sequence[Message] = ()
+    unfinished: Sequence[CallOfTurn] = ()
+    usage: Usage | None = None
+    answered: Ending | None = None
+    """How the run ends, where its last turn asked for no calls."""
+
+    seconds: float = 0.0
+    """How long it has worked, without the time that it waited for people."""
+
+
+class Journal(Protocol):
+    """Takes down the steps of one run; whatever it raises ends the run here, for another to resume."""
+
+    async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:
+        """Note an answer of the model, before any of its calls is made."""
+        ...
+
+    async def sending(self, call: CallOfTurn) -> None:
+        """Note that a call may have its effect from now on."""
+        ...
+
+    async def finished(self, call: CallOfTurn) -> None:
+        """Note the answer of a call, before the model is told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How a run is kept: its id, where its steps are noted, how far it has come, whether it may wait.
+
+    A run that may wait for people is suspended where a call needs approval; else that call is denied.
+    """
+
+    run_id: str
+    journal: Journal
+    progress: Progress = Progress()
+    may_wait: bool = False
+
+
+class NoJournal:
+    """For runs that nobody will resume."""
+
+    async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:
+        """Note nothing."""
+
+    async def sending(self, call: CallOfTurn) -> None:
+        """Note nothing."""
+
+    async def finished(self, call: CallOfTurn) -> None:
+        """Note nothing."""
