@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import logging.config
+import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -12,17 +13,24 @@ import aiohttp
 from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
-from beckon_agent.app import build_app
+from beckon_agent.app import Kept, build_app
 from beckon_agent.calls import Caller
 from beckon_agent.catalogue.folder import FolderSource
 from beckon_agent.dispatch import Dispatcher
+from beckon_agent.engine.engine import RunEngine
+from beckon_agent.faces.events.intake import Rules
+from beckon_agent.faces.mcp.doors import Doors
+from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.roster import Hosted, OneAgent, Roster
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.server import Server
 from beckon_agent.service import Service
-from beckon_agent.settings import ALL_NAMESPACES, Settings
+from beckon_agent.settings import ALL_NAMESPACES, Settings, listed
+from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
+from beckon_agent.store.sql.opening import open_store
+from beckon_agent.telemetry.start import log_fields, start_telemetry
 from beckon_agent.turns import Model
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
@@ -44,7 +52,9 @@ def main() -> int:
         first = error.errors(include_input=False)[0]
         return _refuse(setting_problem("BECKON_", first["loc"], first["msg"]))
     readable = sys.stderr.isatty()
-    logging.config.dictConfig(log_config("agent", readable=readable, level=settings.log_level))
+    logging.config.dictConfig(
+        log_config("agent", readable=readable, level=settings.log_level, fields=log_fields)
+    )
     try:
         listener = _listen(settings.host, settings.port)
     except OSError as error:
@@ -60,12 +70,21 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
     connector = aiohttp.TCPConnector(limit=0)
     try:
         async with (
+            _traced(),
             opened as roster,
+            _stored(settings) as store,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             caller = Caller(Dispatcher(session, settings.shim_url))
             service = Service(roster, caller, metrics, settings.max_runs)
-            app = build_app(service, max_request_bytes=settings.max_request_bytes)
+            engine = RunEngine(store, service, f"{socket.gethostname()}.{secrets.token_hex(8)}")
+            doors = Doors.at(settings.host, listed(settings.mcp_hosts), listed(settings.mcp_origins))
+            app = build_app(
+                service,
+                max_request_bytes=settings.max_request_bytes,
+                mcp=McpSettings(doors, settings.max_request_bytes),
+                kept=Kept(store, engine, Rules(max_depth=settings.max_depth)),
+            )
             server = Server(app, service, settings.drain_seconds)
             gc.freeze()
             logger.info("listening on %s:%d", settings.host, settings.port)
@@ -73,6 +92,32 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
     except _CannotStart as error:
         return _refuse(str(error))
     return 0
+
+
+@contextlib.asynccontextmanager
+async def _stored(settings: Settings) -> AsyncIterator[Store]:
+    """Open the store."""
+    try:
+        store = await open_store(settings.store.get_secret_value())
+    except (StoreRefused, StoreUnavailable) as error:
+        raise _CannotStart(f"BECKON_STORE: {error}") from None
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@contextlib.asynccontextmanager
+async def _traced() -> AsyncIterator[None]:
+    """Export spans, where the environment names a collector."""
+    try:
+        stop = start_telemetry()
+    except ValueError as error:
+        raise _CannotStart(str(error)) from None
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(stop)  # sends what is left, which may take its time
 
 
 @contextlib.asynccontextmanager

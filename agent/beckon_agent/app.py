@@ -5,6 +5,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -13,41 +14,82 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces import catalogue, chat_completions, models, operations
 from beckon_agent.faces.body_limit import BodyLimit
+from beckon_agent.faces.events import routes as events
+from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.hang_up import ClientGone
+from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.faces.mcp.mounting import mount
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.faces.request_ids import RequestIds
+from beckon_agent.faces.responses import routes as responses
+from beckon_agent.principals import NOBODY, Principal
 from beckon_agent.roster import Roster
 from beckon_agent.service import Service
+from beckon_agent.store.base import Store
+from beckon_agent.telemetry.requests import NOT_BY_FASTAPI, TracedRequests
 
 logger = logging.getLogger(__name__)
 
 _SHOWN_PATH = 200  # characters
 
 
-def build_app(service: Service, *, max_request_bytes: int, pace: Pace | None = None) -> ASGIApp:
-    """Return the application; while it serves, the catalogue is kept up to date."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What runs need to be stored: the faces that tell of stored runs are there with it only."""
+
+    store: Store
+    engine: RunEngine
+    rules: Rules = field(default_factory=Rules)
+
+
+def build_app(
+    service: Service,
+    *,
+    max_request_bytes: int,
+    pace: Pace | None = None,
+    mcp: McpSettings | None = None,
+    kept: Kept | None = None,
+) -> ASGIApp:
+    """Return the application; while it serves, the catalogue is kept up to date, and stored runs go on."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watching = asyncio.create_task(_keep_up(service.roster))
+        tasks = [asyncio.create_task(_keep_up(service.roster))]
+        if kept is not None:
+            tasks.append(asyncio.create_task(kept.engine.serve()))
         try:
-            yield
+            async with face.serving():
+                yield
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    app = FastAPI(title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
+    )
     app.include_router(chat_completions.router(service, pace or Pace()))
-    for face in (models, catalogue, operations):
-        app.include_router(face.router(service))
+    for room in (models, catalogue, operations):
+        app.include_router(room.router(service))
+    if kept is not None:
+        app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), _owner))
+        app.include_router(events.router(service, kept.engine, kept.rules))
+    face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
-    return RequestIds(app)  # outside of all that may fail
+    return TracedRequests(RequestIds(app))  # outside of all that may fail
+
+
+def _owner(request: Request) -> str:
+    """Return the id of who asks: nobody in particular, where nobody is asked who he is."""
+    who: Principal = getattr(request.state, "principal", NOBODY)
+    return who.id
 
 
 async def _keep_up(roster: Roster) -> None:

@@ -3,7 +3,7 @@
 import difflib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from beckon_agent.model import wire
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Message, ToolCall
 from beckon_agent.request_id import request_id
-from beckon_agent.runs import Agent, CallFinished
+from beckon_agent.runs import Agent, CallFinished, Options
+from beckon_agent.telemetry.calls import execute_tool
 from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
@@ -33,6 +34,11 @@ class NeedsApproval:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedBack:
+    """A call of a tool that the client brought: the client makes it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A call of the model after inspection: to be made with a tool, refused, or to wait for a person.
 
@@ -41,11 +47,15 @@ class Prepared:
 
     asked: ToolCall
     arguments: Mapping[str, object]
-    way: Tool | Outcome | NeedsApproval
+    way: Tool | Outcome | NeedsApproval | HandedBack
 
     def refused(self, reason: Reason, message: str) -> "Prepared":
         """Return the same call, not to be made; a refusal that it has already stays."""
         return self if isinstance(self.way, Outcome) else replace(self, way=failed(reason, message))
+
+    def handed_back(self) -> "Prepared":
+        """Return the same call for the client to make; a refusal that it has already stays."""
+        return self if isinstance(self.way, Outcome) else replace(self, way=HandedBack())
 
     def as_message_part(self) -> Message:
         """Return the call as it stands in an assistant message: its arguments always an object."""
@@ -64,12 +74,19 @@ class Caller:
 
         `remaining` are the seconds that the run has left.
         """
+        known = not isinstance(call.way, Outcome)
+        with execute_tool(call.asked, call.arguments, agent.name, known=known) as span:
+            finished = await self._make(call, event_id, agent, remaining)
+            span.finished(finished)
+        return finished
+
+    async def _make(self, call: Prepared, event_id: str, agent: Agent, remaining: float) -> CallFinished:
         begun = time.monotonic()
         match call.way:
             case Tool() as tool:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
                 outcome = await self._send(Call(event_id, tool, call.arguments, agent.source, wait))
-            case NeedsApproval():
+            case NeedsApproval() | HandedBack():
                 outcome = _nobody_to_ask(call.asked)
             case Outcome() as outcome:
                 pass
@@ -84,6 +101,24 @@ class Caller:
             return failed(Reason.TOOL_FAILED, "the call failed unexpectedly; the agent's log says why")
 
 
+def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[str, Tool]:
+    """Return the tools that the client brought as the model is told of them; a name of ours stays ours."""
+    return {
+        theirs.name: Tool(
+            name=theirs.name,
+            namespace=agent.namespace,
+            event_type="",
+            type="",
+            source=None,
+            description=theirs.description,
+            parameters=theirs.parameters,
+            parameters_from="the request",
+        )
+        for theirs in options.client_tools
+        if theirs.name not in ours
+    }
+
+
 def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False) -> list[Prepared]:
     """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
 
@@ -93,7 +128,9 @@ def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bo
     whole = list(asked)
     half = whole.pop() if cut_off and whole and not wire.is_object(whole[-1].arguments) else None
     prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
-    return prepared if half is None else [*prepared, _cut_off(half)]
+    if half is None:
+        return prepared
+    return [*prepared, _cut_off(half) if half.name in tools else _inspect(half, tools)]
 
 
 def _cut_off(call: ToolCall) -> Prepared:

@@ -26,6 +26,7 @@ from beckon_agent.exchange import (
     problem_in,
     read_body,
     too_large,
+    trace_headers,
 )
 from beckon_agent.patience import Busy, retry_after, until_taken
 from beckon_agent.request_id import request_id
@@ -74,6 +75,7 @@ class Direct:
         # A connection a call: a kept one may end just when a call goes out, which must not be repeated
         # blindly, and it would bring every call to the same of the tool's pods.
         headers += [("prefer", "reply"), ("x-request-id", request_id()), ("connection", "close")]
+        headers += trace_headers(event)
         async with self._session.post(
             tool.address, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
         ) as response:

@@ -4,6 +4,7 @@ import aiohttp
 
 from beckon_agent.direct import Direct
 from beckon_agent.exchange import MAX_REPLY_BYTES, Call, Outcome
+from beckon_agent.telemetry.calls import sent_event
 from beckon_agent.through_shim import ThroughShim
 
 
@@ -19,4 +20,5 @@ class Dispatcher:
     async def send(self, call: Call) -> Outcome:
         """Return the outcome of a call, within its `wait` seconds and a small margin."""
         way = self._direct if call.tool.dispatch == "direct" else self._through_shim
-        return await way.send(call)
+        with sent_event(call.id, call.tool.source or call.source, call.tool):
+            return await way.send(call)

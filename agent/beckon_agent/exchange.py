@@ -1,16 +1,18 @@
 """One tool call and what it came to, whichever way it takes: as an event out, as a result back."""
 
 import base64
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
 import orjson
 
+from beckon_agent.chain import carried
+from beckon_agent.telemetry.calls import joined
 from beckon_contract.events import CloudEvent, EventError, from_http, is_json
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
+from beckon_contract.tracing import MEMBERS
 from beckon_contract.yamltext import NotReadable, check_depth
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024
@@ -47,15 +49,19 @@ class Call:
 
 def call_event(call: Call) -> CloudEvent:
     """Return the event of a call; a tool knows a second delivery by its id."""
-    trace = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
     return CloudEvent(
         id=call.id,
         source=call.tool.source or call.source,
         type=call.tool.type,
         datacontenttype="application/json",
         data=orjson.dumps(call.arguments),
-        extensions={"traceparent": trace},
+        extensions={**joined(), **carried()},
     )
+
+
+def trace_headers(event: CloudEvent) -> list[tuple[str, str]]:
+    """Return the headers of the request that carries an event, so that who passes it on joins its trace."""
+    return [(name, str(event.extensions[name])) for name in MEMBERS if name in event.extensions]
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:

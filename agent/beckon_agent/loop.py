@@ -8,8 +8,11 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
-from beckon_agent.calls import Caller, NeedsApproval, prepare
+import orjson
+
+from beckon_agent.calls import Caller, HandedBack, NeedsApproval, client_tools, prepare
 from beckon_agent.catalogue.source import CatalogueSource
+from beckon_agent.chain import sending
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.journal import CallOfTurn, Keeping, NoJournal, Progress
 from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn, Usage
@@ -18,12 +21,14 @@ from beckon_agent.runs import (
     ApprovalAsked,
     CallFinished,
     CallStarted,
+    ClientCallAsked,
     Ending,
     Options,
     RunEvent,
     RunFinished,
     RunSuspended,
 )
+from beckon_agent.wishes import options_of_step, permitted, system_message
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
 
@@ -83,6 +88,7 @@ class Run:
         self._spoke = any(
             message.get("role") == "assistant" and message["content"] for message in self._added
         )
+        self._called = sum(message["role"] == "tool" for message in self._added) + len(progress.unfinished)
         self._suspended = self._over = False
 
     async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
@@ -90,7 +96,7 @@ class Run:
 
         Raises `ModelError` when the model fails, and what the journal raises.
         """
-        self._messages = [{"role": "system", "content": self._agent.system_prompt}, *messages, *self._added]
+        self._messages = [system_message(self._agent, self._options), *messages, *self._added]
         try:
             async with aclosing(self._steps()) as events:
                 async for event in events:
@@ -120,14 +126,16 @@ class Run:
     def _end_with(self, progress: Progress) -> None:
         """End here where the run had come to its end, and nobody had noted that yet."""
         limit = self._limit_at(progress.step - 1) if progress.step else None
-        self._over = progress.answered is not None or limit is not None
-        self._ending = progress.answered or limit or "stop"
+        if not self._over and (progress.answered or limit):
+            self._over, self._ending = True, progress.answered or limit or "stop"
 
     async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
         """Ask the model once, and make the calls that it asks for."""
         tools = dict(self._catalogue.current.tools) if self._options.use_tools else {}
+        theirs = client_tools(self._options, tools, self._agent)
+        tools |= theirs
         turn = Turn()
-        async with aclosing(self._ask(list(tools.values()))) as items:
+        async with aclosing(self._ask(list(tools.values()), step)) as items:
             async for item in items:
                 if isinstance(item, Turn):
                     turn = item
@@ -135,6 +143,9 @@ class Run:
                     yield item
         self._count(turn.usage)
         calls = prepare(turn.calls, tools, cut_off=turn.finish_reason == "length")
+        calls = [call.handed_back() if call.asked.name in theirs else call for call in calls]
+        calls = permitted(calls, self._options, self._called)
+        self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
         limit = self._limit_at(step)
         if limit:  # the model would never see what comes of these calls, and they may have effects
             calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
@@ -148,10 +159,13 @@ class Run:
             self._over = True
             self._ending = limit if limit and calls else ending_of(turn.finish_reason)
 
-    async def _ask(self, tools: Sequence[Tool]) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
+    async def _ask(
+        self, tools: Sequence[Tool], step: int
+    ) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
         """Yield one answer of the model; what it says after a call is set off from what it said before."""
         gap = self._gap()
-        async with aclosing(self._model.stream(self._messages, tools, self._options)) as items:
+        options = options_of_step(self._options, step)
+        async with aclosing(self._model.stream(self._messages, tools, options)) as items:
             while (item := await self._in_time(anext(items, None))) is not None:
                 if isinstance(item, TextDelta):
                     yield TextDelta(gap + item.text)
@@ -179,18 +193,21 @@ class Run:
 
     async def _call_all(
         self, calls: Sequence[CallOfTurn]
-    ) -> AsyncGenerator[CallStarted | ApprovalAsked | CallFinished]:
+    ) -> AsyncGenerator[CallStarted | ClientCallAsked | ApprovalAsked | CallFinished]:
         """Make the calls of one turn side by side; their results stand in the order of the calls.
 
-        Where calls are left that wait for a person, nothing is added, and the run is suspended.
+        Where calls are left that wait for a person, nothing is added, and the run is suspended. Where
+        some are the client's, the run ends after all others.
         """
         for call in calls:
-            asked = call.prepared.asked
-            yield CallStarted(asked.id, asked.name, call.prepared.arguments)
-            if self._waits(call):
+            if self._waits(call):  # it has not started, and may never
+                asked = call.prepared.asked
                 yield ApprovalAsked(call.event_id, asked.id, asked.name, call.prepared.arguments)
+            else:
+                yield _opening(call)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
-        tasks = [asyncio.create_task(self._finish(call, gate)) for call in calls if not self._waits(call)]
+        ours = [call for call in calls if not (self._waits(call) or _is_theirs(call))]
+        tasks = [asyncio.create_task(self._finish(call, gate)) for call in ours]
         try:
             for next_done in asyncio.as_completed(tasks):
                 yield await next_done
@@ -198,11 +215,18 @@ class Run:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        self._suspended = any(call.finished is None for call in calls)
-        if not self._suspended:
-            for call in calls:
-                if call.finished is not None:
-                    self._add(result_message(call.finished, self._agent.limits.result_chars))
+        self._conclude(calls)
+
+    def _conclude(self, calls: Sequence[CallOfTurn]) -> None:
+        """Tell the model what came of the calls, or find out that others have to act first."""
+        self._suspended = any(map(self._waits, calls))
+        if self._suspended:
+            return
+        for call in calls:
+            if call.finished is not None:
+                self._add(result_message(call.finished, self._agent.limits.result_chars))
+        if any(map(_is_theirs, calls)):
+            self._over, self._ending = True, "client_call"
 
     def _waits(self, call: CallOfTurn) -> bool:
         """Whether a call waits for a person."""
@@ -223,9 +247,10 @@ class Run:
         try:
             async with asyncio.timeout(self._left), gate:
                 await self._keeping.journal.sending(call)
-                return await self._caller.make(
-                    call.prepared, event_id=call.event_id, agent=self._agent, remaining=self._left
-                )
+                with sending(self._options.chain.onward(self._agent.limits.tokens, self._usage)):
+                    return await self._caller.make(
+                        call.prepared, event_id=call.event_id, agent=self._agent, remaining=self._left
+                    )
         except TimeoutError:
             late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")
             return CallFinished(asked.id, asked.name, late, True, time.monotonic() - begun)
@@ -244,11 +269,20 @@ class Run:
 
     def _limit_at(self, step: int) -> Ending | None:
         """Return the limit that lets the model be asked no more after this step, if there is one."""
-        limits = self._agent.limits
-        if (
-            limits.tokens is not None
-            and self._usage is not None
-            and self._usage.total_tokens >= limits.tokens
-        ):
+        tokens = self._options.chain.tokens(self._agent.limits.tokens)
+        if tokens is not None and self._usage is not None and self._usage.total_tokens >= tokens:
             return "token_limit"
-        return "step_limit" if step + 1 >= limits.steps else None
+        return "step_limit" if step + 1 >= self._agent.limits.steps else None
+
+
+def _opening(call: CallOfTurn) -> CallStarted | ClientCallAsked:
+    """Return how a call is told of first."""
+    asked = call.prepared.asked
+    if _is_theirs(call):
+        return ClientCallAsked(asked.id, asked.name, orjson.dumps(call.prepared.arguments).decode())
+    return CallStarted(asked.id, asked.name, call.prepared.arguments)
+
+
+def _is_theirs(call: CallOfTurn) -> bool:
+    """Whether the client makes a call itself."""
+    return isinstance(call.prepared.way, HandedBack)

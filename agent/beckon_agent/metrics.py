@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from beckon_agent.model.types import Usage
 from beckon_agent.runs import CallFinished
+from beckon_agent.telemetry.outcomes import outcome
 from beckon_contract.failures import Reason
 
-_REASONS = frozenset(reason.value for reason in Reason)
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
 class Metrics:
@@ -21,11 +23,21 @@ class Metrics:
         self._calls = Counter(
             "beckon_agent_tool_calls_total",
             "Tool calls that ended.",
-            ["tool", "outcome"],
+            ["agent", "tool", "outcome"],
             registry=self.registry,
         )
-        self._seconds = Histogram(
-            "beckon_agent_tool_call_seconds", "How long tool calls took.", ["tool"], registry=self.registry
+        self._seconds = self._histogram("tool_call_seconds", "How long tool calls took.", "tool")
+        self._model_seconds = self._histogram(
+            "model_seconds", "How long answers of the model took, to their last token.", "agent", "outcome"
+        )
+        self._first_token = self._histogram(
+            "model_first_token_seconds", "How long the first token of an answer took.", "agent"
+        )
+        self._tokens = Counter(
+            "beckon_agent_model_tokens_total",
+            "Tokens that the model's server counted: input and output.",
+            ["agent", "type"],
+            registry=self.registry,
         )
         self._tools = Gauge("beckon_agent_tools", "Tools in the catalogue.", registry=self.registry)
         self._running = Gauge(
@@ -53,12 +65,23 @@ class Metrics:
         """Count a run that ended."""
         self._runs.labels(agent, ending).inc()
 
-    def call(self, call: CallFinished) -> None:
+    def call(self, call: CallFinished, agent: str) -> None:
         """Count a tool call; a name that the model invented is counted as one, whatever it is."""
-        outcome = _outcome(call.result) if call.failed else "answered"
-        name = "(unknown)" if outcome == Reason.UNKNOWN_TOOL else call.name
-        self._calls.labels(name, outcome).inc()
+        became = outcome(call)
+        name = "(unknown)" if became == Reason.UNKNOWN_TOOL else call.name
+        self._calls.labels(agent, name, became).inc()
         self._seconds.labels(name).observe(call.seconds)
+
+    def model(
+        self, agent: str, became: str, *, seconds: float, first: float | None, usage: Usage | None
+    ) -> None:
+        """Count an answer of the model: `answered`, `failed` or `cancelled`; `first` is in seconds."""
+        self._model_seconds.labels(agent, became).observe(seconds)
+        if first is not None:
+            self._first_token.labels(agent).observe(first)
+        if usage is not None:
+            self._tokens.labels(agent, "input").inc(usage.prompt_tokens)
+            self._tokens.labels(agent, "output").inc(usage.completion_tokens)
 
     def text(self, *, tools: int, running: int) -> bytes:
         """Return the numbers in Prometheus' text format."""
@@ -66,9 +89,5 @@ class Metrics:
         self._running.set(running)
         return generate_latest(self.registry)
 
-
-def _outcome(result: object) -> str:
-    """Return the reason of a failure; one that a tool made up would be a label without bound."""
-    error = result.get("error") if isinstance(result, dict) else None
-    reason = error.get("reason") if isinstance(error, dict) else None
-    return reason if isinstance(reason, str) and reason in _REASONS else Reason.TOOL_FAILED.value
+    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(f"beckon_agent_{name}", text, labels, buckets=_SECONDS, registry=self.registry)

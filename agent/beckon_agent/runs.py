@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from beckon_agent.chain import BEGINNING, Chain
 from beckon_agent.model.types import Message, ReasoningDelta, TextDelta, Usage
+from beckon_contract.agent_terms import NO_TERMS, Terms
 
-Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "content_filter"]
+Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "content_filter", "client_call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +27,46 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientTool:
+    """A function that the client brings and runs itself: the agent hands calls of it back."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
-    """What one request may ask of the model, beyond what its agent says."""
+    """What one request may ask of the model, beyond what its agent says.
+
+    `instructions` stand behind the agent's prompt for this run alone. `first_choice` is the `tool_choice`
+    of the run's first answer: kept up, it would never end. `allowed_tools` are the only ones that may be
+    called, `max_tool_calls` how many calls may be made. `chain` is where the run stands among agents that
+    call each other.
+    """
 
     use_tools: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+    instructions: str = ""
+    first_choice: object = None
+    allowed_tools: tuple[str, ...] | None = None
+    max_tool_calls: int | None = None
+    chain: Chain = BEGINNING
+    client_tools: tuple[ClientTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent as the API names it: its prompt and its limits."""
+    """One agent as the API names it: its prompt, its limits, and on what terms it may be used."""
 
     name: str
     namespace: str
     system_prompt: str
     limits: Limits
+    terms: Terms = NO_TERMS
 
     @property
     def source(self) -> str:
@@ -90,10 +114,26 @@ class ApprovalAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCallAsked:
+    """A call of a tool that the client brought; the run ends with it, and the client answers in a new one."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunSuspended:
     """Nothing more happens until a decision or a late answer comes; then the run goes on."""
 
 
 RunEvent = (
-    TextDelta | ReasoningDelta | CallStarted | ApprovalAsked | CallFinished | RunSuspended | RunFinished
+    TextDelta
+    | ReasoningDelta
+    | CallStarted
+    | ApprovalAsked
+    | ClientCallAsked
+    | CallFinished
+    | RunSuspended
+    | RunFinished
 )

@@ -7,11 +7,13 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 
 from beckon_agent.calls import Caller, prepare
+from beckon_agent.journal import Keeping
 from beckon_agent.loop import Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, ToolCall
 from beckon_agent.roster import Hosted, Roster
-from beckon_agent.runs import CallFinished, Options, RunEvent, RunFinished
+from beckon_agent.runs import CallFinished, Options, RunEvent
+from beckon_agent.telemetry.watch import Watch
 
 _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
 
@@ -33,26 +35,21 @@ class Service:
     _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(
-        self, hosted: Hosted, messages: Sequence[Message], options: Options
+        self,
+        hosted: Hosted,
+        messages: Sequence[Message],
+        options: Options,
+        *,
+        keeping: Keeping | None = None,
     ) -> AsyncGenerator[RunEvent]:
         """Run an agent over a conversation; raises `NoRoom` before anything has happened."""
         with self._place(), hosted.held():
-            run = Run(hosted.agent, hosted.model, hosted.catalogue, self.caller, options)
-            ending = "failed"
-            try:
-                async with aclosing(run.events(messages)) as events:
-                    async for event in events:
-                        match event:
-                            case CallFinished():
-                                self.metrics.call(event)
-                            case RunFinished():
-                                ending = event.ending
-                        yield event
-            except (asyncio.CancelledError, GeneratorExit):
-                ending = "cancelled"
-                raise
-            finally:
-                self.metrics.run(hosted.name, ending)
+            watch = Watch(hosted.name, self.metrics, run_id=keeping.run_id if keeping else "")
+            model = watch.model(hosted.model)
+            run = Run(hosted.agent, model, hosted.catalogue, self.caller, options, keeping=keeping)
+            async with aclosing(watch.events(run.events(messages))) as events:
+                async for event in events:
+                    yield event
 
     async def call(self, hosted: Hosted, name: str, arguments: str) -> CallFinished:
         """Make one call without a model, as an agent would; raises `NoRoom`."""
@@ -64,8 +61,12 @@ class Service:
                 agent=hosted.agent,
                 remaining=_CALL_SECONDS,
             )
-            self.metrics.call(finished)
+            self.metrics.call(finished, hosted.name)
             return finished
+
+    def has_room(self) -> bool:
+        """Whether a run may begin now."""
+        return not self.draining and self.running < self.max_runs
 
     async def drain(self) -> None:
         """Let nothing more begin; return when nothing is under way any more."""

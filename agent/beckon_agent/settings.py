@@ -39,6 +39,24 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("KUBECONFIG", "kubeconfig"),
         description="With BECKON_NAMESPACES, outside a pod: the kubeconfig of the cluster.",
     )
+    store: SecretStr = Field(
+        SecretStr("sqlite://"),
+        description="Where runs are kept: sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or "
+        "sqlite:// for memory, which is lost with the process and shared with no other.",
+    )
+    mcp_hosts: str = Field(
+        "",
+        description="The names by which MCP clients may call this service, separated by commas; empty for "
+        "every name, and for loopback names alone where it listens on loopback.",
+    )
+    mcp_origins: str = Field(
+        "",
+        description="The origins of web pages that may call MCP, such as https://chat.example.com, "
+        "separated by commas.",
+    )
+    max_depth: int = Field(
+        4, ge=0, description="How many agents may call each other in a row before the next one refuses."
+    )
     shim_url: str = Field("http://127.0.0.1:8082", description="Where the agent sends tool calls.")
     agent_name: str = Field(
         "beckon",
@@ -85,7 +103,7 @@ class Settings(BaseSettings):
     @field_validator("namespaces")
     @classmethod
     def _names_namespaces(cls, value: str) -> str:
-        for name in _listed(value) - {ALL_NAMESPACES}:
+        for name in listed(value) - {ALL_NAMESPACES}:
             if not _NAMESPACE.fullmatch(name):
                 raise ValueError(f"{name[:70]!r} is no namespace; write names separated by commas, or *")
         return value
@@ -102,12 +120,13 @@ class Settings(BaseSettings):
 
     def watched(self) -> frozenset[str]:
         """Return the namespaces to serve, `*` among them for all; empty where folders are read."""
-        return _listed(self.namespaces)
+        return listed(self.namespaces)
 
     def folders(self) -> list[Path]:
         """Return the manifest folders in their order."""
         return [Path(part) for part in self.manifests.split(":") if part]
 
 
-def _listed(text: str) -> frozenset[str]:
+def listed(text: str) -> frozenset[str]:
+    """Return what a text lists with commas."""
     return frozenset(part.strip() for part in text.split(",")) - {""}

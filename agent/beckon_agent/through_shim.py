@@ -17,6 +17,7 @@ from beckon_agent.exchange import (
     problem_in,
     read_body,
     too_large,
+    trace_headers,
 )
 from beckon_agent.patience import Busy, retry_after, until_taken
 from beckon_agent.request_id import request_id
@@ -66,7 +67,7 @@ class ThroughShim:
 
     async def _post(self, call: Call, event: CloudEvent, wait: float) -> Outcome:
         headers, body = to_binary(event)
-        headers += [("prefer", f"wait={wait:.3f}"), ("x-request-id", request_id())]
+        headers += [("prefer", f"wait={wait:.3f}"), ("x-request-id", request_id()), *trace_headers(event)]
         address = f"{self._url}/{call.tool.namespace}/{call.tool.broker}"
         # A redirect would turn the POST into a GET.
         async with self._session.post(
@@ -90,6 +91,8 @@ def _from_problem(status: int, problem: Mapping[str, object]) -> Outcome:
         return failed(Reason.TIMEOUT, detail)
     if problem.get("delivered"):
         return failed(Reason.TOOL_FAILED, detail)
+    if status == 502 and problem.get("code") == 403:
+        return failed(Reason.DENIED, str(problem.get("reason_text") or detail))
     if status == 502 and problem.get("code") in (400, 422):
         return failed(Reason.INVALID_ARGUMENTS, str(problem.get("reason_text") or detail))
     return failed(Reason.UNDELIVERABLE, detail)

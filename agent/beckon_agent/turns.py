@@ -21,6 +21,7 @@ from beckon_agent.model.types import (
     Turn,
 )
 from beckon_agent.runs import Options
+from beckon_agent.telemetry.models import tell_model
 from beckon_contract.lowering import Profile
 from beckon_contract.tools import Tool, declare
 
@@ -76,6 +77,7 @@ class Model:
     async def _speak(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
+        tell_model(self._client.model, self._client.base_url)
         declarations = self._declare(tools)
         rendered = self._dialect.render(paired(messages), declarations)
         request = ModelRequest(

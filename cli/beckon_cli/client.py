@@ -15,9 +15,10 @@ _LONG = httpx.Timeout(10.0, read=None)  # the agent has limits of its own, and k
 class AgentClient:
     """Speaks to the agent at `url`; failures become `CommandError`, one line each."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, api_key: str = "") -> None:
         self.url = url
-        self._http = httpx.AsyncClient(base_url=url, timeout=_LONG)
+        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx.AsyncClient(base_url=url, timeout=_LONG, headers=headers)
 
     async def __aenter__(self) -> "AgentClient":
         """Open the connections."""
@@ -98,6 +99,8 @@ def _failure(response: httpx.Response) -> CommandError:
     error = document.get("error") or {}
     detail = document.get("detail") or error.get("message") or f"the agent answered {response.status_code}"
     problems = document.get("problems") or []
+    if response.status_code == 401:
+        return CommandError(f"{detail}; the command line sends the key in BECKON_API_KEY")
     if document.get("reason") == "unknown_tool":
         detail = f"{str(detail).partition(';')[0]}; see: beckon tools"
     return CommandError("; ".join([str(detail), *map(str, problems)]))

@@ -8,6 +8,7 @@ from cyclopts import App, CycloptsError
 from beckon_cli.commands.ask import ask, chat
 from beckon_cli.commands.call import call
 from beckon_cli.commands.check import check
+from beckon_cli.commands.keys import keys
 from beckon_cli.commands.tools import tools
 from beckon_cli.commands.up import up
 from beckon_cli.errors import CommandError
@@ -33,6 +34,7 @@ app = App(name="beckon", help=_HELP, version=version("beckon-cli"), help_format=
 
 for command in (up, ask, chat, tools, call, check):
     app.command(command)
+app.command(keys)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from beckon_contract.variables import setting_problem
 
 DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 _OURS = ("BECKON_", "OPENAI_")
+_SECRETS = ("BECKON_API_KEY", "OPENAI_API_KEY")
 
 
 class Settings(BaseSettings):
@@ -31,6 +32,10 @@ class Settings(BaseSettings):
         SecretStr(""),
         validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"),
         description="The key for that server.",
+    )
+    api_key: SecretStr = Field(
+        SecretStr(""),
+        description="The API key of `beckon ask` and the like, for an agent that is not open to everybody.",
     )
     model: str = Field("", description="The model's name at that server; unset: the first one it lists.")
     dialect: str = Field(
@@ -96,4 +101,4 @@ def child_environment() -> dict[str, str]:
     from_file = {
         name: value for name, value in dotenv_values(".env").items() if value and name.startswith(_OURS)
     }
-    return {name: value for name, value in {**from_file, **os.environ}.items() if name != "OPENAI_API_KEY"}
+    return {name: value for name, value in {**from_file, **os.environ}.items() if name not in _SECRETS}

@@ -1,27 +1,21 @@
 """`Agent` resources: an agent that people write as a Kubernetes object, and which tools it has."""
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
 
+from beckon_contract.agent_terms import NO_TERMS, Terms
 from beckon_contract.fields import Fields, InvalidFields, Report
 from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import API_VERSION, GROUP
-from beckon_contract.tools import Tool
+from beckon_contract.tool_selectors import ToolSelector, read_tool_selector
 
 KIND = "Agent"
 PLURAL = "agents"
 DEFAULT_KEY = "api-key"
 
-Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
-
 _SPEC = ("systemPrompt", "model", "tools", "limits")
 _MODEL = ("baseURL", "name", "dialect", "apiKeySecret")
 _SECRET = ("name", "key")
-_TOOLS = ("names", "selector")
-_SELECTOR = ("matchLabels", "matchExpressions")
-_EXPRESSION = ("key", "operator", "values")
 _LIMITS = ("steps", "seconds", "tokens", "parallelCalls", "callTimeoutSeconds", "resultCharacters")
 
 # Both become part of requests to the API server: RFC 1123 subdomain, and a key as Secrets have them.
@@ -52,52 +46,6 @@ class ModelReference:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """One line of a label selector's matchExpressions (Kubernetes' LabelSelector)."""
-
-    key: str
-    operator: Operator
-    values: tuple[str, ...] = ()
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet it; NotIn holds where the label is absent, as in Kubernetes."""
-        value = labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value in self.values
-            case "NotIn":
-                return value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSelector:
-    """Which Tools of its namespace an agent is offered: those that meet every part that is set.
-
-    `names` are names of EventTypes or of tools as the model sees them; `None` means any.
-    """
-
-    names: frozenset[str] | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    requirements: tuple[Requirement, ...] = ()
-
-    def selects(self, tool: Tool) -> bool:
-        """Whether an agent with this selector has the tool."""
-        return self.matches((tool.name, tool.event_type), tool.labels)
-
-    def matches(self, names: Collection[str], labels: Mapping[str, str]) -> bool:
-        """Whether what has these names and labels is selected."""
-        if self.names is not None and self.names.isdisjoint(names):
-            return False
-        if any(labels.get(name) != value for name, value in self.labels.items()):
-            return False
-        return all(requirement.holds(labels) for requirement in self.requirements)
-
-
-@dataclass(frozen=True, slots=True)
 class AgentLimits:
     """How far one run may go; what is `None` is as the agent service has it. Times are seconds."""
 
@@ -121,6 +69,7 @@ class AgentResource:
     model: ModelReference
     tools: ToolSelector
     limits: AgentLimits
+    terms: Terms = NO_TERMS
 
 
 def is_agent(resource: Resource) -> bool:
@@ -142,7 +91,7 @@ def read_agent(resource: Resource) -> AgentResource:
         generation=resource.generation,
         system_prompt=spec.text("systemPrompt"),
         model=_model(spec.child("model")),
-        tools=_tools(spec.child("tools")),
+        tools=read_tool_selector(spec.child("tools")),
         limits=_limits(spec.child("limits")),
     )
     if report.problems:
@@ -178,70 +127,15 @@ def _secret(fields: Fields | None) -> SecretKey | None:
     return SecretKey(name, key)
 
 
-def _tools(fields: Fields | None) -> ToolSelector:
-    if fields is None:
-        return ToolSelector()
-    fields.refuse_unknown(_TOOLS)
-    selector = fields.child("selector")
-    if selector is None:
-        return ToolSelector(_names(fields))
-    selector.refuse_unknown(_SELECTOR)
-    requirements = tuple(map(_requirement, selector.children("matchExpressions")))
-    return ToolSelector(_names(fields), selector.texts("matchLabels"), requirements)
-
-
-def _names(fields: Fields) -> frozenset[str] | None:
-    return None if fields.values.get("names") is None else frozenset(_strings(fields, "names"))
-
-
-def _requirement(fields: Fields) -> Requirement:
-    fields.refuse_unknown(_EXPRESSION)
-    key, operator, values = fields.text("key"), fields.text("operator"), _strings(fields, "values")
-    if not key:
-        fields.problem("key", "missing; write the name of a label")
-    if operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
-        fields.problem("operator", "must be In, NotIn, Exists or DoesNotExist")
-        operator = "Exists"
-    if bool(values) != (operator in {"In", "NotIn"}):
-        wanted = "at least one value" if operator in {"In", "NotIn"} else "no values"
-        fields.problem("values", f"operator {operator} takes {wanted}")
-    return Requirement(key or "", _operator(operator), values)
-
-
-def _operator(text: str) -> Operator:
-    match text:
-        case "In" | "NotIn" | "DoesNotExist":
-            return text
-        case _:
-            return "Exists"
-
-
 def _limits(fields: Fields | None) -> AgentLimits:
     if fields is None:
         return AgentLimits()
     fields.refuse_unknown(_LIMITS)
     return AgentLimits(
-        steps=_positive(fields, "steps"),
-        seconds=_positive(fields, "seconds"),
-        tokens=_positive(fields, "tokens"),
-        parallel_calls=_positive(fields, "parallelCalls"),
-        call_timeout=_positive(fields, "callTimeoutSeconds"),
-        result_chars=_positive(fields, "resultCharacters"),
+        steps=fields.positive("steps"),
+        seconds=fields.positive("seconds"),
+        tokens=fields.positive("tokens"),
+        parallel_calls=fields.positive("parallelCalls"),
+        call_timeout=fields.positive("callTimeoutSeconds"),
+        result_chars=fields.positive("resultCharacters"),
     )
-
-
-def _positive(fields: Fields, name: str) -> int | None:
-    value = fields.integer(name)
-    if value is not None and value < 1:
-        fields.problem(name, "must be at least 1")
-    return value
-
-
-def _strings(fields: Fields, name: str) -> tuple[str, ...]:
-    value: Any = fields.values.get(name)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        fields.problem(name, "must be a list of strings")
-        return ()
-    return tuple(value)

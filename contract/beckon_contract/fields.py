@@ -72,6 +72,31 @@ class Fields:
         self.problem(name, f"must be an integer, not {describe(value)}; write it without quotes")
         return None
 
+    def positive(self, name: str) -> int | None:
+        """Return an integer field of at least 1, `None` where it is absent."""
+        value = self.integer(name)
+        if value is not None and value < 1:
+            self.problem(name, "must be at least 1")
+        return value
+
+    def boolean(self, name: str) -> bool | None:
+        """Return a boolean field, `None` where it is absent."""
+        value = self.values.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.problem(name, f"must be true or false, not {describe(value)}; write it without quotes")
+        return None
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Return a field that is a list of strings, empty where it is absent."""
+        value = self.values.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.problem(name, "must be a list of strings")
+            return ()
+        return tuple(value)
+
     def child(self, name: str) -> "Fields | None":
         """Return a mapping field, `None` where it is absent."""
         value = self.values.get(name)

@@ -1,5 +1,7 @@
 """How every service logs: JSON lines for machines, short lines for a terminal."""
 
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pythonjsonlogger.json import JsonFormatter
@@ -8,10 +10,15 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severity that is logged: the setting `BECKON_LOG_LEVEL` of every service."""
 
 _ROOMS = ("agent", "broker", "cli", "contract", "manifests", "operator", "shim", "tools")
+Fields = Callable[[], Mapping[str, str]]
+"""What a line of JSON says beside its message, such as the ids of the trace and the request."""
+
 _FIELDS = ("levelname", "name", "message")
 
 
-def log_config(service: str, *, readable: bool, level: LogLevel = "info") -> dict[str, Any]:
+def log_config(
+    service: str, *, readable: bool, level: LogLevel = "info", fields: Fields = dict
+) -> dict[str, Any]:
     """Return the `logging.config.dictConfig` document of a service, for its `__main__` to apply.
 
     Both forms go to standard error. `debug` is for Beckon's own loggers: libraries would write
@@ -26,18 +33,35 @@ def log_config(service: str, *, readable: bool, level: LogLevel = "info") -> dic
             "readable": {"format": f"%(asctime)s {service} %(levelname)s %(message)s", "datefmt": "%H:%M:%S"},
             "json": {"()": json_formatter, "service": service},
         },
+        "filters": {"fields": {"()": _WithFields, "fields": fields}},
         "handlers": {
-            "stderr": {"class": "logging.StreamHandler", "formatter": "readable" if readable else "json"}
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "readable" if readable else "json",
+                "filters": ["fields"],
+            }
         },
         "root": {"level": of_others, "handlers": ["stderr"]},
         "loggers": {f"beckon_{room}": {"level": level.upper()} for room in _ROOMS}
         | {
             name: {"level": "WARNING"}
-            for name in ("aiohttp", "httpx", "httpx2", "openai", "uvicorn", "watchfiles")
+            for name in ("aiohttp", "httpx", "httpx2", "mcp", "openai", "uvicorn", "watchfiles")
         }
         # Tells of every retry as a warning; what came of them is told by who retried.
         | {"stamina": {"level": "ERROR"}},
     }
+
+
+class _WithFields(logging.Filter):
+    """Adds to every record what is said where and when it is made; lets all of them pass."""
+
+    def __init__(self, fields: Fields) -> None:
+        super().__init__()
+        self._fields = fields
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.__dict__.update(self._fields())
+        return True
 
 
 def json_formatter(service: str) -> JsonFormatter:

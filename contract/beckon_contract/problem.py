@@ -1,12 +1,15 @@
 """Problem details for HTTP answers (RFC 9457), the one error shape of every room's HTTP."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_BASE = "https://beckon.dev/problems/"
+# A dead-lettered error body above 768 bytes crashes Knative's in-memory channel dispatcher
+# (eventing-natss#434); 512 leave room for what proxies add.
+DEAD_LETTER_LIMIT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,13 @@ class Problem:
     def body(self) -> bytes:
         """Return the problem document as JSON."""
         return orjson.dumps(self.document())
+
+
+def for_dead_letter(problem: Problem) -> Problem:
+    """Return a problem whose body has at most `DEAD_LETTER_LIMIT` bytes, its detail cut where it must."""
+    shorter, kept = problem, len(problem.detail)
+    while (excess := len(shorter.body()) - DEAD_LETTER_LIMIT) > 0 and kept:
+        # Every excess byte costs at least a sixth of a character, six being JSON's longest escape.
+        kept = max(0, kept - max(1, excess // 6))
+        shorter = replace(problem, detail=problem.detail[:kept].rstrip() + "…", members={})
+    return shorter

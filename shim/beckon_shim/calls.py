@@ -5,10 +5,11 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait
 from beckon_contract.events import EventError, is_timestamp
 from beckon_shim import endings
 from beckon_shim.ack import Ack
-from beckon_shim.deadlines import Deadlines, format_expiry, parse_expiry, preferred_wait
+from beckon_shim.deadlines import Deadlines
 from beckon_shim.exchange import Exchange
 from beckon_shim.messages import Answer, HangUp, RawHeader, Request, Respond
 from beckon_shim.posts import BrokerPosts

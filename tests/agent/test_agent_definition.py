@@ -24,6 +24,8 @@ def example(schema: dict[str, Any]) -> Any:
     """Return a value that a schema takes, with every field in it."""
     if "enum" in schema:
         return schema["enum"][0]
+    if "example" in schema:
+        return schema["example"]
     match schema["type"]:
         case "object" if "properties" in schema:
             return {name: example(inner) for name, inner in schema["properties"].items()}
@@ -33,6 +35,8 @@ def example(schema: dict[str, Any]) -> Any:
             return [example(schema["items"])]
         case "integer":
             return schema.get("minimum", 1)
+        case "boolean":
+            return True
         case _:
             return schema.get("default", "https-example")
 
@@ -51,18 +55,16 @@ def test_every_field_of_the_definition_is_read() -> None:
 
 
 def test_no_field_is_read_that_the_definition_does_not_have() -> None:
-    fields = {
-        "spec": spec_schema(),
-        "spec.model": spec_schema()["properties"]["model"],
-        "spec.limits": spec_schema()["properties"]["limits"],
-    }
-    for path, schema in fields.items():
-        spec: dict[str, Any] = {"nonsense": 1}
-        for name in reversed(path.split(".")[1:]):
-            spec = {name: spec}
+    spec = spec_schema()
+    for place in ("", "model", "limits", "tools"):
+        schema, written = spec, dict[str, Any](nonsense=1)
+        for name in place.split(".") if place else ():
+            schema = schema["properties"][name]
+        for name in reversed(place.split(".")) if place else ():
+            written = {name: written}
         with pytest.raises(InvalidAgent) as caught:
-            read(spec)
-        (problem,) = caught.value.problems
+            read(written)
+        problem = caught.value.problems[0]
         known = problem.message.partition("the fields here are ")[2].split(", ")
         assert set(known) == set(schema["properties"])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.cluster.tools import AgentTools, ToolStore
-from beckon_contract.agent_resources import Requirement, ToolSelector
+from beckon_contract.tool_selectors import Requirement, ToolSelector
 from tests.agent.api_server import Document, tool
 
 

@@ -103,15 +103,15 @@ async def test_a_reason_that_a_tool_made_up_is_no_label() -> None:
     metrics = Metrics()
     for reason in ("made up", 5, {"x": 1}, "timeout"):
         error = {"error": {"reason": reason, "message": "m"}}
-        metrics.call(CallFinished("id", "t", error, failed=True, seconds=0.1))
-    metrics.call(CallFinished("id", "t", "no error at all", failed=True, seconds=0.1))
+        metrics.call(CallFinished("id", "t", error, failed=True, seconds=0.1), "a")
+    metrics.call(CallFinished("id", "t", "no error at all", failed=True, seconds=0.1), "a")
     rows = [
         row for row in metrics.text(tools=1, running=0).decode().splitlines() if "tool_calls_total{" in row
     ]
 
     assert sorted(rows) == [
-        'beckon_agent_tool_calls_total{outcome="timeout",tool="t"} 1.0',
-        'beckon_agent_tool_calls_total{outcome="tool_failed",tool="t"} 4.0',
+        'beckon_agent_tool_calls_total{agent="a",outcome="timeout",tool="t"} 1.0',
+        'beckon_agent_tool_calls_total{agent="a",outcome="tool_failed",tool="t"} 4.0',
     ]
 
 
@@ -245,7 +245,7 @@ async def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
     assert create["responses"]["404"]["content"]["application/json"]["schema"]["$ref"].endswith(
         "/ErrorDocument"
     )
-    assert call["responses"].keys() == {"200", "400", "403", "404", "422", "502", "503", "504"}
+    assert call["responses"].keys() == {"200", "400", "403", "404", "422", "429", "502", "503", "504"}
     assert call["responses"]["422"]["content"].keys() == {"application/problem+json"}
     assert paths["/readyz"]["get"]["responses"].keys() == {"200", "503"}
     assert "HTTPValidationError" not in json.dumps(document)

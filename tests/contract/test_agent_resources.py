@@ -13,14 +13,13 @@ from beckon_contract.agent_resources import (
     AgentResource,
     InvalidAgent,
     ModelReference,
-    Requirement,
     SecretKey,
-    ToolSelector,
     is_agent,
     read_agent,
 )
 from beckon_contract.resources import from_object
 from beckon_contract.tool_resources import API_VERSION
+from beckon_contract.tool_selectors import Requirement, ToolSelector
 from beckon_contract.tools import Tool
 
 URL = "https://api.example.com/v1"
@@ -176,7 +175,17 @@ json_values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["name", "names", "selector", "matchLabels", "matchExpressions", "key", "operator", "steps"]
+                [
+                    "name",
+                    "names",
+                    "selector",
+                    "matchExpressions",
+                    "key",
+                    "users",
+                    "toolRules",
+                    "rate",
+                    "limit",
+                ]
             ),
             inner,
             max_size=3,
@@ -186,7 +195,14 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["systemPrompt", "model", "tools", "limits", "other"]), json_values))
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["systemPrompt", "model", "tools", "limits", "access", "toolPolicies", "quotas", "other"]
+        ),
+        json_values,
+    )
+)
 def test_nothing_in_a_spec_makes_reading_it_fail_otherwise(spec: dict[str, Any]) -> None:
     with suppress(InvalidAgent):
         assert isinstance(read(spec), AgentResource)

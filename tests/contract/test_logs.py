@@ -49,3 +49,19 @@ def test_a_line_of_json_names_time_level_logger_message_and_service(
         "message": "a call took 3 s",
         "service": "agent",
     }
+
+
+def test_a_line_of_json_names_what_it_belongs_to_when_it_is_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    current = {"trace_id": "1", "request_id": "a"}
+    logging.config.dictConfig(log_config("agent", readable=False, fields=lambda: current))
+    logger = logging.getLogger("beckon_agent")
+
+    logger.info("first")
+    current.clear()
+    logger.info("second")
+
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (first["trace_id"], first["request_id"]) == ("1", "a")
+    assert not {"trace_id", "request_id"} & second.keys()

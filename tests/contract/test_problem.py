@@ -1,6 +1,9 @@
 import json
 
-from beckon_contract.problem import MEDIA_TYPE, Problem
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beckon_contract.problem import DEAD_LETTER_LIMIT, MEDIA_TYPE, Problem, for_dead_letter
 
 
 def test_a_problem_is_a_document_of_rfc_9457() -> None:
@@ -22,3 +25,22 @@ def test_a_problem_is_a_document_of_rfc_9457() -> None:
 def test_a_member_cannot_hide_what_the_problem_is() -> None:
     document = Problem(400, "bad", "Bad", "because", {"status": 200, "extra": 1}).document()
     assert (document["status"], document["extra"]) == (400, 1)
+
+
+@given(st.text(max_size=3000), st.sampled_from(["invalid-arguments", "tool-crashed"]))
+def test_a_problem_for_a_dead_letter_is_always_json_within_the_limit(detail: str, slug: str) -> None:
+    detail = detail.encode(errors="ignore").decode()
+    body = for_dead_letter(Problem(400, slug, "Invalid arguments", detail, {"hint": detail})).body()
+    assert len(body) <= DEAD_LETTER_LIMIT
+    told = json.loads(body)
+    assert told["status"] == 400
+    assert told["detail"] == detail or (
+        told["detail"].endswith("…") and detail.startswith(told["detail"][:-1])
+    )
+
+
+@given(st.integers(0, 400))
+def test_a_problem_that_fits_a_dead_letter_is_not_cut(length: int) -> None:
+    problem = Problem(400, "a", "b", "x" * length)
+    fits = len(problem.body()) <= DEAD_LETTER_LIMIT
+    assert (for_dead_letter(problem) == problem) == fits

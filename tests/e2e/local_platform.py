@@ -16,6 +16,7 @@ import httpx
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
 STOP_SECONDS = 30
+_OURS = ("BECKON_", "OPENAI_", "OTEL_")
 _numbers = itertools.count()
 
 
@@ -36,7 +37,7 @@ def port_range() -> int:
 
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return this environment without any setting of Beckon's, and with these."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **settings}
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,11 @@ class ModelThread:
     def bodies(self) -> list[dict[str, Any]]:
         """The requests since `play`, in their order."""
         return [asked.body for asked in self._model.asked]
+
+    @property
+    def headers(self) -> list[Mapping[str, str]]:
+        """The headers of those requests."""
+        return [asked.headers for asked in self._model.asked]
 
 
 @contextmanager

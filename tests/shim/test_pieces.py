@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from beckon_contract.correlation import check_replica, verify
 from beckon_contract.events import CloudEvent, EventError, from_http, to_binary
 from beckon_shim.deadletters import decode_error, undeliverable
-from beckon_shim.deadlines import Deadlines, format_expiry, parse_expiry, preferred_wait
+from beckon_shim.deadlines import Deadlines
 from beckon_shim.keys import follow_keys, parse_keys
 from beckon_shim.messages import Answer
 from beckon_shim.peers import Addresses, PodAddresses, pod_replica
@@ -22,30 +21,6 @@ from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Fate, Waiter, Waiters
 from beckon_shim.wire import WireEvent, read
 from tests.shim.support import until
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (b"wait=10", 10),
-        (b"wait=0.25", 0.25),
-        (b'respond-async, Wait="5"', 5),
-        (b"wait = 3; note=x", 3),
-        (b"wait=1, wait=2", 1),
-        (b"wait=0", 0),
-        (b"wait=-1", None),
-        (b"wait=soon", None),
-        (b"wait", None),
-        (b"await=3", None),
-        (b"return=minimal", None),
-    ],
-)
-def test_the_preferred_wait_is_read_as_rfc_7240_writes_it(value: bytes, seconds: float | None) -> None:
-    assert preferred_wait([(b"host", b"x"), (b"prefer", value)]) == seconds
-
-
-def test_the_wait_may_stand_in_a_second_header() -> None:
-    assert preferred_wait([(b"prefer", b"a"), (b"prefer", b"wait=2")]) == 2
 
 
 def test_the_earlier_of_wait_and_expiry_counts_within_the_limit() -> None:
@@ -57,24 +32,6 @@ def test_the_earlier_of_wait_and_expiry_counts_within_the_limit() -> None:
     assert deadlines.seconds(10, 1050, 1000) == 10
     assert deadlines.seconds(100, 9999, 1000) == 60
     assert deadlines.seconds(None, 900, 1000) == 0
-
-
-@given(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - bounds
-def test_an_expiry_survives_writing_and_reading(moment: datetime) -> None:
-    assert abs(parse_expiry(format_expiry(moment.timestamp()).decode()) - moment.timestamp()) <= 0.0011
-
-
-@pytest.mark.parametrize(
-    ("text", "epoch"),
-    [
-        ("1970-01-01T00:00:01Z", 1.0),
-        ("1970-01-01t00:00:01.5z", 1.5),
-        ("1970-01-01T01:00:00.000000001+01:00", 1e-9),
-        ("1970-01-01T00:00:60-00:00", 59.0),
-    ],
-)
-def test_every_form_of_rfc_3339_is_read(text: str, epoch: float) -> None:
-    assert parse_expiry(text) == epoch
 
 
 @given(st.binary(max_size=900), st.integers(0, 1400))

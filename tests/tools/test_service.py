@@ -98,12 +98,13 @@ async def test_a_call_that_nobody_waits_for_is_answered_without_reply_attribute(
     assert "replyid" not in reply.extensions
 
 
-async def test_the_reply_carries_trace_and_hop_counter() -> None:
+async def test_the_reply_carries_the_trace_and_what_counts_hops_of_brokers_and_agents() -> None:
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=b"}
     async with calling(shout) as caller:
-        reply = await caller.reply(call("shout", {"text": "a"}, **trace, knativebrokerttl=7, other="no"))
+        counted = {"knativebrokerttl": "7", "beckondepth": "2", "beckonbudget": "90"}
+        reply = await caller.reply(call("shout", {"text": "a"}, **trace, **counted, other="no"))
     assert {name: reply.extensions.get(name) for name in trace} == trace
-    assert reply.extensions["knativebrokerttl"] == "7"
+    assert {name: reply.extensions.get(name) for name in counted} == counted
     assert "other" not in reply.extensions
 
 

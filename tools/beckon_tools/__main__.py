@@ -6,6 +6,7 @@ import sys
 from pydantic import ValidationError
 
 from beckon_contract.logs import log_config
+from beckon_contract.tracing import log_fields
 from beckon_contract.variables import setting_problem
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
@@ -29,7 +30,9 @@ def _settings() -> Settings:
         first = error.errors(include_input=False)[0]
         raise UsageError(setting_problem("BECKON_TOOLS_", first["loc"], first["msg"])) from None
     readable = sys.stderr.isatty()
-    logging.config.dictConfig(log_config("tool", readable=readable, level=settings.log_level))
+    logging.config.dictConfig(
+        log_config("tool", readable=readable, level=settings.log_level, fields=log_fields)
+    )
     return settings
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from beckon_contract.events import CloudEvent, EventError, RawHeaders, from_http, to_binary
 from beckon_contract.failures import Reason
-from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_contract.problem import MEDIA_TYPE, Problem, for_dead_letter
 from beckon_tools.calls import run_call
 from beckon_tools.declaration import AnyTool
 from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.expiry import has_expired
-from beckon_tools.replies import bounded_body, failure_data, reply_event
+from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
+from beckon_tools.spans import processing
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +99,9 @@ class ToolApp:
             logger.info("event %s of type %s is not for this tool", call.id, call.type)
             await _send(send, 204, [], b"")
             return
-        data = await self._outcome(call)
-        headers, body = to_binary(reply_event(self._tool, call, data, self._correlation))
+        with processing(call):
+            data = await self._outcome(call)
+            headers, body = to_binary(reply_event(self._tool, call, data, self._correlation))
         await _send(send, 200, headers, body)
 
     async def _outcome(self, call: CloudEvent) -> bytes:
@@ -174,7 +176,7 @@ def _only(method: str, *allowed: str) -> None:
 
 async def _send_problem(send: Send, refused: Refused) -> None:
     headers = [("content-type", MEDIA_TYPE), *refused.headers]
-    await _send(send, refused.problem.status, headers, bounded_body(refused.problem))
+    await _send(send, refused.problem.status, headers, for_dead_letter(refused.problem).body())
 
 
 async def _send(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:

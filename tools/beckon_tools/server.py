@@ -1,12 +1,14 @@
 """A tool as a running server: its own socket, uvicorn on it, a graceful stop on SIGTERM."""
 
 import logging
+import os
 import signal
 import socket
 from types import FrameType
 
 import uvicorn
 
+from beckon_contract import tracing
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
@@ -22,6 +24,10 @@ def serve(tool: AnyTool, host: str = "127.0.0.1", port: int = 8080) -> None:
 
 def run(tool: AnyTool, settings: Settings) -> None:
     """Serve a tool as the settings say; calls that run when the signal comes are finished first."""
+    try:
+        stop_tracing = tracing.start(tool.service, os.environ)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     listener = listen(settings.host, settings.port)
     address, port = listener.getsockname()[:2]
     logger.info("serving %s at http://%s:%s", tool.name, address, port)
@@ -36,6 +42,7 @@ def run(tool: AnyTool, settings: Settings) -> None:
         signal.signal(number, stop)
     with listener:
         running.run(sockets=[listener])
+    stop_tracing()
     logger.info("stopped")
 
 

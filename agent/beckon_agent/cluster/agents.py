@@ -10,8 +10,9 @@ from beckon_agent.cluster.keys import KeyRing, NoModel, Wanted
 from beckon_agent.cluster.models import ModelPool, ModelSpec, SharedModel
 from beckon_agent.cluster.tools import AgentTools, ToolStore
 from beckon_agent.roster import Hosted, NotServed
-from beckon_contract.agent_resources import AgentResource, InvalidAgent, ToolSelector, read_agent
+from beckon_contract.agent_resources import AgentResource, InvalidAgent, read_agent
 from beckon_contract.resources import Resource, from_object
+from beckon_contract.tool_selectors import ToolSelector
 
 Place = tuple[str, str]
 """The namespace and the name of an Agent."""

@@ -28,7 +28,8 @@ class Own:
 def agent_of(written: AgentResource, own: Own) -> Agent:
     """Return the agent as runs know it."""
     prompt = own.agent.system_prompt if written.system_prompt is None else written.system_prompt
-    return Agent(written.name, written.namespace, prompt, _limits(written.limits, own.agent.limits))
+    limits = _limits(written.limits, own.agent.limits)
+    return Agent(written.name, written.namespace, prompt, limits, written.terms)
 
 
 def wanted_key(written: AgentResource) -> Wanted | None:

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from weakref import WeakSet
 
 from beckon_agent.cluster.api import Document
-from beckon_contract.agent_resources import ToolSelector
 from beckon_contract.arguments import Validator
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.resources import Resource, from_object
 from beckon_contract.tool_resources import read_tool
+from beckon_contract.tool_selectors import ToolSelector
 from beckon_contract.tools import Refusal, Tool, declare
 
 logger = logging.getLogger(__name__)

@@ -1,21 +1,12 @@
 """The engine as the faces see it: start a run, follow it from anywhere, decide, cancel."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from beckon_agent.roster import Hosted
-from beckon_agent.runs import Options, RunEvent
+from beckon_agent.runs import ClientTool, Options, RunEvent
 from beckon_agent.store.records import Decision, NewRun, StoredRun
-
-
-@dataclass(frozen=True, slots=True)
-class ClientTool:
-    """A function that the client brings and runs itself: the agent hands calls of it back."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +20,6 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientCallAsked:
-    """A call of a tool that the client brought; the run ends with it, and the client answers in a new one."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunFailed:
     """The last event of a run that could not end well; `code` is a word for programs."""
 
@@ -45,7 +27,22 @@ class RunFailed:
     message: str
 
 
-EngineEvent = RunEvent | ClientCallAsked | RunFailed
+@dataclass(frozen=True, slots=True)
+class TurnNoted:
+    """The model's answer number `step` (0, 1, …) is whole and stored."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDropped:
+    """What the model said since the last `TurnNoted` is void: it is asked again.
+
+    A process that died in the middle of an answer has left that behind.
+    """
+
+
+EngineEvent = RunEvent | TurnNoted | AnswerDropped | RunFailed
 """The last one is `RunFinished`, `RunFailed`, or `RunSuspended` where the follower asked not to wait."""
 
 

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import orjson
 
-from beckon_agent.calls import NeedsApproval, Prepared
+from beckon_agent.calls import HandedBack, NeedsApproval, Prepared
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.exchange import Outcome, failed
 from beckon_agent.journal import CallOfTurn, Progress
@@ -49,6 +49,8 @@ def call_to_store(step: int, number: int, call: CallOfTurn) -> StoredCall:
 def _state(prepared: Prepared) -> CallState:
     if isinstance(prepared.way, Outcome):
         return "done"
+    if isinstance(prepared.way, HandedBack):
+        return "client"
     return "approval" if isinstance(prepared.way, NeedsApproval) else "open"
 
 
@@ -89,9 +91,11 @@ def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
     return CallOfTurn(stored.event_id, prepared, finished)
 
 
-def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | NeedsApproval:
+def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | NeedsApproval | HandedBack:
     if stored.state == "done":
         return Outcome(stored.result, stored.failed)
+    if stored.state == "client":
+        return HandedBack()
     if stored.decision == "denied":
         because = f": {stored.decision_reason}" if stored.decision_reason else ""
         return failed(Reason.DENIED, f"a person did not allow this call{because}")

@@ -27,6 +27,7 @@ _RESPONSES = {
         _403="The tool wants a person's approval.",
         _404="There is no tool, or no agent, of this name.",
         _422="The arguments do not fit the tool's parameters; `problems` says why.",
+        _429="A limit has no room; Retry-After says when it will.",
         _502="The tool failed, or the call could not be delivered; `reason` says which.",
         _503="No call can be made now.",
         _504="No answer came in time.",
@@ -112,4 +113,6 @@ def _problem(result: object) -> ProblemError:
     details = {key: value for key, value in error.items() if key != "message"}
     title = reason.replace("_", " ").capitalize()
     detail = str(error.get("message", "the tool failed"))
-    return ProblemError(Problem(_STATUS.get(reason, 502), reason.replace("_", "-"), title, detail, details))
+    limited = reason == "denied" and "retry_after" in details
+    status = 429 if limited else _STATUS.get(reason, 502)
+    return ProblemError(Problem(status, reason.replace("_", "-"), title, detail, details))

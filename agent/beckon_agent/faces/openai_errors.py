@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 from beckon_agent.model.errors import ContextTooLong, ModelAuthError, ModelError
+from beckon_agent.policy.limits import LimitReached
 from beckon_agent.request_id import request_id
 from beckon_agent.service import NoRoom
 
@@ -31,21 +32,25 @@ class ErrorDocument(BaseModel):
 class FaceError(Exception):
     """An answer of this face: its status, OpenAI's `type` and `code`, and what to do about it."""
 
-    def __init__(self, status: int, message: str, *, code: str, param: str | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, code: str, param: str | None = None, retry_after: int = 1
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code
         self.param = param
+        self.retry_after = retry_after
 
     def document(self) -> dict[str, object]:
         """Return OpenAI's error object."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
+        kind = "rate_limit_error" if self.status == 429 else kind
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
     def response(self) -> JSONResponse:
         """Return the whole HTTP answer."""
-        headers = {"retry-after": "1"} if self.status == 503 else None
+        headers = {"retry-after": str(self.retry_after)} if self.status in (429, 503) else None
         return JSONResponse(self.document(), self.status, headers=headers)
 
 
@@ -54,6 +59,8 @@ def told(error: Exception) -> FaceError:
     match error:
         case NoRoom():
             return FaceError(503, str(error), code="overloaded")
+        case LimitReached():
+            return FaceError(429, str(error), code="rate_limit_exceeded", retry_after=error.retry_after)
         case ContextTooLong():
             return FaceError(400, str(error), code="context_length_exceeded", param="messages")
         case ModelError():

@@ -27,8 +27,12 @@ class ProblemError(Exception):
 
 
 def problem_response(problem: Problem) -> Response:
-    """Return the whole HTTP answer."""
-    headers = {"retry-after": "1"} if problem.status == 503 else None
+    """Return the whole HTTP answer; its member `retry_after`, in seconds, is a header as well."""
+    headers = None
+    if problem.status in (429, 503):
+        seconds = problem.members.get("retry_after")
+        # Members may come from a tool: only a number becomes a header.
+        headers = {"retry-after": str(seconds if isinstance(seconds, int) else 1)}
     return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
 
 

@@ -8,11 +8,15 @@ from beckon_contract.problem import Problem
 
 _OPENAI_PATHS = "/v1/"
 _CODES = {
+    401: "invalid_api_key",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     408: "body_timeout",
     413: "request_too_large",
+    429: "rate_limit_exceeded",
     500: "internal_error",
+    503: "unavailable",
 }
 
 

@@ -46,7 +46,7 @@ class ModelClient:
         Without a profile, the table has one for this server and model. An empty `model` is the
         first that the server lists. Raises `ValueError` for a base URL or a key that cannot be used.
         """
-        self._base_url = base_url
+        self.base_url = base_url
         self.model = model
         self.profile = profile or profile_for(base_url, model)
         """What the server takes; a refusal that teaches more changes it."""
@@ -60,7 +60,7 @@ class ModelClient:
             if not names:
                 raise self._transport.unlisted()
             self.model = names[0]
-            self.profile = profile_for(self._base_url, self.model)
+            self.profile = profile_for(self.base_url, self.model)
             _LOG.info("no model was named; taking the first of the server's: %s", self.model)
 
     async def models(self) -> list[str]:

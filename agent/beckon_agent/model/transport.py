@@ -17,6 +17,7 @@ from beckon_agent.model import wire
 from beckon_agent.model.errors import ModelError, ModelUnavailable
 from beckon_agent.model.framing import UnreadableAnswer, payloads
 from beckon_agent.model.refusals import ErrorReader
+from beckon_agent.telemetry.models import trace_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,10 @@ class Transport:
             async with (
                 # Only `extra_body` goes out as it is: typed arguments are walked through first.
                 completions.create(
-                    model="", messages=[], extra_body=body, extra_headers=self._headers
+                    model="",
+                    messages=[],
+                    extra_body=body,
+                    extra_headers={**self._headers, **trace_header()},
                 ) as response,
                 aclosing(payloads(response.iter_bytes())) as received,
             ):

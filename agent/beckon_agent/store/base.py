@@ -7,11 +7,11 @@ held by somebody else by now, and change nothing then: a process that slept too 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from beckon_agent.model.types import Message, Usage
-from beckon_agent.runs import Ending
+from beckon_agent.model.types import Message
 from beckon_agent.store.records import (
     Conversation,
     Decision,
+    Ended,
     NewRun,
     Past,
     RunStatus,
@@ -26,8 +26,16 @@ class StoreUnavailable(Exception):
     """The database does not answer, or not in time; nothing was changed, or nobody can tell."""
 
 
+class StoreRefused(Exception):
+    """The database cannot be used by this process; the message says why, and what to do."""
+
+
 class NotHeld(Exception):
     """Another process works on this run by now, or the run is deleted or at its end."""
+
+
+class RunExists(ValueError):
+    """There is a run with this id already: the same request has come before."""
 
 
 class Runs(Protocol):
@@ -36,7 +44,8 @@ class Runs(Protocol):
     async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
         """Store a run: `running` and held for so long, or `queued` where `holder` is `None`.
 
-        Raises `KeyError` with the id of a `previous` run or a `conversation` that does not exist.
+        Raises `KeyError` with the id of a `previous` run or a `conversation` that does not exist, and
+        `RunExists` where the id is taken. A run that is not kept cannot be followed.
         """
         ...
 
@@ -71,20 +80,15 @@ class Runs(Protocol):
         """Let go of a run that waits; `queued` where what it waits for has come in the meantime."""
         ...
 
-    async def end(
-        self,
-        run_id: str,
-        holder: str | None,
-        status: RunStatus,
-        *,
-        ending: Ending | None = None,
-        usage: Usage | None = None,
-        error: Mapping[str, str] | None = None,
-    ) -> bool:
+    async def end(self, run_id: str, holder: str | None, ended: Ended) -> bool:
         """Give a run its final status; return whether it was without one.
 
         With `holder` `None` whoever holds it loses it: so a run is cancelled.
         """
+        ...
+
+    async def purge(self, before: float) -> int:
+        """Delete all runs that ended before a time; return how many. Limits that ran out go too."""
         ...
 
 
@@ -143,7 +147,7 @@ class Conversations(Protocol):
     """Threads that outlive their runs."""
 
     async def open(self, conversation: Conversation, messages: Sequence[Message]) -> None:
-        """Store a new conversation that begins with these messages."""
+        """Store a new conversation that begins with these messages. Raises `ValueError` for a taken id."""
         ...
 
     async def find(self, conversation_id: str) -> Conversation | None:

@@ -12,9 +12,9 @@ RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete",
 
 FINAL: frozenset[RunStatus] = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
-CallState = Literal["open", "approval", "sent", "accepted", "done"]
+CallState = Literal["open", "approval", "sent", "accepted", "client", "done"]
 """`open` may be sent, `approval` waits for a person, `sent` may have had its effect, `accepted` will be
-answered later by an event, `done` has its result."""
+answered later by an event, `client` is the client's to make, `done` has its result."""
 
 Decision = Literal["approved", "denied"]
 
@@ -59,6 +59,21 @@ class StoredRun(NewRun):
     held_until: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended.
+
+    `added` are the messages that stand behind its input for whoever goes on from it. Its conversation gets
+    both, and neither where `added` is `None`. `error` has the members `code` and `message`.
+    """
+
+    status: RunStatus
+    ending: Ending | None = None
+    usage: Usage | None = None
+    error: Mapping[str, str] | None = None
+    added: Sequence[Message] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
     """One answer of the model; its calls are kept as `StoredCall`s."""
@@ -77,6 +92,7 @@ class StoredCall:
     `event_id` is the id of its CloudEvent, the same at every attempt, and unique in the store.
     `id`, `name` and `extra` are the model's, as in `ToolCall`; `arguments` are those that are sent, or
     were written by the model where the call is refused. `deadline` is when a late answer is late.
+    A decision makes a call `open` again; one that was denied is refused and never sent.
     """
 
     event_id: str

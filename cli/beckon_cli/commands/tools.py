@@ -32,7 +32,7 @@ def tools(*, manifests: Path | None = None, json: bool = False) -> None:
 
 async def _tools(settings: Settings, manifests: Path | None, *, as_json: bool) -> None:
     if manifests is None and await is_agent(settings.url):
-        async with AgentClient(settings.url) as client:
+        async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
             catalogue = await client.catalogue()
     else:
         folder = manifests or settings.manifests

@@ -16,12 +16,13 @@ from beckon_cli.settings import Settings
 async def agent_session(settings: Settings) -> AsyncIterator[AgentClient]:
     """Yield a client of the agent that runs; where none does, of a platform that ends with this session."""
     if await is_agent(settings.url):
-        async with AgentClient(settings.url) as client:
+        async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
             yield client
         return
     if not is_free(settings.host, settings.port):
         settings = settings.model_copy(update={"port": next(free_ports(settings.host, settings.port + 1))})
-    async with running_platform(settings) as platform, AgentClient(platform.settings.url) as client:
+    key = settings.api_key.get_secret_value()
+    async with running_platform(settings) as platform, AgentClient(platform.settings.url, key) as client:
         yield client
 
 

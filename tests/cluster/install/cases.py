@@ -30,7 +30,11 @@ CASES: Mapping[str, dict[str, Any]] = {
         "demoModel": {"enabled": "auto"},
     },
     "autoscaled": {"shim": {"replicas": 2, "autoscaling": {"enabled": True, "maxReplicas": 6}}},
-    "monitored": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    "monitored": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "dashboards": {"enabled": True, "labels": {"team": "a"}},
+        "tracing": {"endpoint": "http://collector.observability:4318", "ratio": 0.25},
+    },
     "several-namespaces": {
         "agent": {"namespaces": ["team-a", "team-b"], "modelSecrets": ["openai", "local"]},
         "operator": {"namespaces": ["team-a", "team-b"]},

@@ -1,0 +1,21 @@
+"""Why a request is not let in. Messages name the cause and the cure, and hold nothing of a credential."""
+
+
+class NotLetIn(Exception):
+    """The request does not say who sends it, or does not prove it; `tried` whether it held a credential."""
+
+    def __init__(self, message: str, *, tried: bool) -> None:
+        super().__init__(message)
+        self.tried = tried
+
+
+class NotFromHere(Exception):
+    """The service is open to this machine alone, and the request was made in another name."""
+
+
+class BadToken(Exception):
+    """A token proves nothing."""
+
+
+class KeysUnavailable(Exception):
+    """The issuer's keys are not known, so nobody can tell a good token now; it may be otherwise soon."""

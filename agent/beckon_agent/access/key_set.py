@@ -1,0 +1,158 @@
+"""The public keys of an OIDC issuer: fetched when they are needed, and again when they have changed."""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+import jwt
+import orjson
+
+from beckon_agent.access.addresses import secure_url
+from beckon_agent.access.errors import KeysUnavailable
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = aiohttp.ClientTimeout(total=5)
+_MAX_BYTES = 512 * 1024
+_DISCOVERY = "/.well-known/openid-configuration"
+_ASYMMETRIC = frozenset({"RSA", "EC", "OKP"})
+
+
+class _BadAnswer(Exception):
+    """The issuer answered with what cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys as they were fetched at a time of the monotonic clock."""
+
+    keys: tuple[jwt.PyJWK, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """For how many seconds keys are used without asking again; and while the issuer does not answer.
+
+    `pause` lies between two fetches, so that made-up key ids are no lever against the issuer.
+    """
+
+    fresh: float = 600.0
+    stale: float = 3600.0
+    pause: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an issuer's keys come from: `jwks_url` where it is set, else what discovery says.
+
+    Raises `ValueError` for an address to which keys may not be trusted. `trust` is for an issuer whose
+    certificate no public authority has signed.
+    """
+
+    issuer: str
+    jwks_url: str = ""
+    trust: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        """Look at the addresses."""
+        for url in filter(None, (self.issuer, self.jwks_url)):
+            secure_url(url)
+
+
+class KeySet:
+    """The signing keys of an issuer.
+
+    An unknown key id is a reason to fetch them anew, for issuers rotate keys, but not more often than
+    the pause allows. While the issuer does not answer, the last keys stay in force for a while.
+    """
+
+    def __init__(
+        self, session: aiohttp.ClientSession, source: Source, intervals: Intervals | None = None
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._intervals = intervals or Intervals()
+        self._known: _Keys | None = None
+        self._next_fetch = 0.0
+        self._fetching = asyncio.Lock()
+
+    async def find(self, kid: str | None) -> jwt.PyJWK | None:
+        """Return the key of an id, or the only key there is where a token names none.
+
+        Raises `KeysUnavailable`.
+        """
+        await self._refresh(unless_newer_than=time.monotonic() - self._intervals.fresh)
+        found = self._pick(kid)
+        if found is None:
+            await self._refresh(unless_newer_than=time.monotonic())
+            found = self._pick(kid)
+        return found
+
+    def _pick(self, kid: str | None) -> jwt.PyJWK | None:
+        known = self._known
+        if known is None or known.at < time.monotonic() - self._intervals.stale:
+            raise KeysUnavailable("the keys of the token's issuer cannot be fetched now; try again shortly")
+        if kid is None:
+            return known.keys[0] if len(known.keys) == 1 else None
+        return next((key for key in known.keys if key.key_id == kid), None)
+
+    async def _refresh(self, *, unless_newer_than: float) -> None:
+        if self._known is not None and self._known.at > unless_newer_than:
+            return
+        async with self._fetching:  # whoever waited here finds what another has fetched
+            if time.monotonic() < self._next_fetch:
+                return
+            try:
+                self._known = _Keys(await self._fetch(), time.monotonic())
+                logger.info("fetched %d keys of the issuer %s", len(self._known.keys), self._source.issuer)
+            except (aiohttp.ClientError, OSError, TimeoutError, _BadAnswer) as error:
+                reason = str(error) or type(error).__name__
+                logger.warning("the keys of the issuer %s cannot be fetched: %s", self._source.issuer, reason)
+            finally:
+                self._next_fetch = time.monotonic() + self._intervals.pause
+
+    async def _fetch(self) -> tuple[jwt.PyJWK, ...]:
+        found = await self._get(self._source.jwks_url or await self._discover())
+        try:
+            known = jwt.PyJWKSet.from_dict(dict(found)).keys
+        except jwt.PyJWTError as error:
+            raise _BadAnswer(str(error)) from None
+        keys = [key for key in known if key.key_type in _ASYMMETRIC and key.public_key_use in (None, "sig")]
+        if not keys:
+            raise _BadAnswer("its key set holds no public key for signatures")
+        return tuple(keys)
+
+    async def _discover(self) -> str:
+        """Return where the issuer says that its keys are (OpenID Connect Discovery 1.0, section 4)."""
+        document = await self._get(self._source.issuer.rstrip("/") + _DISCOVERY)
+        if document.get("issuer") != self._source.issuer:
+            raise _BadAnswer("its discovery document names another issuer; check BECKON_OIDC_ISSUER")
+        try:
+            return secure_url(str(document.get("jwks_uri")))
+        except ValueError as error:
+            raise _BadAnswer(f"jwks_uri of its discovery document: {error}") from None
+
+    async def _get(self, url: str) -> Mapping[str, object]:
+        """Return a JSON object; redirects are not followed, for they may lead where nobody checked."""
+        async with self._session.get(
+            url, ssl=self._source.trust or True, timeout=_PATIENCE, allow_redirects=False
+        ) as response:
+            if response.status != 200:
+                raise _BadAnswer(f"{url} answered {response.status}")
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _MAX_BYTES:
+                    raise _BadAnswer(f"{url} answered more than {_MAX_BYTES} bytes")
+        try:
+            document = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            document = None
+        if not isinstance(document, dict):
+            raise _BadAnswer(f"{url} answered no JSON object")
+        return document

@@ -1,0 +1,178 @@
+"""The engine: runs that this process works on, and the way to all others."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from beckon_agent.engine.base import Ask, EngineEvent
+from beckon_agent.engine.codec import from_log
+from beckon_agent.engine.leg import Leg
+from beckon_agent.engine.options import from_request, to_request
+from beckon_agent.engine.told import is_end, is_last
+from beckon_agent.roster import Hosted
+from beckon_agent.runs import Options, RunSuspended
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.store.records import FINAL, Decision, Ended, StoredRun
+from beckon_agent.telemetry.rejoin import rejoined, to_store
+
+logger = logging.getLogger(__name__)
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a process holds a run without a word, how often it says one, how often it looks; seconds."""
+
+    hold: float = 15.0
+    beat: float = 3.0
+    look: float = 0.25
+
+
+class RunEngine:
+    """Works on the runs that it starts or takes over; `serve` must run beside it."""
+
+    def __init__(self, store: Store, service: Service, holder: str, pace: Pace | None = None) -> None:
+        """`holder` is a name that no other process has, nor had."""
+        self._store = store
+        self._service = service
+        self._holder = holder
+        self._pace = pace or Pace()
+        self._legs: dict[str, Leg] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._look_now = asyncio.Event()
+
+    async def start(self, ask: Ask) -> StoredRun:
+        """Store and begin a run. Raises `NoRoom`, and what storing it raises."""
+        if not self._service.has_room():
+            raise NoRoom("the agent has as many runs under way as it may have; try again")
+        theirs = tuple(ask.client_tools) or ask.options.client_tools
+        options = replace(ask.options, client_tools=theirs)
+        new = replace(ask.run, request={**ask.run.request, **to_request(options), **to_store()})
+        run = await self._store.runs.create(new, holder=self._holder, seconds=self._pace.hold)
+        self._begin(run, ask.hosted, options)
+        return run
+
+    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        """Yield what happens and happened, from the first event on, with its number (1, 2, …)."""
+        number = 0
+        while True:
+            leg = self._legs.get(run_id)
+            events = self._from_log(run_id, number) if leg is None else leg.broadcast.follow(number)
+            last: EngineEvent | None = None
+            try:
+                async with aclosing(events) as coming:
+                    async for number, last in coming:
+                        yield number, last
+            finally:
+                await self._unless_followed(run_id, leg, last)
+            if last is not None and is_last(last) and not (wait and isinstance(last, RunSuspended)):
+                return
+            run = await self._store.runs.get(run_id)
+            if run is None or (run.status in FINAL and run_id not in self._legs and last is None):
+                return
+            await asyncio.sleep(0 if run_id in self._legs else self._pace.look)
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """Return a run as it is now."""
+        return await self._store.runs.get(run_id)
+
+    async def cancel(self, run_id: str) -> StoredRun | None:
+        """Cancel a run unless it has ended; return it as it is then."""
+        if await self._store.runs.end(run_id, None, Ended("cancelled")):
+            leg = self._legs.get(run_id)
+            if leg is not None:
+                leg.cancelled = True
+            self._stop(run_id)
+        return await self._store.runs.get(run_id)
+
+    async def delete(self, run_id: str) -> bool:
+        """Cancel a run and forget it; return whether there was one."""
+        await self.cancel(run_id)
+        return await self._store.runs.delete(run_id)
+
+    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        """Decide on a call that waits for approval, once; return whether nobody had before."""
+        counted = await self._store.journal.decide(event_id, decision, by=by, reason=reason)
+        self._look_now.set()
+        return counted
+
+    async def serve(self) -> None:
+        """Keep the runs of this process, and take over those that nobody works on, until cancelled."""
+        try:
+            while True:
+                try:
+                    await self._beat()
+                except StoreUnavailable as error:
+                    logger.warning("the store does not answer: %s", error)
+                try:
+                    async with asyncio.timeout(self._pace.beat):
+                        await self._look_now.wait()
+                except TimeoutError:
+                    pass
+                self._look_now.clear()
+        finally:
+            await self._leave()
+
+    async def _beat(self) -> None:
+        held = await self._store.runs.renew(self._holder, seconds=self._pace.hold)
+        for run_id in set(self._tasks) - held:
+            self._stop(run_id)
+        room = self._service.max_runs - self._service.running
+        for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
+            hosted = self._service.roster.find(run.agent)
+            if isinstance(hosted, Hosted):
+                logger.info("run %s goes on here", run.id)
+                with rejoined(run.request):
+                    self._begin(run, hosted, from_request(run.request))
+            else:
+                error = {"code": "agent_gone", "message": f"there is no agent {run.agent!r} any more"}
+                await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
+
+    async def _leave(self) -> None:
+        """Stop everything; another replica takes it over at once."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._store.runs.renew(self._holder, seconds=0)
+
+    def _begin(self, run: StoredRun, hosted: Hosted, options: Options) -> None:
+        leg = self._legs[run.id] = Leg(self._store, run, self._holder)
+        task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
+
+        def done(_: object) -> None:
+            if self._legs.get(run.id) is leg:
+                del self._legs[run.id], self._tasks[run.id]
+            self._look_now.set()
+
+        task.add_done_callback(done)
+
+    def _stop(self, run_id: str) -> None:
+        task = self._tasks.get(run_id)
+        if task is not None:
+            task.cancel()
+
+    async def _unless_followed(self, run_id: str, leg: Leg | None, last: EngineEvent | None) -> None:
+        """Cancel a run in the foreground that its last follower has left before its end."""
+        if leg is None or leg.run.background or leg.broadcast.followers or leg.broadcast.over:
+            return
+        if last is None or not is_last(last):
+            await asyncio.shield(self.cancel(run_id))
+
+    async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        """Yield what is in the log behind a number."""
+        number = after
+        while page := await self._store.events.after(run_id, number, most=_PAGE):
+            for number, document in page:
+                event = from_log(document)
+                if is_end(event) and not await self._has_ended(run_id):
+                    return  # it was told, and its process died before it was so
+                yield number, event
+
+    async def _has_ended(self, run_id: str) -> bool:
+        run = await self._store.runs.get(run_id)
+        return run is None or run.status in FINAL

@@ -1,0 +1,152 @@
+"""One leg of a run: from where it stands to its end, its suspension, or the end of this process."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from beckon_agent.engine.base import EngineEvent, RunFailed, TurnNoted
+from beckon_agent.engine.broadcast import Broadcast
+from beckon_agent.engine.codec import from_log, to_log
+from beckon_agent.engine.journal import StoredJournal
+from beckon_agent.engine.recall import progress_of
+from beckon_agent.engine.told import Told, is_end, is_last
+from beckon_agent.journal import CallOfTurn, Keeping
+from beckon_agent.model.errors import ModelError
+from beckon_agent.model.types import Turn
+from beckon_agent.roster import Hosted
+from beckon_agent.runs import Options, RunEvent, RunFinished, RunSuspended
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
+from beckon_agent.store.records import Ended, RunStatus, StoredRun
+
+logger = logging.getLogger(__name__)
+
+_PAGE = 500
+_FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
+
+
+class Leg:
+    """Works on a run that this process holds."""
+
+    def __init__(self, store: Store, run: StoredRun, holder: str) -> None:
+        self.run = run
+        self.broadcast = Broadcast()
+        self._store = store
+        self._holder = holder
+        self.cancelled = False
+        self._told = Told()
+        self._unwritten: list[EngineEvent] = []
+        self._written = 0
+
+    async def work(self, service: Service, hosted: Hosted, options: Options) -> None:
+        """Work until nothing is left to do here; never raises but when cancelled."""
+        try:
+            await self._recall()
+            async with asyncio.TaskGroup() as group:
+                writing = group.create_task(self._keep_writing())
+                await self._go_on(service, hosted, options)
+                writing.cancel()
+        except* NotHeld:
+            logger.info("run %s is another process's by now", self.run.id)
+        except* StoreUnavailable as errors:
+            logger.warning("run %s stops here, to be resumed: %s", self.run.id, errors.exceptions[0])
+        except* Exception:
+            logger.exception("run %s failed", self.run.id)
+            await self._fail("internal", "an unexpected error; the log of the agent has the details")
+        finally:
+            if self.cancelled:  # nobody goes on with it, so nobody else writes into its log
+                with contextlib.suppress(StoreUnavailable):
+                    await self.write()
+            self.broadcast.close()
+
+    async def _recall(self) -> None:
+        """Take up what earlier processes told."""
+        while page := await self._store.events.after(self.run.id, self._told.last, most=_PAGE):
+            for _, document in page:
+                event = from_log(document)
+                self._told.recall(event)
+                if not is_end(event):  # of which the store does not know: it has this run still running
+                    self.broadcast.tell(event)
+        self._written = self._told.last
+
+    async def _go_on(self, service: Service, hosted: Hosted, options: Options) -> None:
+        past = await self._store.runs.past(self.run.id)
+        for missing in self._told.missing(len(past.turns)):
+            self._tell(missing)
+        messages = await self._store.runs.messages(self.run.id)
+        tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
+        progress = progress_of(past, tools, limits.result_chars)
+        journal = _Journal(self, StoredJournal(self._store, self.run.id, self._holder))
+        keeping = Keeping(self.run.id, journal, progress, may_wait=True)
+        try:
+            async with aclosing(service.run(hosted, messages, options, keeping=keeping)) as events:
+                async for event in events:
+                    await self._take(event)
+        except (ModelError, NoRoom) as error:
+            code = getattr(error, "code", "") or "model_error"
+            await self._fail(code, str(error))
+
+    async def _take(self, event: RunEvent) -> None:
+        """Tell an event; of the last one those who follow here hear when the run is stored as it says."""
+        self._tell(event, aloud=not is_last(event))
+        match event:
+            case RunFinished():
+                await self.write()
+                status: RunStatus = "completed" if event.ending == "stop" else "incomplete"
+                await self._end(Ended(status, event.ending, event.usage, added=event.messages))
+                self.broadcast.tell(event)
+            case RunSuspended():
+                await self.write()
+                await self._store.runs.suspend(self.run.id, self._holder)
+                self.broadcast.tell(event)
+
+    async def _fail(self, code: str, message: str) -> None:
+        failed = Ended("failed", error={"code": code, "message": message})
+        try:
+            if await self._end(failed):
+                self._tell(RunFailed(code, message))
+                await self.write()
+        except (NotHeld, StoreUnavailable) as problem:
+            logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
+
+    async def _end(self, ended: Ended) -> bool:
+        return await self._store.runs.end(self.run.id, self._holder, ended)
+
+    def noted(self, step: int) -> None:
+        """Tell that a turn is stored."""
+        self._tell(TurnNoted(step))
+
+    def _tell(self, event: EngineEvent, *, aloud: bool = True) -> None:
+        if self._told.number(event) is not None:
+            self._unwritten.append(event)
+            if aloud:
+                self.broadcast.tell(event)
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH)
+            await self.write()
+
+    async def write(self) -> None:
+        """Put what was told into the log."""
+        events, self._unwritten = self._unwritten, []
+        if events:
+            first, self._written = self._written + 1, self._written + len(events)
+            await self._store.events.append(self.run.id, first, [to_log(event) for event in events])
+
+
+class _Journal:
+    """A stored journal before whose turns the log has all that was said in them."""
+
+    def __init__(self, leg: Leg, journal: StoredJournal) -> None:
+        self._leg = leg
+        self._journal = journal
+        self.sending = journal.sending
+        self.finished = journal.finished
+
+    async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:
+        await self._leg.write()
+        await self._journal.turn(step, turn, calls)
+        self._leg.noted(step)

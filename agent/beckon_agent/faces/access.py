@@ -1,0 +1,90 @@
+"""Nobody reaches a face who was not let in; whoever is, is known to all that serves the request."""
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from beckon_agent.access.authentication import Authenticator
+from beckon_agent.access.errors import KeysUnavailable, NotFromHere, NotLetIn
+from beckon_agent.faces.protected_resource import ProtectedResource
+from beckon_agent.faces.refusals import refusal
+from beckon_agent.principals import EVENTS, NOBODY, Principal, acting_as
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+"""They are asked by what has no credential; to a stranger they tell nothing of agents."""
+
+_EVENTS = "/events"
+_POLICY_VIOLATION = 1008  # RFC 6455, section 7.4.1
+
+
+class Access:
+    """Finds the principal of each request: in `principal()`, and in the scope's state under `principal`.
+
+    With `open_to_brokers` events need no credential, since most Brokers send none: whatever else can
+    reach the service can then send them as well, which is for a network policy to prevent.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        *,
+        open_to_brokers: bool = False,
+        public_url: str = "",
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._open_to_brokers = open_to_brokers
+        tokens = authenticator.tokens
+        self._resource = None if tokens is None else ProtectedResource(tokens.issuer, public_url)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+        elif scope["path"] in OPEN_PATHS:
+            await self._serve(await self._whoever(scope), scope, receive, send)
+        elif self._open_to_brokers and _is_from_broker(scope):
+            await self._serve(EVENTS, scope, receive, send)
+        elif self._resource is not None and self._resource.is_asked(scope):
+            await self._resource.answer(scope)(scope, receive, send)
+        else:
+            await self._serve_known(scope, receive, send)
+
+    async def _serve_known(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        try:
+            who = await self._authenticator.identify(scope["headers"])
+        except NotLetIn as error:
+            answer = refusal(path, 401, str(error))
+            answer.headers["www-authenticate"] = self._challenge(error, scope)
+            await answer(scope, receive, send)
+        except NotFromHere as error:
+            await refusal(path, 403, str(error))(scope, receive, send)
+        except KeysUnavailable as error:
+            await refusal(path, 503, str(error))(scope, receive, send)
+        else:
+            await self._serve(who, scope, receive, send)
+
+    async def _serve(self, who: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["principal"] = who
+        with acting_as(who):
+            await self._app(scope, receive, send)
+
+    async def _whoever(self, scope: Scope) -> Principal:
+        try:
+            return await self._authenticator.identify(scope["headers"])
+        except (NotLetIn, NotFromHere, KeysUnavailable):
+            return NOBODY
+
+    def _challenge(self, error: NotLetIn, scope: Scope) -> str:
+        """Return the header of a 401 (RFC 6750, section 3): no error code where nothing was tried."""
+        tried = ', error="invalid_token"' if error.tried else ""
+        resource = "" if self._resource is None else self._resource.parameter(scope)
+        return f'Bearer realm="beckon"{tried}{resource}'
+
+
+def _is_from_broker(scope: Scope) -> bool:
+    path: str = scope["path"]
+    at_events = path == _EVENTS or path.startswith(f"{_EVENTS}/")
+    return at_events and all(name != b"authorization" for name, _ in scope["headers"])

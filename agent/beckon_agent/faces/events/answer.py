@@ -1,0 +1,124 @@
+"""What a run came to, and the reply event that tells it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from beckon_agent.chain import Chain, used
+from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed
+from beckon_agent.faces.events.question import NOTHING
+from beckon_agent.model.types import TextDelta, Usage
+from beckon_agent.runs import Agent, CallStarted, Ending, RunFinished, RunSuspended
+from beckon_contract.events import AttributeValue, CloudEvent
+from beckon_contract.failures import Reason, failure
+
+REPLY_SUFFIX = ".reply"
+
+# The trace (CloudEvents distributed tracing extension), and the counter by which brokers break loops.
+_CARRIED = ("traceparent", "tracestate", "knativebrokerttl")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A run that ended with an answer, which may be empty."""
+
+    text: str
+    ending: Ending
+    usage: Usage | None
+
+    def data(self) -> bytes:
+        """Return the data of the reply: `{"answer": …}`, or the answer itself where it is a JSON object."""
+        if self.text.startswith("{") and _is_object(self.text):
+            return self.text.encode()
+        told: dict[str, str] = {"answer": self.text}
+        if self.ending != "stop":
+            told["ending"] = self.ending
+        return orjson.dumps(told)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the agent says that it has nothing to say."""
+        return self.text in ("", NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A run that gave no answer: it failed, or waits for something else than its model."""
+
+    why: Literal["failed", "suspended"]
+    message: str
+
+
+async def outcome(events: AsyncIterator[tuple[int, EngineEvent]]) -> Said | Silent | None:
+    """Return what a run came to, once it has; `None` for one that was ended from outside."""
+    before = latest = ""  # what the model says on its way to the answer is not the answer
+    async for _, event in events:
+        match event:
+            case TextDelta():
+                latest += event.text
+            case AnswerDropped():
+                latest = ""
+            case CallStarted():
+                before, latest = before + latest, ""
+            case RunFinished():
+                return Said(latest.strip() or before.strip(), event.ending, event.usage)
+            case RunFailed():
+                return Silent("failed", event.message)
+            case RunSuspended():
+                return Silent(
+                    "suspended", "the agent waits for an approval, or for a tool that answers later"
+                )
+            case _:
+                pass
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Replier:
+    """Writes the replies to one event; a `token` is what the one who waits knows its answer by."""
+
+    event: CloudEvent
+    agent: Agent
+    run_id: str
+    chain: Chain
+    reply_attribute: str
+    token: AttributeValue | None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for the answer."""
+        return self.token is not None
+
+    def answer(self, said: Said) -> CloudEvent:
+        """Return the reply that holds an answer."""
+        attributes = {**self.chain.onward(self.agent.limits.tokens, said.usage), **used(said.usage)}
+        return self._reply(said.data(), attributes)
+
+    def failure(self, reason: Reason, message: str) -> CloudEvent:
+        """Return the reply that tells a failure, as tools tell theirs."""
+        return self._reply(
+            orjson.dumps(failure(reason, message)), self.chain.onward(self.agent.limits.tokens, None)
+        )
+
+    def _reply(self, data: bytes, attributes: dict[str, AttributeValue]) -> CloudEvent:
+        carried = {name: self.event.extensions[name] for name in _CARRIED if name in self.event.extensions}
+        if self.token is not None:
+            carried[self.reply_attribute] = self.token
+        return CloudEvent(
+            id=f"{self.run_id}{REPLY_SUFFIX}",  # the same for every delivery of the event
+            source=self.agent.source,
+            type=f"{self.event.type}{REPLY_SUFFIX}",
+            datacontenttype="application/json",
+            subject=self.event.subject,
+            data=data,
+            extensions={**carried, **attributes, "causationid": self.event.id},
+        )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False

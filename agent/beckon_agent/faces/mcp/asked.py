@@ -1,0 +1,17 @@
+"""What is known of the request that is being served before the SDK reads it."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from beckon_agent.roster import Hosted
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The agent whose tools are meant, and the session's id of clients before 2026-07-28."""
+
+    hosted: Hosted
+    session: str | None
+
+
+current: ContextVar[Asked] = ContextVar("mcp_asked")

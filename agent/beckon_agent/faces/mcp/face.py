@@ -1,0 +1,193 @@
+"""The MCP face as an ASGI application: whom it lets in, which agent is meant, and what needs no SDK.
+
+The SDK is imported with the first request that needs it: 25 MB and half a second that an agent
+without MCP clients need not spend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from beckon_agent.faces.event_stream import EventStream
+from beckon_agent.faces.hang_up import ClientGone, unless_gone
+from beckon_agent.faces.mcp import asked
+from beckon_agent.faces.mcp.changes import TOO_MANY, Changes
+from beckon_agent.faces.mcp.doors import Doors
+from beckon_agent.faces.mcp.errors import refused
+from beckon_agent.faces.mcp.listening import frames
+from beckon_agent.faces.mcp.opening import read
+from beckon_agent.faces.models import known_agents, not_served
+from beckon_agent.faces.pacing import Pace
+from beckon_agent.roster import Hosted, NotServed
+from beckon_agent.service import Service
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from beckon_agent.faces.mcp.protocol import Handlers
+
+SESSION_HEADER = "mcp-session-id"
+_VERSION = "mcp-protocol-version"
+_STATELESS = "2026"  # revisions from then on have neither sessions nor a stream of their own
+
+
+@dataclass(frozen=True, slots=True)
+class McpSettings:
+    """How the face is served; `report_every` are the seconds between two notes of progress."""
+
+    doors: Doors = field(default_factory=Doors)
+    max_request_bytes: int = 4 * 1024 * 1024
+    max_listeners: int = 1_000
+    report_every: float = 5.0
+    pace: Pace = field(default_factory=Pace)
+
+
+class McpFace:
+    """Serves `/mcp` and `/mcp/{agent}`; `serving` must be entered for as long as it does."""
+
+    def __init__(self, service: Service, settings: McpSettings) -> None:
+        self._service = service
+        self._settings = settings
+        self._changes = Changes(service, settings.max_listeners)
+        self._loading = asyncio.Lock()
+        self._handlers: Handlers | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def listening(self) -> int:
+        """How many clients wait for changes of the tools."""
+        return len(self._changes)
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve in this block; all streams end with it."""
+        try:
+            yield
+        finally:
+            await self._changes.stop()
+            self._stopping.set()
+            if self._running is not None:
+                await self._running
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        # httptools keeps the white space behind a value, which is none of it (RFC 9110, section 5.5).
+        trimmed = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        request = Request({**scope, "headers": trimmed}, receive)
+        scope = request.scope
+        found = self._admitted(request)
+        if isinstance(found, Response):
+            await found(scope, receive, send)
+            return
+        asked.current.set(asked.Asked(found, request.headers.get(SESSION_HEADER)))
+        stateless = request.headers.get(_VERSION, "") >= _STATELESS
+        match request.method:
+            case "GET" if not stateless:
+                await self._listen(request, found.name)(scope, receive, send)
+            case "DELETE" if not stateless:  # nothing is kept of a session that could be forgotten
+                await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
+            case "POST" if not stateless:
+                await self._answer(request, found, send)
+            case _:
+                handlers = await self._load()
+                await handlers.streaming.handle_request(scope, receive, send)
+
+    async def _answer(self, request: Request, hosted: Hosted, send: Send) -> None:
+        """Answer a request before 2026-07-28; its call ends when its client hangs up."""
+        handlers = await self._load()
+        receive = request.receive
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return
+        opening = read(body, hosted)
+        answering = _named(send) if opening.begins else send
+        replayed = _replayed(body, receive)
+        if opening.streams:
+            await handlers.streaming.handle_request(request.scope, replayed, answering)
+            return
+        with contextlib.suppress(ClientGone):
+            await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
+
+    def _admitted(self, request: Request) -> Hosted | Response:
+        """Return the agent that is meant, or the answer to a request that is turned away."""
+        closed = self._settings.doors.closed_for(request.headers)
+        if closed is not None:
+            return refused(closed.status, closed.message)
+        roster = self._service.roster
+        name = request.path_params.get("agent") or roster.default
+        match roster.find(name):
+            case Hosted() as found:
+                return found
+            case NotServed() as found:
+                return refused(503, not_served(found))
+        if not roster.complete:
+            return refused(503, "the agents are not all known yet; ask again shortly")
+        return refused(
+            404,
+            f"there is no agent {name[:80]!r}; use /mcp, or /mcp/ and one of: {known_agents(self._service)}",
+        )
+
+    def _listen(self, request: Request, agent: str) -> Response:
+        accepted = request.headers.get("accept", "")
+        if "text/event-stream" not in accepted and "*/*" not in accepted:
+            return refused(
+                406, "send the header 'accept: text/event-stream'; a GET is answered with a stream"
+            )
+        if self._changes.full:
+            return refused(503, TOO_MANY)
+        pace = self._settings.pace
+        return EventStream(frames(self._changes, agent, pace.keep_alive), pace.stalled)
+
+    async def _load(self) -> Handlers:
+        async with self._loading:
+            if self._handlers is None:
+                protocol = await asyncio.to_thread(_import)
+                calling = protocol.Calling(self._service, self._settings.report_every)
+                served = protocol.Protocol(calling, self._changes)
+                handlers = protocol.Handlers(served, self._settings.max_request_bytes)
+                begun = asyncio.Event()
+                self._running = asyncio.create_task(handlers.run(begun, self._stopping))
+                await begun.wait()
+                self._handlers = handlers
+            return self._handlers
+
+
+def _import() -> ModuleType:
+    from beckon_agent.faces.mcp import protocol  # noqa: PLC0415  # heavy, and not always needed
+
+    return protocol
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replayed
+
+
+def _named(send: Send) -> Send:
+    """Give a client that begins a session an id, so that it can listen, and cancel its own calls.
+
+    Nothing stands behind the id: any replica takes it.
+    """
+    session = (SESSION_HEADER.encode(), secrets.token_hex(16).encode())
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            message["headers"] = [*message["headers"], session]
+        await send(message)
+
+    return named

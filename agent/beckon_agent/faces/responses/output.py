@@ -1,0 +1,83 @@
+"""The items of a response's output, as the API writes them."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from beckon_agent.model import wire
+
+Item = dict[str, Any]
+"""One item of the API."""
+
+Progress = Literal["in_progress", "completed", "incomplete"]
+
+SERVER_LABEL = "cluster"
+"""The one server whose tools the agent calls itself."""
+
+
+def message(item_id: str, text: str | None, status: Progress) -> Item:
+    """Return what the model said; `None` is a message that has only begun."""
+    content = [] if text is None else [text_part(text)]
+    return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+
+
+def text_part(text: str) -> dict[str, object]:
+    """Return the content part of a message."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def reasoning(item_id: str, text: str | None, status: Progress) -> Item:
+    """Return what the model thought; `None` is a thought that has only begun."""
+    content = [] if text is None else [reasoning_part(text)]
+    return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
+
+
+def reasoning_part(text: str) -> dict[str, object]:
+    """Return the content part of a reasoning item."""
+    return {"type": "reasoning_text", "text": text}
+
+
+def function_call(item_id: str, call_id: str, name: str, arguments: str, status: Progress) -> Item:
+    """Return a call of a tool that the client brought and answers itself."""
+    return {
+        "id": item_id,
+        "type": "function_call",
+        "status": status,
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+    }
+
+
+def mcp_call(item_id: str, name: str, arguments: str, approval: str | None = None) -> Item:
+    """Return a call of the cluster's that is under way; `approval` is the question that was asked first."""
+    return {
+        "id": item_id,
+        "type": "mcp_call",
+        "status": "in_progress",
+        "server_label": SERVER_LABEL,
+        "name": name,
+        "arguments": arguments,
+        "approval_request_id": approval,
+        "output": None,
+        "error": None,
+    }
+
+
+def mcp_answer(result: object, *, failed: bool) -> dict[str, object]:
+    """Return what a call's answer changes of its item."""
+    if not failed:
+        return {"status": "completed", "output": result if isinstance(result, str) else wire.dumps(result)}
+    content = result.get("error", result) if isinstance(result, Mapping) else result
+    return {"status": "failed", "error": {"type": "mcp_tool_execution_error", "content": content}}
+
+
+def approval_request(request_id: str, name: str, arguments: str) -> Item:
+    """Return the question whether a call may be made."""
+    return {
+        "id": request_id,
+        "type": "mcp_approval_request",
+        "status": "completed",
+        "server_label": SERVER_LABEL,
+        "name": name,
+        "arguments": arguments,
+    }

@@ -1,0 +1,136 @@
+"""Following a run on behalf of a client: as a stream, as a whole, or as it is at the moment."""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_agent.engine.base import Engine, EngineEvent, RunFailed
+from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.faces.pacing import Paced
+from beckon_agent.faces.responses.answers import as_face_error
+from beckon_agent.faces.responses.events import Encoder, Event
+from beckon_agent.faces.responses.past import retold
+from beckon_agent.model import wire
+from beckon_agent.runs import ApprovalAsked, CallStarted, ClientCallAsked, RunFinished, RunSuspended
+from beckon_agent.store.base import Store
+from beckon_agent.store.records import FINAL, StoredRun
+
+_KEEPALIVE = b": keep-alive\n\n"
+_DONE = b"data: [DONE]\n\n"
+_STATUSES = {
+    "agent_gone": 503,
+    "context_length_exceeded": 400,
+    "internal": 500,
+    "overloaded": 503,
+    "rate_limit_exceeded": 429,
+}
+_MODEL_FAILED = 502  # a code that is not known is the model server's own
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Tells of runs; `hold` is whether to wait on while a tool takes its time."""
+
+    engine: Engine
+    store: Store
+
+    def events(self, run: StoredRun, part: int, *, hold: bool) -> AsyncGenerator[list[Event]]:
+        """Yield the events of a part of a run as they come, from its first one on."""
+        return self._told(Encoder(run, part), run, part, hold=hold)
+
+    async def whole(self, run: StoredRun, part: int) -> dict[str, Any]:
+        """Return a part of a run at its end, or where a tool takes its time.
+
+        Raises `FaceError` where the run failed before it did anything: what it did is not hidden by an error.
+        """
+        encoder = Encoder(run, part)
+        async with aclosing(self._told(encoder, run, part, hold=False)) as batches:
+            async for _ in batches:
+                pass
+        state = encoder.state
+        if state is not None and state.error is not None and not encoder.output:
+            code = state.error.get("code", "internal_error")
+            raise FaceError(_STATUSES.get(code, _MODEL_FAILED), state.error.get("message", ""), code=code)
+        return encoder.document(run)
+
+    async def now(self, run: StoredRun, part: int) -> dict[str, Any] | None:
+        """Return a part of a run as it is at the moment, `None` where the run has not come to it."""
+        encoder, following = Encoder(run, part), Encoder(run, part + 1)
+        for event in await self._happened(run):
+            encoder.feed(event, run.ended_at)
+            following.feed(event, run.ended_at)
+        encoder.stop(run)
+        if not encoder.reached:
+            return None
+        if encoder.paused and not following.output and run.status in ("cancelled", "failed"):
+            encoder.state = None  # nobody will answer its questions any more
+        return encoder.document(run)
+
+    async def _happened(self, run: StoredRun) -> list[EngineEvent]:
+        if run.status not in FINAL:
+            return list(retold(run, await self.store.runs.past(run.id)))
+        async with aclosing(self.engine.follow(run.id, wait=True)) as events:
+            found = [event async for _, event in events]
+        if run.status != "cancelled":
+            return found
+        # A run that is cancelled may end before it has told of its last calls; the store knows of them.
+        noted = list(retold(run, await self.store.runs.past(run.id)))
+        return max(found, noted, key=_calls)
+
+    async def _told(
+        self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool
+    ) -> AsyncGenerator[list[Event]]:
+        yield encoder.begin()
+        async with aclosing(self.engine.follow(run.id, wait=hold or part > 1)) as events:
+            async for _, event in events:
+                ended_at = await self._ended_at(run) if isinstance(event, RunFinished | RunFailed) else None
+                waits = isinstance(event, RunSuspended) and encoder.reached and not hold
+                yield encoder.feed(event, ended_at)
+                if encoder.paused or waits:
+                    return
+        if encoder.state is None:
+            yield encoder.stop(await self.engine.get(run.id))
+
+    async def _ended_at(self, run: StoredRun) -> float:
+        """Return when a run ended: as it is stored, so that every stream says the same."""
+        stored = await self.engine.get(run.id) if run.kept else None
+        return time.time() if stored is None or stored.ended_at is None else stored.ended_at
+
+
+def _calls(events: Sequence[EngineEvent]) -> int:
+    return sum(1 for event in events if isinstance(event, CallStarted | ApprovalAsked | ClientCallAsked))
+
+
+async def server_sent(
+    batches: Paced[list[Event]], keep_alive: float, starting_after: int
+) -> AsyncGenerator[bytes]:
+    """Yield events as server-sent ones, those up to a number left out, and comments while nothing happens.
+
+    What goes wrong here is no state of the response, which goes on: the error repeats the last number, so
+    that a client may join the stream again behind it.
+    """
+    number = 0
+    try:
+        while True:
+            while not await batches.ready(keep_alive):
+                yield _KEEPALIVE
+            batch = await batches.take()
+            if batch is None:
+                break
+            for event in batch:
+                number = event["sequence_number"]
+                if number > starting_after:
+                    yield _line(event)
+        yield _DONE
+    except Exception as error:  # the status is out: the stream is the only place left to tell of it
+        said = as_face_error(error)
+        members = {"code": said.code, "message": said.message, "param": None}
+        yield _line({"type": "error", "sequence_number": number, **members})
+    finally:
+        await batches.close()
+
+
+def _line(event: Event) -> bytes:
+    return f"event: {event['type']}\ndata: {wire.dumps(event)}\n\n".encode()

@@ -1,0 +1,1 @@
+"""How carefully and how much: what policies make of tools, and limits that all replicas share."""

@@ -1,0 +1,49 @@
+"""Calls within their limits."""
+
+import logging
+import time
+
+from beckon_agent.calls import Caller, Prepared
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.exchange import Outcome, failed
+from beckon_agent.policy.limits import LimitReached, Limits
+from beckon_agent.principals import principal
+from beckon_agent.request_id import request_id
+from beckon_agent.runs import Agent, CallFinished
+from beckon_agent.store.base import StoreUnavailable
+from beckon_contract.failures import Reason
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+
+class LimitedCaller(Caller):
+    """Makes calls as soon as quotas, rates and places let them; tells the model where they do not.
+
+    The user is the principal of the task that makes the call.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, limits: Limits) -> None:
+        super().__init__(dispatcher)
+        self._limits = limits
+
+    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+        """Make a call of an agent, or answer it with its refusal."""
+        if not isinstance(call.way, Tool) or not (agent.terms.policies or agent.terms.quotas):
+            return await super().make(call, event_id=event_id, agent=agent, remaining=remaining)
+        begun = time.monotonic()
+        patience = min(call.way.timeout or agent.limits.call_timeout, remaining)
+        try:
+            async with self._limits.call(agent, principal().id, call.way, event_id, patience=patience):
+                left = remaining - (time.monotonic() - begun)
+                return await super().make(call, event_id=event_id, agent=agent, remaining=left)
+        except LimitReached as error:
+            outcome = failed(Reason.DENIED, str(error), retry_after=error.retry_after)
+        except StoreUnavailable as error:
+            logger.warning("request %s: the limits of %s are unknown: %s", request_id(), call.way.name, error)
+            outcome = failed(Reason.TOOL_FAILED, "not called: its limits cannot be looked up now")
+        return _refused(call, outcome, time.monotonic() - begun)
+
+
+def _refused(call: Prepared, outcome: Outcome, seconds: float) -> CallFinished:
+    return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)

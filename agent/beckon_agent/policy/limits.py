@@ -1,0 +1,154 @@
+"""Quotas of users and agents, and bounds of tools, counted in the store so that all replicas share them.
+
+Every limit is a sliding window, or a number of places. Nothing begins above a limit. What a request
+took of one limit before another one refused it stays taken: a limit may so be reached a little early,
+and is never passed.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from beckon_agent.policy.tools import bounds_of
+from beckon_agent.runs import Agent
+from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_agent.store.records import Taken
+from beckon_contract.agent_terms import Holder, Measure, Rate
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+_NO_LIMIT = 2**53  # what was used is counted in any case
+_LOOK_AGAIN = 0.5  # seconds; another replica gives a place back without telling
+_SHORTEST_PAUSE = 0.01
+_SPARE = 60.0  # seconds that a place outlives its call, so that a slow end frees nobody else's
+
+_WORDS: dict[Measure, str] = {"requests": "requests", "tokens": "tokens", "toolCalls": "tool calls"}
+
+
+class LimitReached(Exception):
+    """A limit has no room; the message says which, and `retry_after` in how many seconds it will."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        self.retry_after = max(1, math.ceil(retry_after))
+        super().__init__(f"{message}; try again in {self.retry_after} s")
+
+
+class Limits:
+    """What agents, users and tools have used.
+
+    `user` is everywhere the id of a principal. Every method may raise `StoreUnavailable`: where nobody
+    can tell whether there is room, there is none.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+
+    async def admit_run(self, agent: Agent, user: str) -> None:
+        """Count a request, or a call by hand; raise `LimitReached`, also where no tokens are left."""
+        await self.admit_turn(agent, user)
+        await self._take(agent, user, "requests", 1)
+
+    async def admit_turn(self, agent: Agent, user: str) -> None:
+        """Raise `LimitReached` where no tokens are left; to be asked before each request to the model."""
+        for per, seconds, limit in _quotas(agent, "tokens"):
+            key = _key(agent, user, "tokens", (per, seconds))
+            # Nothing is taken: whether one more would fit is asked of one less.
+            taken = await self._counters.take(key, 0, limit=limit - 1, window=seconds)
+            _check(taken, "tokens", (per, seconds, limit))
+
+    async def count_tokens(self, agent: Agent, user: str, tokens: int) -> None:
+        """Note what a request to the model used; a turn's tokens are known when they are spent."""
+        for per, seconds, _ in _quotas(agent, "tokens"):
+            key = _key(agent, user, "tokens", (per, seconds))
+            await self._counters.take(key, tokens, limit=_NO_LIMIT, window=seconds)
+
+    @asynccontextmanager
+    async def call(
+        self, agent: Agent, user: str, tool: Tool, call_id: str, *, patience: float
+    ) -> AsyncIterator[None]:
+        """Hold a place for a call while it runs; raise `LimitReached` where there is none within `patience`.
+
+        `call_id` is the id of its event: a call that is made again after a crash keeps its place.
+        """
+        deadline = time.monotonic() + patience
+        await self._take(agent, user, "toolCalls", 1)
+        bounds = bounds_of(tool, agent.terms.policies)
+        for rate in bounds.rates:
+            await self._in_turn(agent, tool, rate, deadline)
+        if bounds.concurrency is None:
+            yield
+            return
+        key = f"places|{agent.source}|{tool.name}"
+        await self._enter(key, call_id, bounds.concurrency, deadline)
+        try:
+            yield
+        finally:
+            await self._leave(key, call_id)
+
+    async def _take(self, agent: Agent, user: str, of: Measure, amount: int) -> None:
+        for per, seconds, limit in _quotas(agent, of):
+            key = _key(agent, user, of, (per, seconds))
+            taken = await self._counters.take(key, amount, limit=limit, window=seconds)
+            _check(taken, of, (per, seconds, limit))
+
+    async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
+        """Wait until a rate lets a call through, if that is in time."""
+        key = f"rate|{agent.source}|{tool.name}|{rate.seconds}"
+        while True:
+            taken = await self._counters.take(key, 1, limit=rate.calls, window=rate.seconds)
+            if taken.allowed:
+                return
+            if time.monotonic() + taken.retry_after >= deadline:
+                said = f"{tool.name} is called as often as it may be: {rate.calls} times in {rate.seconds} s"
+                raise LimitReached(said, taken.retry_after)
+            await asyncio.sleep(max(taken.retry_after, _SHORTEST_PAUSE))
+
+    async def _enter(self, key: str, token: str, places: int, deadline: float) -> None:
+        while True:
+            seconds = max(0.0, deadline - time.monotonic()) + _SPARE
+            taken = await self._counters.enter(key, token, limit=places, seconds=seconds)
+            if taken.allowed:
+                return
+            pause = min(taken.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
+            if time.monotonic() + pause >= deadline:
+                raise LimitReached(
+                    f"as many calls of it are under way as may be: {places}", taken.retry_after
+                )
+            await asyncio.sleep(pause)
+
+    async def _leave(self, key: str, token: str) -> None:
+        """Give a place back; the result of a call is worth more than a place, which ends by itself."""
+        try:
+            await self._counters.leave(key, token)
+        except StoreUnavailable as error:
+            logger.warning("a place of %s is given back late: %s", key, error)
+
+
+_Window = tuple[Holder, int]
+
+
+def _quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
+    """Return holder, seconds and limit of each quota; of two for one window the smaller."""
+    found: dict[_Window, int] = {}
+    for quota in agent.terms.quotas:
+        if quota.of == of:
+            window = quota.per, quota.seconds
+            found[window] = min(found.get(window, quota.limit), quota.limit)
+    return [(per, seconds, limit) for (per, seconds), limit in found.items()]
+
+
+def _key(agent: Agent, user: str, of: Measure, window: _Window) -> str:
+    per, seconds = window
+    return f"{of}|{agent.source}|{per}|{seconds}|{user if per == 'user' else ''}"
+
+
+def _check(taken: Taken, of: Measure, quota: tuple[Holder, int, int]) -> None:
+    if not taken.allowed:
+        per, seconds, limit = quota
+        whose = "this user" if per == "user" else "all users of this agent"
+        said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is used up"
+        raise LimitReached(said, taken.retry_after)

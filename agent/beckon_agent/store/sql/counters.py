@@ -1,0 +1,99 @@
+"""What was used of limits: sliding windows, and places.
+
+A window is kept in a hundred buckets. What was used in one counts from its last use for a whole window, so no
+window, wherever it begins, ever holds more than the limit; in return something may count a hundredth of the
+window longer than it had to. A limit has at most about a hundred rows, however much it is used.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Row, delete, func, select
+
+from beckon_agent.store.records import Taken
+from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.tables import buckets, places
+
+_BUCKETS = 100
+_OK = Taken(True)
+
+
+class SqlCounters:
+    """`store.base.Counters` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
+        """Use so much of a limit, all or nothing; what is more than the limit never fits."""
+        if amount < 0 or window <= 0:
+            raise ValueError(f"{amount} per {window} s is no use of a limit: neither may be negative")
+        return await self._database.write(lambda connection: _take(connection, key, amount, limit, window))
+
+    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
+        """Take a place, or keep it for longer."""
+        return await self._database.write(lambda connection: _enter(connection, key, token, limit, seconds))
+
+    async def leave(self, key: str, token: str) -> None:
+        """Give the place back."""
+        mine = delete(places).where(places.c.key == key, places.c.token == token)
+        await self._database.write(lambda connection: connection.execute(mine).rowcount)
+
+
+def sweep(connection: Connection) -> None:
+    """Delete what counts no more, of limits that nobody has asked for since."""
+    connection.execute(delete(buckets).where(buckets.c.expires < dialect.now()))
+    connection.execute(delete(places).where(places.c.expires < dialect.now()))
+
+
+def _take(connection: Connection, key: str, amount: int, limit: int, window: float) -> Taken:
+    moment = dialect.lock(connection, f"beckon: take {key}")
+    used = connection.execute(
+        select(buckets.c.last_used, buckets.c.amount)
+        .where(buckets.c.key == key, buckets.c.last_used > moment - window)
+        .order_by(buckets.c.last_used)
+    ).all()
+    over = sum(part for _, part in used) + amount - limit
+    if over > 0:
+        return Taken(False, _until_free(used, over, window, moment))
+    connection.execute(delete(buckets).where(buckets.c.key == key, buckets.c.last_used <= moment - window))
+    new = dialect.insert(connection, buckets).values(
+        key=key,
+        bucket=int(moment * _BUCKETS / window),
+        last_used=moment,
+        expires=moment + window,
+        amount=amount,
+    )
+    later = {
+        "last_used": moment,
+        "expires": moment + window,
+        "amount": buckets.c.amount + new.excluded.amount,
+    }
+    connection.execute(new.on_conflict_do_update(index_elements=["key", "bucket"], set_=later))
+    return _OK
+
+
+def _until_free(used: Sequence[Row[float, int]], over: int, window: float, moment: float) -> float:
+    """Return the seconds until so much counts no more; a whole window where that is never enough."""
+    for last_used, part in used:
+        over -= part
+        if over <= 0:
+            return last_used + window - moment
+    return window
+
+
+def _enter(connection: Connection, key: str, token: str, limit: int, seconds: float) -> Taken:
+    moment = dialect.lock(connection, f"beckon: enter {key}")
+    connection.execute(delete(places).where(places.c.key == key, places.c.expires <= moment))
+    others = select(func.count(), func.min(places.c.expires)).where(
+        places.c.key == key, places.c.token != token
+    )
+    taken, first = connection.execute(others).one()
+    mine = connection.scalar(select(places.c.token).where(places.c.key == key, places.c.token == token))
+    if mine is None and taken >= limit:
+        return Taken(False, seconds if first is None else first - moment)
+    place = dialect.insert(connection, places).values(key=key, token=token, expires=moment + seconds)
+    connection.execute(
+        place.on_conflict_do_update(index_elements=["key", "token"], set_={"expires": moment + seconds})
+    )
+    return _OK

@@ -1,0 +1,53 @@
+"""The words in which the two databases differ: the time, locks, and inserting what may be there."""
+
+import time
+
+from sqlalchemy import Connection, Double, Table, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+SQLITE_CLOCK = "beckon_now"
+"""A function that every connection to SQLite is given: its own clock counts milliseconds."""
+
+_LOCK = text(
+    "SELECT pg_advisory_xact_lock(hashtextextended(:name, 0)), "
+    "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+)
+
+
+class now(FunctionElement[float]):  # noqa: N801  # reads as a function of SQL
+    """The time in seconds since the epoch, by the clock that all replicas share.
+
+    That is the database's own: between the clocks of two nodes a lease or a limit would not be exact.
+    """
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(now)
+def _now(_element: now, _compiler: SQLCompiler, **_options: object) -> str:
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
+@compiles(now, "sqlite")
+def _now_in_sqlite(_element: now, _compiler: SQLCompiler, **_options: object) -> str:
+    return f"{SQLITE_CLOCK}()"
+
+
+def lock(connection: Connection, name: str) -> float:
+    """Keep everybody else who locks this name out until the transaction ends; return the time then.
+
+    In SQLite a writing transaction has kept all others out since it began.
+    """
+    if connection.dialect.name == "sqlite":
+        return time.time()
+    moment: float = connection.execute(_LOCK, {"name": name}).one()[1]
+    return moment
+
+
+def insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return an insert that knows `on_conflict_…`."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)

@@ -1,0 +1,44 @@
+"""What runs told their clients."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import IntegrityError
+
+from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.tables import events as table
+
+
+class SqlEventLog:
+    """`store.base.EventLog` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def append(self, run_id: str, first: int, events: Sequence[Mapping[str, object]]) -> None:
+        """Store events; those of a run that is deleted are kept nowhere."""
+        rows = [
+            {"run_id": run_id, "number": number, "event": dict(event)}
+            for number, event in enumerate(events, start=first)
+        ]
+
+        def work(connection: Connection) -> None:
+            connection.execute(dialect.insert(connection, table).on_conflict_do_nothing(), rows)
+
+        if rows:
+            try:
+                await self._database.write(work)
+            except IntegrityError:
+                return
+
+    async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
+        """Return the events behind a number."""
+        statement = (
+            select(table.c.number, table.c.event)
+            .where(table.c.run_id == run_id, table.c.number > number)
+            .order_by(table.c.number)
+            .limit(most)
+        )
+        rows = await self._database.read(lambda connection: connection.execute(statement).all())
+        return [(row[0], row[1]) for row in rows]

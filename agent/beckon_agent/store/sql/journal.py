@@ -1,0 +1,189 @@
+"""The steps of runs: turns of the model, and the states that their calls go through.
+
+A transaction locks the run first and its calls after it, so that two never wait for each other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from sqlalchemy import Connection, Row, Update, and_, bindparam, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from beckon_agent.store.base import NotHeld
+from beckon_agent.store.records import FINAL, Decision, RunStatus, StoredCall, StoredTurn
+from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.steps import HELD, requeue
+from beckon_agent.store.sql.tables import calls, runs, turns
+
+_CALL_MEMBERS = tuple(member.name for member in fields(StoredCall))
+_WITH_RUN = select(calls)
+
+_LOCK_HELD = select(runs.c.id).where(HELD).with_for_update(key_share=True)
+_LOCK_RUN_OF = (
+    select(runs.c.id, runs.c.status)
+    .join(calls, calls.c.run_id == runs.c.id)
+    .where(calls.c.event_id == bindparam("the_call"))
+    .with_for_update(of=runs, key_share=True)
+)
+_ADD_TURN = insert(turns)
+_ADD_CALLS = insert(calls)
+_OF_HELD = and_(
+    calls.c.event_id == bindparam("the_call"),
+    calls.c.run_id == _LOCK_HELD.scalar_subquery(),
+)
+_SEND = (
+    update(calls)
+    .where(
+        _OF_HELD,
+        or_(calls.c.state == "open", calls.c.state == "sent"),
+        calls.c.decision.is_distinct_from("denied"),
+    )
+    .values(state="sent")
+)
+_ACCEPT = update(calls).where(_OF_HELD, calls.c.state == "sent").values(state="accepted")
+_FINISH = (
+    update(calls)
+    .where(calls.c.event_id == bindparam("the_call"), calls.c.state != "done")
+    .values(state="done")
+)
+_DECIDE = (
+    update(calls)
+    .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "approval")
+    .values(state="open")
+)
+
+
+class SqlJournal:
+    """`store.base.Journal` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_turn(self, run_id: str, holder: str, turn: StoredTurn, calls: Sequence[StoredCall]) -> None:
+        """Store a turn and its calls."""
+        try:
+            await self._database.write(lambda connection: _add_turn(connection, run_id, holder, turn, calls))
+        except IntegrityError:
+            raise ValueError(
+                f"step {turn.step} of run {run_id!r}, or one of its calls, is stored already"
+            ) from None
+
+    async def sent(self, run_id: str, holder: str, event_id: str) -> None:
+        """Note that a call is about to be sent; a call that is done stays so."""
+        await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id))
+
+    async def accepted(self, run_id: str, holder: str, event_id: str, *, deadline: float) -> None:
+        """Note that the answer will come later; where it has come already, the call stays done."""
+
+        def work(connection: Connection) -> None:
+            members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "deadline": deadline}
+            if connection.execute(_ACCEPT, members).rowcount == 0:
+                _lock_held(connection, run_id, holder)
+
+        await self._database.write(work)
+
+    async def finish(self, event_id: str, *, result: object, failed: bool, seconds: float | None) -> bool:
+        """Store the first result of a call."""
+
+        def work(connection: Connection) -> bool:
+            run = _lock_run_of(connection, event_id)
+            if run is None:
+                return False
+            members = {"the_call": event_id, "result": result, "failed": failed, "seconds": seconds}
+            return _changed(connection, run, _FINISH, members)
+
+        return await self._database.write(work)
+
+    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        """Store the first decision on a call of a run that has not ended."""
+
+        def work(connection: Connection) -> bool:
+            run = _lock_run_of(connection, event_id)
+            if run is None or run[1] in FINAL:
+                return False
+            members = {"decision": decision, "decided_by": by, "decision_reason": reason}
+            return _changed(connection, run, _DECIDE, {"the_call": event_id, **members})
+
+        return await self._database.write(work)
+
+    async def call(self, event_id: str) -> tuple[str, StoredCall] | None:
+        """Return a call and the id of its run."""
+        statement = _WITH_RUN.where(calls.c.event_id == event_id)
+        row = await self._database.read(lambda connection: connection.execute(statement).first())
+        return None if row is None else _with_run(row)
+
+    async def overdue(self, now: float, *, most: int) -> list[tuple[str, StoredCall]]:
+        """Return late calls of runs that have not ended, the latest first."""
+        statement = (
+            _WITH_RUN.join(runs, runs.c.id == calls.c.run_id)
+            .where(calls.c.state == "accepted", calls.c.deadline < now, runs.c.ended_at.is_(None))
+            .order_by(calls.c.deadline)
+            .limit(most)
+        )
+        rows = await self._database.read(lambda connection: connection.execute(statement).all())
+        return [_with_run(row) for row in rows]
+
+
+def _add_turn(
+    connection: Connection, run_id: str, holder: str, turn: StoredTurn, made: Sequence[StoredCall]
+) -> None:
+    _lock_held(connection, run_id, holder)
+    connection.execute(
+        _ADD_TURN,
+        {
+            "run_id": run_id,
+            "step": turn.step,
+            "text": turn.text,
+            "reasoning": turn.reasoning,
+            "finish_reason": turn.finish_reason,
+            "usage": asdict(turn.usage) if turn.usage else None,
+        },
+    )
+    if made:
+        rows = [{name: getattr(call, name) for name in _CALL_MEMBERS} | {"run_id": run_id} for call in made]
+        connection.execute(_ADD_CALLS, rows)
+
+
+def _sent(connection: Connection, run_id: str, holder: str, event_id: str) -> None:
+    members = {"the_run": run_id, "the_holder": holder, "the_call": event_id}
+    if connection.execute(_SEND, members).rowcount == 0:
+        _lock_held(connection, run_id, holder)
+        mine = (calls.c.event_id == event_id) & (calls.c.run_id == run_id)
+        state = connection.scalar(select(calls.c.state).where(mine))
+        if state != "done":
+            raise ValueError(f"the call {event_id!r} must not be sent: {_why_not(state)}")
+
+
+def _why_not(state: str | None) -> str:
+    if state is None:
+        return "it is no call of this run"
+    return "it was denied" if state == "open" else f"its state is {state!r}"
+
+
+def _lock_held(connection: Connection, run_id: str, holder: str) -> None:
+    """Let nobody take the run over until the transaction ends. Raises `NotHeld` where somebody has."""
+    if connection.scalar(_LOCK_HELD, {"the_run": run_id, "the_holder": holder}) is None:
+        raise NotHeld(run_id)
+
+
+def _lock_run_of(connection: Connection, event_id: str) -> tuple[str, RunStatus] | None:
+    """Lock the run of a call; return its id and status. What the call is by now a later statement sees."""
+    found = connection.execute(_LOCK_RUN_OF, {"the_call": event_id}).first()
+    return None if found is None else (found[0], found[1])
+
+
+def _changed(
+    connection: Connection, run: tuple[str, RunStatus], change: Update, members: Mapping[str, object]
+) -> bool:
+    """Make a change that only the first can make; a run that waited for nothing else is queued."""
+    first = connection.execute(change, members).rowcount > 0
+    run_id, status = run
+    if first and status == "suspended":
+        requeue(connection, run_id)
+    return first
+
+
+def _with_run(row: Row[Any]) -> tuple[str, StoredCall]:
+    members = row._asdict()
+    return members.pop("run_id"), StoredCall(**members)

@@ -1,0 +1,230 @@
+"""Runs from their beginning to their end, and who holds them."""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from sqlalchemy import Connection, Double, Row, Select, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from beckon_agent.model.types import Message
+from beckon_agent.store.base import NotHeld, RunExists
+from beckon_agent.store.records import FINAL, Ended, NewRun, Past, RunStatus, StoredRun
+from beckon_agent.store.sql import chain
+from beckon_agent.store.sql.counters import sweep
+from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.dialect import now
+from beckon_agent.store.sql.steps import HELD, past, requeue
+from beckon_agent.store.sql.tables import conversations, runs, segments
+from beckon_agent.store.sql.usage import usage_of
+
+_GIVEN = [member.name for member in fields(NewRun) if member.name not in ("input", "request")]
+_AS_STORED = (
+    *(column for column in runs.c if column is not runs.c.segment),
+    segments.c.input,
+)
+
+_STORED = select(*_AS_STORED).join_from(runs, segments, runs.c.segment == segments.c.id)
+_ONE = _STORED.where(runs.c.id == bindparam("the_run"))
+_LEASE = now() + bindparam("lease", type_=Double())
+_CREATE = (
+    insert(runs).values(created_at=now(), held_until=_LEASE).returning(runs.c.created_at, runs.c.held_until)
+)
+_RENEW = (
+    update(runs)
+    .where(runs.c.holder == bindparam("the_holder"))
+    .values(held_until=_LEASE)
+    .returning(runs.c.id)
+)
+_FREE = (
+    select(runs.c.id)
+    .where(
+        runs.c.ended_at.is_(None),
+        or_(runs.c.status == "queued", and_(runs.c.status == "running", runs.c.held_until < now())),
+    )
+    .order_by(runs.c.created_at, runs.c.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True, key_share=True)
+)
+_LET_GO = update(runs).where(HELD).values(status="suspended", holder=None, held_until=None)
+_END = (
+    update(runs)
+    .where(HELD)
+    .values(ended_at=now(), holder=None, held_until=None)
+    .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.kept)
+)
+_END_ANYWAY = (
+    update(runs)
+    .where(runs.c.id == bindparam("the_run"), runs.c.ended_at.is_(None))
+    .values(ended_at=now(), holder=None, held_until=None)
+    .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.kept)
+)
+_DELETE = delete(runs).where(runs.c.id == bindparam("the_run")).returning(runs.c.segment)
+
+
+class SqlRuns:
+    """`store.base.Runs` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
+        """Store a run behind what it follows."""
+        try:
+            return await self._database.write(lambda connection: _create(connection, new, holder, seconds))
+        except IntegrityError:
+            raise RunExists(f"there is a run {new.id!r} already") from None
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """Return a run."""
+        row = await self._database.read(
+            lambda connection: connection.execute(_ONE, {"the_run": run_id}).first()
+        )
+        return None if row is None else _run(row)
+
+    async def past(self, run_id: str) -> Past:
+        """Return turns and calls."""
+        return await self._database.read(lambda connection: past(connection, run_id))
+
+    async def messages(self, run_id: str) -> list[Message]:
+        """Return the chain up to the run's own input."""
+        own = select(runs.c.segment).where(runs.c.id == run_id).scalar_subquery()
+        return await self._database.read(lambda connection: chain.messages(connection, own, found=True))
+
+    async def delete(self, run_id: str) -> bool:
+        """Delete a run, and of its messages what nobody else needs."""
+        return await self._database.write(lambda connection: _delete(connection, run_id))
+
+    async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
+        """Take runs that nobody holds; those that another claim is looking at are left to it."""
+        return await self._database.write(lambda connection: _claim(connection, holder, seconds, most))
+
+    async def renew(self, holder: str, *, seconds: float) -> frozenset[str]:
+        """Hold all runs of this holder for longer."""
+        members = {"the_holder": holder, "lease": seconds}
+        return await self._database.write(lambda connection: frozenset(connection.scalars(_RENEW, members)))
+
+    async def suspend(self, run_id: str, holder: str) -> RunStatus:
+        """Let go of a run that waits for an approval or a late answer."""
+        return await self._database.write(lambda connection: _suspend(connection, run_id, holder))
+
+    async def end(self, run_id: str, holder: str | None, ended: Ended) -> bool:
+        """Give a run its final status, and its conversation what it added."""
+        if ended.status not in FINAL:
+            raise ValueError(f"{ended.status!r} is no status to end with")
+        return await self._database.write(lambda connection: _end(connection, run_id, holder, ended))
+
+    async def purge(self, before: float) -> int:
+        """Delete in pieces, so that nobody waits for long."""
+        deleted = 0
+        while piece := await self._database.write(lambda connection: _purge(connection, before)):
+            deleted += piece
+        await self._database.write(sweep)
+        return deleted
+
+
+def _run(row: Row[Any]) -> StoredRun:
+    members = row._asdict()
+    return StoredRun(**members | {"usage": usage_of(members["usage"])})
+
+
+def _create(connection: Connection, new: NewRun, holder: str | None, seconds: float) -> StoredRun:
+    status: RunStatus = "running" if holder else "queued"
+    segment = chain.append(connection, _parent(connection, new), new.input)
+    members = {name: getattr(new, name) for name in _GIVEN}
+    given = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
+    lease = {"lease": seconds if holder else None}
+    created_at, held_until = connection.execute(_CREATE, members | given | lease).one()
+    return StoredRun(
+        **members,
+        input=new.input,
+        request=new.request,
+        status=status,
+        created_at=created_at,
+        holder=holder,
+        held_until=held_until,
+    )
+
+
+def _parent(connection: Connection, new: NewRun) -> int | None:
+    """Return the segment that a new run stands behind; it stays until the transaction ends."""
+    parent: int | None = None
+    if new.conversation is not None:
+        held = select(conversations.c.head).where(conversations.c.id == new.conversation)
+        parent = _present(connection, held, new.conversation)
+    if new.previous is not None:
+        held = select(runs.c.segment).where(runs.c.id == new.previous, runs.c.kept)
+        parent = _present(connection, held, new.previous)
+    return parent
+
+
+def _present(connection: Connection, statement: Select[int], name: str) -> int:
+    found: int | None = connection.scalar(statement.with_for_update(read=True, key_share=True))
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+def _claim(connection: Connection, holder: str, seconds: float, most: int) -> list[StoredRun]:
+    claimed = connection.scalars(_FREE, {"most": most}).all()
+    if not claimed:
+        return []
+    taken = update(runs).where(runs.c.id.in_(claimed)).values(held_until=_LEASE)
+    connection.execute(taken, {"status": "running", "holder": holder, "lease": seconds})
+    ordered = _STORED.where(runs.c.id.in_(claimed)).order_by(runs.c.created_at, runs.c.id)
+    return [_run(row) for row in connection.execute(ordered)]
+
+
+def _suspend(connection: Connection, run_id: str, holder: str) -> RunStatus:
+    if connection.execute(_LET_GO, {"the_run": run_id, "the_holder": holder}).rowcount == 0:
+        raise NotHeld(run_id)
+    return "queued" if requeue(connection, run_id) else "suspended"
+
+
+def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended) -> bool:
+    members = {
+        "the_run": run_id,
+        "status": ended.status,
+        "ending": ended.ending,
+        "usage": asdict(ended.usage) if ended.usage else None,
+        "error": dict(ended.error) if ended.error else None,
+    }
+    if holder is None:
+        run = connection.execute(_END_ANYWAY, members).first()
+    else:
+        run = connection.execute(_END, members | {"the_holder": holder}).first()
+    if run is None:
+        if holder is not None:
+            raise NotHeld(run_id)
+        return False
+    if ended.added is not None and (run.kept or run.conversation is not None):
+        chain.complete(connection, run.segment, ended.added)
+        if run.conversation is not None:
+            chain.advance(connection, run.conversation, run.segment)
+    if not run.kept:
+        alone = run.previous is None and run.conversation is None
+        _delete(connection, run_id, alone=alone)
+    return True
+
+
+def _delete(connection: Connection, run_id: str, *, alone: bool = False) -> bool:
+    segment = connection.scalar(_DELETE, {"the_run": run_id})
+    if segment is None:
+        return False
+    chain.forget(connection, [segment], alone=alone)
+    return True
+
+
+def _purge(connection: Connection, before: float) -> int:
+    ended = (
+        select(runs.c.id)
+        .where(runs.c.ended_at < before)
+        .order_by(runs.c.ended_at)
+        .limit(200)
+        .with_for_update(skip_locked=True)
+    )
+    found = connection.scalars(ended).all()
+    if not found:
+        return 0
+    gone = connection.scalars(delete(runs).where(runs.c.id.in_(found)).returning(runs.c.segment)).all()
+    chain.forget(connection, gone)
+    return len(gone)

@@ -1,0 +1,52 @@
+"""Bringing a database to the newest revision."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, column, inspect, select, table
+from sqlalchemy.exc import DBAPIError
+
+from beckon_agent.store import migrations
+from beckon_agent.store.base import StoreRefused
+from beckon_agent.store.sql import dialect
+
+_VERSION = table(migrations.VERSION_TABLE, column("version_num"))
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """Apply what is missing, all or nothing; of replicas that start together one does it.
+
+    Raises `StoreRefused` for a database of a newer version, and for one that is somebody else's.
+    """
+    dialect.lock(connection, "beckon: migrate")
+    current = None
+    if inspect(connection).has_table(migrations.VERSION_TABLE):
+        current = connection.scalar(select(_VERSION.c.version_num))
+    if current == migrations.HEAD:
+        return
+    try:
+        upgrade(connection, current, migrations.HEAD)
+    except DBAPIError as error:
+        reason = str(error.orig).splitlines()[0]
+        raise StoreRefused(
+            f"the database cannot be set up: {reason}; give Beckon a database of its own, "
+            "and a user who may create tables there"
+        ) from error
+
+
+def upgrade(connection: Connection, current: str | None, revision: str) -> None:
+    """Apply the revisions between two; `current` is `None` for an empty database."""
+    # Alembic is only needed here, and a process that finds all in order saves its memory.
+    from alembic import command  # noqa: PLC0415  # see above
+    from alembic.config import Config  # noqa: PLC0415  # see above
+    from alembic.script import ScriptDirectory  # noqa: PLC0415  # see above
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise StoreRefused(
+            f"the database is of a newer Beckon: its schema is {current}, and this version knows up to "
+            f"{migrations.HEAD}; start that version again, or restore a backup from before"
+        )
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)

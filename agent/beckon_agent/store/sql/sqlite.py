@@ -1,0 +1,137 @@
+"""SQLite: one thread writes, two others read, all in the write-ahead log.
+
+A whole piece of work runs in its thread, so it costs one change of threads and not one for every statement.
+Other processes may use the same file: who writes locks it at the beginning of the transaction, and waits.
+"""
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from beckon_agent.store.base import StoreRefused
+from beckon_agent.store.sql.database import Result, plain_errors
+from beckon_agent.store.sql.dialect import SQLITE_CLOCK
+
+OLDEST = (3, 35, 0)
+"""The first SQLite that knows RETURNING."""
+
+_MAGIC = b"SQLite format 3\0"  # https://www.sqlite.org/fileformat.html#the_database_header
+_READERS = 2
+PATIENCE = 10
+"""Seconds to wait for another process that writes."""
+
+
+class SQLite:
+    """A file, or memory where `path` is `None`; a `Database`."""
+
+    def __init__(self, path: Path | None) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            needed = ".".join(map(str, OLDEST))
+            raise StoreRefused(
+                f"this Python has SQLite {sqlite3.sqlite_version}, and {needed} or later is needed: "
+                "use a newer Python, or PostgreSQL"
+            )
+        self._writing = ThreadPoolExecutor(1, "store-writer")
+        self._writer = _engine(path, reading=False)
+        self._connection: Connection | None = None
+        # Memory belongs to one connection.
+        self._reading = ThreadPoolExecutor(_READERS, "store-reader") if path else None
+        self._readers = _engine(path, reading=True)
+
+    async def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run work on what was stored last."""
+        if self._reading is None:
+            return await self.write(work)
+        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
+
+    async def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Run work after all that was begun before."""
+        return await asyncio.get_running_loop().run_in_executor(self._writing, self._write, work)
+
+    async def aclose(self) -> None:
+        """Wait for the work under way, then close the file."""
+        await asyncio.to_thread(self._close)
+
+    def _read(self, work: Callable[[Connection], Result]) -> Result:
+        with plain_errors(), self._readers.begin() as connection:
+            return work(connection)
+
+    def _write(self, work: Callable[[Connection], Result]) -> Result:
+        with plain_errors():
+            if self._connection is None or self._connection.closed:
+                self._connection = self._writer.connect()
+            with self._connection.begin():
+                return work(self._connection)
+
+    def _close(self) -> None:
+        if self._reading is not None:
+            self._reading.shutdown()
+        self._readers.dispose()
+        self._writing.submit(self._close_writer).result()
+        self._writing.shutdown()
+
+    def _close_writer(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._writer.dispose()
+
+
+def make_file(path: Path) -> None:
+    """Make the file, for its owner alone: it will hold conversations. SQLite gives its log the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+            begins = file.read(len(_MAGIC))
+    except OSError as error:
+        raise StoreRefused(
+            f"the database {str(path)!r} cannot be written: {error.strerror}; "
+            "name a file in a folder of your own"
+        ) from None
+    if begins not in (b"", _MAGIC):
+        raise StoreRefused(
+            f"{str(path)!r}: this file is not a database; name another one, or none that exists"
+        )
+
+
+def _engine(path: Path | None, *, reading: bool) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path) if path else None),
+        poolclass=QueuePool if reading else NullPool,
+        connect_args={"timeout": PATIENCE, "check_same_thread": False},
+        hide_parameters=True,
+    )
+
+    def prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+        # The driver would begin transactions when it thinks best: `begin` below does it.
+        connection.isolation_level = None
+        connection.create_function(SQLITE_CLOCK, 0, time.time)
+        cursor = connection.cursor()
+        for pragma in _pragmas(reading=reading):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def _pragmas(*, reading: bool) -> tuple[str, ...]:
+    """Return how a connection is set up.
+
+    With the log and `synchronous` normal nothing that was stored is lost when a process is killed; a power
+    cut may take the last moments, and leaves the file whole.
+    """
+    if reading:
+        return ("query_only = ON",)
+    return ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON")

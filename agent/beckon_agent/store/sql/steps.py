@@ -1,0 +1,55 @@
+"""What runs and the journal share: the steps of a run as stored, and a run that waits no more."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, bindparam, exists, select, update
+
+from beckon_agent.store.records import Past, StoredCall, StoredTurn
+from beckon_agent.store.sql.tables import calls, runs, turns
+from beckon_agent.store.sql.usage import usage_of
+
+HELD = and_(
+    runs.c.id == bindparam("the_run"),
+    runs.c.holder == bindparam("the_holder"),
+    runs.c.status == "running",
+)
+"""The run `the_run`, as long as `the_holder` has it.
+
+Statements that every run needs are built once: to build one takes longer than to run it.
+"""
+
+_CALL_COLUMNS = tuple(column for column in calls.c if column is not calls.c.run_id)
+_TURN_COLUMNS = tuple(column for column in turns.c if column is not turns.c.run_id)
+_WAITING = ("approval", "accepted")
+
+
+def past(connection: Connection, run_id: str) -> Past:
+    """Return the turns and calls of a run; the calls never go further than the turns."""
+    found = connection.execute(
+        select(*_TURN_COLUMNS).where(turns.c.run_id == run_id).order_by(turns.c.step)
+    ).all()
+    last = found[-1].step if found else -1
+    made = connection.execute(
+        select(*_CALL_COLUMNS)
+        .where(calls.c.run_id == run_id, calls.c.step <= last)
+        .order_by(calls.c.step, calls.c.number)
+    )
+    return Past(
+        [StoredTurn(**members | {"usage": usage_of(members["usage"])}) for members in map(_members, found)],
+        [StoredCall(**_members(row)) for row in made],
+    )
+
+
+def requeue(connection: Connection, run_id: str) -> bool:
+    """Queue a suspended run that waits for nothing; the caller has locked it. Return whether it was one."""
+    waiting = exists().where(calls.c.run_id == run_id, calls.c.state.in_(_WAITING))
+    statement = (
+        update(runs)
+        .where(runs.c.id == run_id, runs.c.status == "suspended", ~waiting)
+        .values(status="queued")
+    )
+    return connection.execute(statement).rowcount > 0
+
+
+def _members(row: Row[Any]) -> dict[str, Any]:
+    return row._asdict()

@@ -1,0 +1,55 @@
+"""Counters as the store keeps them, in memory: the double of `store.base.Counters`."""
+
+import asyncio
+import time
+from collections import defaultdict
+
+from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.store.records import Taken
+
+
+class CountersInMemory:
+    """Sliding windows and places of one process; `now` may be moved, and `broken` makes every call fail."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        self.places: dict[str, dict[str, float]] = defaultdict(dict)
+        self.passed = 0.0
+        self.broken = False
+        self.left = asyncio.Event()
+
+    @property
+    def now(self) -> float:
+        return time.monotonic() + self.passed
+
+    async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
+        self._check()
+        kept = self.used[key] = [one for one in self.used[key] if one[0] > self.now - window]
+        used = sum(taken for _, taken in kept)
+        if used + amount <= limit:
+            if amount:
+                kept.append((self.now, amount))
+            return Taken(True)
+        freed = 0
+        for at, taken in kept:
+            freed += taken
+            if used - freed + amount <= limit:
+                return Taken(False, max(0.0, at + window - self.now))
+        return Taken(False, window)
+
+    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
+        self._check()
+        held = self.places[key] = {who: end for who, end in self.places[key].items() if end > self.now}
+        if token in held or len(held) < limit:
+            held[token] = self.now + seconds
+            return Taken(True)
+        return Taken(False, min(held.values()) - self.now)
+
+    async def leave(self, key: str, token: str) -> None:
+        self._check()
+        self.places[key].pop(token, None)
+        self.left.set()
+
+    def _check(self) -> None:
+        if self.broken:
+            raise StoreUnavailable("the test has broken it")

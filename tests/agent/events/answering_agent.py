@@ -1,0 +1,173 @@
+"""An agent that answers events over real HTTP, with a scripted model behind it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import httpx
+import orjson
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from beckon_agent.calls import Caller
+from beckon_agent.catalogue.folder import FolderSource
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.engine.base import Ask, Engine
+from beckon_agent.faces.body_limit import BodyLimit
+from beckon_agent.faces.events.intake import Rules
+from beckon_agent.faces.events.routes import router
+from beckon_agent.faces.hang_up import ClientGone
+from beckon_agent.faces.problems import ProblemError, problem_response
+from beckon_agent.metrics import Metrics
+from beckon_agent.model.client import ModelClient
+from beckon_agent.roster import Hosted, OneAgent
+from beckon_agent.runs import Agent, Limits
+from beckon_agent.service import Service
+from beckon_agent.store.records import StoredRun
+from beckon_agent.turns import Model
+from beckon_contract.catalogue import Catalogue
+from beckon_contract.events import CloudEvent, from_http, to_binary, to_structured
+from tests.agent.events.memory_engine import MemoryEngine
+from tests.agent.running_agent import QUICK, Still
+from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
+from tests.agent.serving import served
+
+MakeEngine = Callable[[Service], AbstractAsyncContextManager[Engine]]
+NOBODY = "http://127.0.0.1:9"
+SOURCE = "/beckon/agents/default/researcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a test may choose of the agent."""
+
+    limits: Limits = field(default_factory=lambda: Limits(call_timeout=10))
+    rules: Rules = field(default_factory=Rules)
+    max_runs: int = 16
+    max_bytes: int = 100_000
+    engine: MakeEngine = MemoryEngine
+    shim: str = NOBODY
+    folder: Path | None = None
+
+
+@dataclass(slots=True)
+class AnsweringAgent:
+    """The agent `researcher`, at `url`.
+
+    `asks` are the runs that began, `deliveries` the paths of all requests.
+    """
+
+    url: str
+    model: ScriptedModel
+    http: httpx.AsyncClient
+    asks: list[Ask]
+    deliveries: list[str]
+
+    @property
+    def asked(self) -> list[Asked]:
+        return self.model.asked
+
+    async def send(
+        self,
+        event: CloudEvent,
+        to: str = "/events",
+        *,
+        structured: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """POST an event, as a Broker would."""
+        written, body = to_structured(event) if structured else to_binary(event)
+        return await self.http.post(to, content=body, headers={**dict(written), **(headers or {})})
+
+    async def reply(self, event: CloudEvent, *, structured: bool = False) -> CloudEvent:
+        """POST an event and return the reply to it."""
+        response = await self.send(event, structured=structured)
+        assert response.status_code == 200, response.text
+        return from_http(response.headers.raw, response.content)
+
+
+def asking(question: str = "Why?", name: str = "e1", **extensions: str | int) -> CloudEvent:
+    """Return the call of an agent that asks something and waits for the answer."""
+    return event({"question": question}, name).extended(correlationid="token-1", **extensions)
+
+
+def event(data: object, name: str = "e1", **extensions: str | int) -> CloudEvent:
+    """Return an event with JSON data, for which nobody waits."""
+    written = orjson.dumps(data)
+    return CloudEvent(name, "/front", "ask.researcher", written, "application/json", extensions=extensions)
+
+
+def problem(response: httpx.Response, status: int) -> str:
+    """Return the detail of a problem document that may become a dead letter."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert len(response.content) <= 512
+    detail: str = response.json()["detail"]
+    return detail
+
+
+@asynccontextmanager
+async def answering_agent(*script: Script, setup: Setup | None = None) -> AsyncIterator[AnsweringAgent]:
+    """Serve the agent until the end of the block; its model follows the script."""
+    chosen = setup or Setup()
+    async with (
+        scripted_model(*script) as model,
+        ModelClient(model.base_url, KEY, "m", patience=QUICK) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        agent = Agent("researcher", "default", "You are a test.", chosen.limits)
+        tools = FolderSource([chosen.folder], agent.source).current if chosen.folder else Catalogue({})
+        hosted = Hosted(agent.name, agent, Model(client, "native"), Still(tools))
+        roster = OneAgent(hosted, asyncio.Event().wait)
+        service = Service(roster, Caller(Dispatcher(session, chosen.shim)), Metrics(), chosen.max_runs)
+        asks: list[Ask] = []
+        deliveries: list[str] = []
+        async with chosen.engine(service) as engine:
+            app = _noted(_app(service, _Noting(engine, asks), chosen), deliveries)
+            async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+                yield AnsweringAgent(url, model, http, asks, deliveries)
+
+
+class _Noting:
+    """An engine that notes what it starts."""
+
+    def __init__(self, engine: Engine, asks: list[Ask]) -> None:
+        self._asks = asks
+        self._start = engine.start
+        self.follow, self.get = engine.follow, engine.get
+        self.cancel, self.delete, self.decide = engine.cancel, engine.delete, engine.decide
+
+    async def start(self, ask: Ask) -> StoredRun:
+        run = await self._start(ask)
+        self._asks.append(ask)
+        return run
+
+
+def _noted(app: ASGIApp, paths: list[str]) -> ASGIApp:
+    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            paths.append(scope["path"])
+        await app(scope, receive, send)
+
+    return noting
+
+
+def _app(service: Service, engine: Engine, chosen: Setup) -> FastAPI:
+    app = FastAPI()
+    app.include_router(router(service, engine, chosen.rules))
+    app.add_middleware(BodyLimit, limit=chosen.max_bytes)
+
+    @app.exception_handler(ProblemError)
+    async def problem_error(_: Request, error: ProblemError) -> Response:
+        return problem_response(error.problem)
+
+    @app.exception_handler(ClientGone)
+    async def client_gone(_: Request, __: ClientGone) -> Response:
+        return Response(status_code=499)
+
+    return app

@@ -1,0 +1,120 @@
+"""Agents that call each other: how deep, for how many tokens, and that no answer is answered."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beckon_agent.chain import Chain
+from beckon_agent.faces.events.intake import Rules
+from beckon_agent.model.types import Usage
+from beckon_agent.runs import Limits, Options
+from beckon_contract.chains import DEPTH
+from beckon_contract.events import CloudEvent
+from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, problem
+from tests.agent.scripted_model import chunk, says, streamed
+
+CALL = {"index": 0, "id": "c0", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+USAGE = {**chunk(), "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}}
+
+
+@given(
+    st.integers(0, 9),
+    st.none() | st.integers(1, 10_000),
+    st.none() | st.integers(1, 10_000),
+    st.integers(0, 20_000),
+)
+def test_depth_grows_by_one_and_the_budget_never(
+    depth: int, budget: int | None, tokens: int | None, spent: int
+) -> None:
+    onward = Chain(depth, budget).onward(tokens, Usage(spent, 0))
+    after = Chain.of(CloudEvent("1", "/s", "t", extensions=onward))
+
+    assert after.depth == depth + 1
+    known = [limit for limit in (budget, tokens) if limit is not None]
+    assert after.budget == (max(0, min(known) - spent) if known else None)
+    assert after.tokens(None) == after.budget
+
+
+def test_an_event_that_says_nothing_of_a_chain_is_the_beginning_of_one() -> None:
+    assert Chain.of(CloudEvent("1", "/s", "t")) == Options().chain == Chain(0, None)
+
+
+async def test_a_run_knows_its_place_and_its_answer_is_one_deeper() -> None:
+    answer = streamed(chunk({"content": "Yes."}, "stop"), USAGE)
+    async with answering_agent(answer, setup=Setup(limits=Limits(tokens=500))) as agent:
+        reply = await agent.reply(asking(beckondepth=2, beckonbudget=300))
+
+        (ask,) = agent.asks
+        assert ask.options.chain == Chain(2, 300)
+        assert ask.hosted.agent.limits.tokens == 300
+        assert Chain.of(reply) == Chain(3, 290)
+        assert str(reply.extensions["beckonused"]) == "10"
+
+
+async def test_the_budget_of_the_chain_ends_a_run_that_would_use_more() -> None:
+    first = streamed(chunk({"tool_calls": [CALL]}, "tool_calls"), USAGE)
+    async with answering_agent(first, says("never asked")) as agent:
+        reply = await agent.reply(asking(beckonbudget=10))
+
+        data = reply.json()
+        assert isinstance(data, dict)
+        assert data["ending"] == "token_limit"
+        assert len(agent.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"beckondepth": 3}, "the limit is 2"),
+        ({"beckondepth": 1, "beckonbudget": 0}, "no tokens left"),
+        ({"beckonbudget": -5}, "no tokens left"),
+    ],
+)
+async def test_a_chain_over_its_limits_is_refused_for_good_and_says_why(
+    attributes: dict[str, int], said: str
+) -> None:
+    async with answering_agent(setup=Setup(rules=Rules(max_depth=2))) as agent:
+        response = await agent.send(asking().extended(**attributes))
+
+        # 403 is not among the statuses after which a Broker tries again.
+        assert said in problem(response, 403)
+        assert agent.asked == []
+        assert agent.asks == []
+
+
+async def test_the_deepest_run_that_is_allowed_is_answered() -> None:
+    async with answering_agent(says("Yes."), setup=Setup(rules=Rules(max_depth=2))) as agent:
+        assert (await agent.reply(asking(beckondepth=2))).json() == {"answer": "Yes."}
+
+
+async def test_an_agents_own_answer_never_starts_it_again() -> None:
+    async with answering_agent(says("Something happened."), says("never asked")) as agent:
+        reply = await agent.reply(event({"lamp": 1}))
+
+        response = await agent.send(reply)
+
+        assert (response.status_code, response.content) == (204, b"")
+        assert len(agent.asked) == 1
+
+
+async def test_an_answer_that_somebody_waits_for_is_left_to_them() -> None:
+    reply = CloudEvent("r1", "/beckon/tools/calculator", "calculator.reply", extensions={"replyid": "t"})
+    async with answering_agent() as agent:
+        assert (await agent.send(reply)).status_code == 204
+        assert agent.asked == []
+
+
+async def test_two_agents_that_answer_each_other_come_to_an_end() -> None:
+    rules = Rules(max_depth=3)
+    async with answering_agent(*[says("And then?")] * 9, setup=Setup(rules=rules)) as agent:
+        said = event({"lamp": 1})
+        while (response := await agent.send(said)).status_code == 200:
+            answer = await agent.reply(said)
+            # As the other agent would have said it: it has its own source, and the depth goes on.
+            depth = {DEPTH: answer.extensions[DEPTH]}
+            said = CloudEvent(
+                answer.id, "/other", answer.type, answer.data, "application/json", extensions=depth
+            )
+
+        assert "the limit is 3" in problem(response, 403)
+        assert len(agent.asked) == 4

@@ -1,0 +1,94 @@
+"""The tools that MCP's conformance suite calls by name, as ordinary tools of a cluster."""
+
+import asyncio
+import json
+from typing import Any
+
+from beckon_tools import Media, ToolError, tool
+from beckon_tools.declaration import AnyTool
+from tests.agent.event_platform import described
+from tests.broker.broker_process import Manifest
+
+_PICTURE = Media("image/png", b"\x89PNG")
+_DIALECT = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+
+@tool(type="test.simple.text")
+async def simple_text() -> str:
+    """Return text."""
+    return "This is a simple text response for testing."
+
+
+@tool(type="test.image.content")
+async def image_content() -> Media:
+    """Return a picture."""
+    return _PICTURE
+
+
+@tool(type="test.audio.content")
+async def audio_content() -> Media:
+    """Return a sound."""
+    return Media("audio/wav", b"RIFF")
+
+
+@tool(type="test.embedded.resource")
+async def embedded_resource() -> Media:
+    """Return a document."""
+    return Media("application/pdf", b"%PDF")
+
+
+@tool(type="test.multiple.content.types")
+async def multiple_content_types() -> list[Any]:
+    """Return several kinds of content."""
+    return ["Multiple content types test:", _PICTURE.document(), Media("application/pdf", b"%PDF").document()]
+
+
+@tool(type="test.error.handling")
+async def error_handling() -> str:
+    """Fail."""
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+@tool(type="test.tool.with.progress")
+async def tool_with_progress() -> str:
+    """Take a while."""
+    await asyncio.sleep(0.5)
+    return "done"
+
+
+TOOLS: list[AnyTool] = [
+    simple_text,
+    image_content,
+    audio_content,
+    embedded_resource,
+    multiple_content_types,
+    error_handling,
+    tool_with_progress,
+]
+
+
+def by_hand(service: str) -> list[Manifest]:
+    """Return the EventType that says more than a function can; nobody calls it, whatever `service` is."""
+    return described("json-schema-2020-12-tool", service, parameters=json.dumps(_DIALECT))

@@ -1,0 +1,142 @@
+"""MCP's own conformance suite and Inspector against the face; `conformance.sh` brings and runs them."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from beckon_agent.faces.mcp.doors import Doors
+from beckon_agent.faces.mcp.face import McpSettings
+from tests.agent.event_platform import event_platform
+from tests.agent.mcp.conformance_tools import TOOLS, by_hand
+from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server
+
+MODULES = Path(os.environ.get("BECKON_TEST_NODE_MODULES", "/nowhere"))
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not MODULES.is_dir(), reason="tests/agent/mcp/conformance.sh brings them from npm"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpServer]:
+    """A face in front of the suite's tools, as on a laptop."""
+    folder = tmp_path_factory.mktemp("manifests")
+    settings = McpSettings(Doors.at("127.0.0.1"), report_every=0.1)
+    async with (
+        event_platform(folder, TOOLS, {}, *by_hand(TOOLS[0].service)) as platform,
+        mcp_server(platform.shim, platform.folder, settings) as running,
+    ):
+        yield running
+
+
+NOT_OFFERED = (
+    "completion-",
+    "elicitation-",
+    "http-custom-header-",
+    "input-required-result-",
+    "logging-",
+    "prompts-",
+    "resources-",
+    "sep-2164-resource-",
+    "tasks-",
+    "tools-call-elicitation",
+    "tools-call-sampling",
+    "tools-call-with-logging",
+)
+"""Scenarios of what is no part of the face: it has tools, and they ask their callers nothing."""
+
+EXPECTED = {
+    LEGACY: {
+        # Parameters are read into one dialect, 2020-12, which MCP means where none is named.
+        "json-schema-2020-12-$schema",
+    },
+    MODERN: {
+        "json-schema-2020-12-$schema",
+        # Anchors are resolved when an EventType is read.
+        "sep-2106-anchor-keyword-preserved",
+        # Lists of what is not offered.
+        "sep-2549-prompts-list-caching-hints",
+        "sep-2549-resources-list-caching-hints",
+        "sep-2549-resources-templates-list-caching-hints",
+        # They need tools that ask their caller, or write MCP's log.
+        "sep-2575-server-rejects-undeclared-capability",
+        "sep-2575-missing-capability-http-400",
+        "sep-2575-http-server-no-independent-requests-on-stream",
+        "sep-2575-server-no-log-without-loglevel",
+        # It needs a tool that changes the catalogue; test_streams.py has the same.
+        "sep-2575-server-sends-tools-list-changed-on-subscription",
+    },
+}
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_all_that_a_revision_requires_of_tools_passes(
+    server: McpServer, revision: str, tmp_path: Path
+) -> None:
+    await node(
+        "conformance/dist/index.js",
+        "server",
+        f"--url={server.url}/mcp",
+        f"--requirements={revision}",
+        f"--output-dir={tmp_path}",
+    )
+    checks = list(offered(tmp_path))
+    passed = [check["id"] for check in checks if check["status"] == "SUCCESS"]
+    print(f"{revision}: {len(passed)} checks passed")  # noqa: T201  # the result to be told
+    assert {check["id"] for check in checks if check["status"] in ("FAILURE", "WARNING")} == EXPECTED[
+        revision
+    ]
+    assert len(passed) >= 25
+
+
+async def node(script: str, *arguments: str) -> tuple[int, str]:
+    """Run a program of the installed packages; return its exit code and what it printed."""
+    program = MODULES / "@modelcontextprotocol" / script
+    with TemporaryDirectory() as home:  # the Inspector keeps things in its user's
+        process = await asyncio.create_subprocess_exec(
+            MODULES / ".bin" / "node",
+            program,
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "HOME": home},
+        )
+        printed, _ = await process.communicate()
+    return process.returncode or 0, printed.decode()
+
+
+def offered(results: Path) -> Iterator[dict[str, str]]:
+    """Yield the checks of all scenarios of what is offered."""
+    for path in results.rglob("checks.json"):
+        scenario = path.parent.name.removeprefix("server-")
+        if not scenario.startswith(NOT_OFFERED):
+            yield from json.loads(path.read_text())
+
+
+async def inspect(server: McpServer, *arguments: str) -> dict[str, Any]:
+    """Return what the Inspector says of a method."""
+    script = "inspector/clients/launcher/build/index.js"
+    code, printed = await node(script, "--cli", f"{server.url}/mcp", "--transport", "http", *arguments)
+    assert code == 0, printed
+    document: dict[str, Any] = json.loads(printed)
+    return document
+
+
+async def test_the_inspector_finds_nothing_to_complain_of_in_the_tools(server: McpServer) -> None:
+    listed = await inspect(server, "--method", "tools/list", "--strict")
+
+    assert [tool["name"] for tool in listed["tools"]] == sorted(server.catalogue.current.tools)
+
+
+async def test_the_inspector_calls_a_tool(server: McpServer) -> None:
+    call = ("--method", "tools/call", "--tool-name", "test_simple_text")
+
+    assert (await inspect(server, *call))["content"][0]["text"].startswith("This is a simple text")

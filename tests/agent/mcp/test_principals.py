@@ -1,0 +1,104 @@
+"""Whoever asks sees and calls what it may use: the principal reaches all that the SDK does elsewhere."""
+
+import asyncio
+from dataclasses import replace
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from beckon_agent.access.permitted import PermittedRoster
+from beckon_agent.principals import Principal, acting_as
+from beckon_agent.roster import Hosted, OneAgent
+from beckon_contract.agent_terms import Access, Callers, Terms, ToolRule
+from beckon_contract.catalogue import Catalogue
+from beckon_contract.tool_selectors import ToolSelector
+from tests.agent.event_platform import EventPlatform
+from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server
+from tests.agent.tools_for_tests import BENCH
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+both = pytest.mark.parametrize("mode", [LEGACY, MODERN])
+
+
+class ByHeader:
+    """Takes the caller's word for who it is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with acting_as(Principal(Headers(scope=scope)["x-who"], frozenset(), "key")):
+            await self._app(scope, receive, send)
+
+
+def only_echo_for_ada(server: McpServer) -> None:
+    """Let everybody use the agent, Ada with one tool, Bob with another one."""
+    hosted = server.service.roster.find("beckon")
+    assert isinstance(hosted, Hosted)
+    rules = tuple(
+        ToolRule(Callers(frozenset({who})), ToolSelector(names=frozenset({tool})))
+        for who, tool in (("key:ada", "test_echo"), ("key:bob", "test_nap"))
+    )
+    agent = replace(hosted.agent, terms=Terms(Access(Callers(frozenset({"*"})), rules)))
+    permitted = replace(hosted, agent=agent)
+    server.service.roster = PermittedRoster(OneAgent(permitted, asyncio.Event().wait))
+
+
+def client(server: McpServer, http: httpx2.AsyncClient, mode: str) -> Client:
+    """Return a client whose requests carry the headers of `http`."""
+    transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
+    return Client(transport, mode="legacy" if mode == LEGACY else MODERN)
+
+
+@both
+async def test_each_sees_and_calls_its_own_tools(platform: EventPlatform, mode: str) -> None:
+    BENCH.reset()
+    async with mcp_server(platform.shim, platform.folder, around=ByHeader) as server:
+        only_echo_for_ada(server)
+        seen = {}
+        for who in ("key:ada", "key:bob", "key:eve"):
+            async with (
+                httpx2.AsyncClient(headers={"x-who": who}) as http,
+                client(server, http, mode) as asking,
+            ):
+                seen[who] = [tool.name for tool in (await asking.list_tools()).tools]
+                if who == "key:ada":
+                    assert not (await asking.call_tool("test_echo", {"text": "a"})).is_error
+                else:
+                    with pytest.raises(MCPError, match="there is no tool 'test_echo'"):
+                        await asking.call_tool("test_echo", {"text": "not for you"})
+
+    assert seen == {"key:ada": ["test_echo"], "key:bob": ["test_nap"], "key:eve": []}
+    assert BENCH.calls == ["a"]
+
+
+async def test_nobody_hears_of_changes_that_are_not_for_it(platform: EventPlatform) -> None:
+    async with (
+        mcp_server(platform.shim, platform.folder, around=ByHeader) as server,
+        httpx2.AsyncClient(headers={"x-who": "key:bob"}) as bobs,
+        httpx2.AsyncClient(headers={"x-who": "key:ada"}) as adas,
+        client(server, bobs, MODERN) as bob,
+        client(server, adas, MODERN) as ada,
+    ):
+        only_echo_for_ada(server)
+        async with (
+            bob.listen(tools_list_changed=True) as of_bob,
+            ada.listen(tools_list_changed=True) as of_ada,
+        ):
+            before = server.catalogue.current.tools
+            server.catalogue.current = Catalogue(
+                {name: before[name] for name in before if name != "test_echo"}
+            )
+            async with asyncio.timeout(5):
+                await anext(aiter(of_ada))
+            server.service.draining = True
+            async with asyncio.timeout(5):
+                assert [event async for event in of_bob] == []

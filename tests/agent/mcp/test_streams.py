@@ -1,0 +1,232 @@
+"""What is told while something is under way: progress, changes of the tools, that nobody waits any more."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+from mcp.client import IncomingMessage
+from mcp.client.subscriptions import Subscription
+from mcp.shared.exceptions import MCPError
+from mcp_types import ToolListChangedNotification
+
+from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.faces.pacing import Pace
+from beckon_contract.catalogue import Catalogue
+from tests.agent.event_platform import EventPlatform
+from tests.agent.mcp.conftest import StartMcp
+from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, MODERN, McpServer, enveloped, request, routing
+from tests.agent.running_agent import eventually
+from tests.agent.tools_for_tests import BENCH
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+both = pytest.mark.parametrize("mode", [LEGACY, MODERN])
+SESSION = {"mcp-session-id": "a" * 32}
+LISTEN = {"accept": "text/event-stream", "mcp-protocol-version": LEGACY}
+
+
+def without_echo(server: McpServer) -> Catalogue:
+    """Return the catalogue after one EventType was deleted."""
+    tools = dict(server.catalogue.current.tools)
+    del tools["test_echo"]
+    return Catalogue(tools)
+
+
+async def nothing_is_under_way(server: McpServer, platform: EventPlatform) -> None:
+    """Wait until neither the agent nor the shim waits for a tool any more."""
+
+    async def idle() -> bool:
+        return not server.service.running and await platform.metric("waiting_calls") == 0
+
+    await eventually(idle)
+
+
+@both
+async def test_progress_of_a_long_call_is_told(start_mcp: StartMcp, mode: str) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+        if len(told) == 3:
+            BENCH.gate.set()
+
+    async with start_mcp(McpSettings(report_every=0.05)) as server, server.client(mode) as client:
+        result = await client.call_tool("test_wait", {}, progress_callback=note)
+
+    assert not result.is_error
+    assert [progress for progress, _, _ in told] == sorted({progress for progress, _, _ in told})
+    assert told[0][1] == 10
+    assert told[0][2] == "test_wait has not answered yet, after 0.05 seconds"
+
+
+@both
+async def test_a_client_that_gives_up_ends_its_call(
+    start_mcp: StartMcp, platform: EventPlatform, mode: str
+) -> None:
+    async with start_mcp() as server, server.client(mode) as client:
+        call = asyncio.create_task(client.call_tool("test_wait", {}))
+        await BENCH.waiting.wait()
+        assert server.service.running == 1
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+        await nothing_is_under_way(server, platform)
+
+
+@pytest.mark.parametrize("meta", [{}, {"_meta": {"progressToken": "p"}}])
+async def test_a_cancelled_call_is_answered_as_one(
+    start_mcp: StartMcp, platform: EventPlatform, meta: dict[str, object]
+) -> None:
+    headers = {"accept": ACCEPT, "mcp-protocol-version": LEGACY, **SESSION}
+    body = request("tools/call", {"name": "test_wait", "arguments": {}, **meta}, request_id="7")
+    cancelled = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": "7", "reason": "no matter"},
+    }
+    async with start_mcp() as server:
+        call = asyncio.create_task(server.http.post("/mcp", json=body, headers=headers))
+        await BENCH.waiting.wait()
+        stranger = await server.http.post(
+            "/mcp", json=cancelled, headers={**headers, "mcp-session-id": "b" * 32}
+        )
+        assert (stranger.status_code, server.service.running) == (202, 1)
+        assert (await server.http.post("/mcp", json=cancelled, headers=headers)).status_code == 202
+        answer = await call
+
+        await nothing_is_under_way(server, platform)
+    assert '"id":"7"' in answer.text
+    assert "-32800" in answer.text
+
+
+@both
+async def test_a_connection_that_breaks_ends_its_call(
+    start_mcp: StartMcp, platform: EventPlatform, mode: str
+) -> None:
+    params = {"name": "test_wait", "arguments": {}}
+    body = request("tools/call", params) if mode == LEGACY else enveloped("tools/call", params)
+    legacy = {"accept": ACCEPT, "mcp-protocol-version": LEGACY}
+    headers = legacy if mode == LEGACY else routing("tools/call", params)
+    async with start_mcp() as server:
+        async with httpx.AsyncClient(base_url=server.url) as http:
+            call = asyncio.create_task(http.post("/mcp", json=body, headers=headers))
+            await BENCH.waiting.wait()
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+        await nothing_is_under_way(server, platform)
+
+
+async def test_changes_are_told_to_older_clients(start_mcp: StartMcp) -> None:
+    changed = asyncio.Event()
+
+    async def note(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    async with start_mcp() as server, server.client(LEGACY, message_handler=note) as client:
+        capabilities = client.server_capabilities.tools
+        assert capabilities is not None
+        assert capabilities.list_changed is True
+        await listeners(server, 1)
+        server.catalogue.current = without_echo(server)
+        async with asyncio.timeout(5):
+            await changed.wait()
+        assert "test_echo" not in {tool.name for tool in (await client.list_tools()).tools}
+
+
+async def listeners(server: McpServer, number: int) -> None:
+    """Wait until so many listen."""
+
+    async def listening() -> bool:
+        return server.face.listening == number
+
+    await eventually(listening)
+
+
+async def test_changes_are_told_to_clients_that_subscribe(start_mcp: StartMcp) -> None:
+    async with start_mcp() as server, server.client(MODERN) as client:
+        async with client.listen(tools_list_changed=True, prompts_list_changed=True) as subscription:
+            assert subscription.honored.tools_list_changed is True
+            assert subscription.honored.prompts_list_changed is None
+            server.catalogue.current = without_echo(server)
+            await heard(subscription)
+            assert "test_echo" not in {tool.name for tool in (await client.list_tools()).tools}
+        await listeners(server, 0)
+
+
+async def heard(subscription: Subscription) -> None:
+    """Wait for the next event."""
+    async with asyncio.timeout(5):
+        await anext(aiter(subscription))
+
+
+@contextlib.asynccontextmanager
+async def lines(server: McpServer, path: str = "/mcp") -> AsyncIterator[AsyncIterator[str]]:
+    """Give the lines of the stream of changes."""
+    async with server.http.stream("GET", path, headers=LISTEN) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        yield response.aiter_lines()
+
+
+async def test_what_changes_nothing_for_a_client_is_not_told(start_mcp: StartMcp) -> None:
+    settings = McpSettings(pace=Pace(keep_alive=1.0))
+    async with start_mcp(settings) as server, lines(server) as told:
+        assert (await anext(told)).startswith(":")
+        tools = server.catalogue.current.tools
+        server.catalogue.current = Catalogue({name: replace(one, timeout=1) for name, one in tools.items()})
+        assert await anext(told) == ""
+        assert await anext(told) == ": keep-alive"
+
+
+async def test_streams_end_when_the_service_drains(start_mcp: StartMcp) -> None:
+    async with (
+        start_mcp() as server,
+        server.client(MODERN) as client,
+        lines(server) as told,
+        client.listen(tools_list_changed=True) as subscription,
+    ):
+        server.service.draining = True
+        async with asyncio.timeout(5):
+            assert [event async for event in subscription] == []
+            assert [line async for line in told if line.startswith("data")] == []
+
+
+async def test_only_so_many_clients_listen(start_mcp: StartMcp) -> None:
+    async with start_mcp(McpSettings(max_listeners=1)) as server, server.client(MODERN) as client:
+        async with lines(server):
+            refused = await server.http.get("/mcp", headers=LISTEN)
+            with pytest.raises(MCPError, match="as many clients as may wait"):
+                async with client.listen(tools_list_changed=True):
+                    pass
+        await listeners(server, 0)
+        async with client.listen(tools_list_changed=True):
+            await listeners(server, 1)
+
+    assert refused.status_code == 503
+    assert refused.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "meta", "content_type"),
+    [
+        (10, {}, "application/json"),
+        (60, {}, "text/event-stream"),
+        (10, {"_meta": {"progressToken": 1}}, "text/event-stream"),
+    ],
+)
+async def test_only_what_may_take_long_is_streamed_to_older_clients(
+    start_mcp: StartMcp, timeout: float, meta: dict[str, object], content_type: str
+) -> None:
+    headers = {"accept": ACCEPT, "mcp-protocol-version": LEGACY}
+    async with start_mcp() as server:
+        echo = server.catalogue.current.tools["test_echo"]
+        server.catalogue.current = Catalogue({"test_echo": replace(echo, timeout=timeout)})
+        body = request("tools/call", {"name": "test_echo", "arguments": {"text": "x"}, **meta})
+        answer = await server.http.post("/mcp", json=body, headers=headers)
+
+    assert answer.headers["content-type"].startswith(content_type)
+    assert '"text":"x"' in answer.text

@@ -1,0 +1,114 @@
+"""Tool calls of a real agent within limits: what the model and callers by hand are told."""
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from beckon_agent.access.options import AccessOptions
+from beckon_agent.access.setup import authenticator
+from beckon_agent.faces.problems import problem_response
+from beckon_contract.problem import Problem
+from tests.agent.access.closed_service import ClosedService, closed_service, terms
+from tests.agent.access.counters import CountersInMemory
+from tests.agent.event_platform import EventPlatform
+from tests.agent.scripted_model import asks_for, says
+from tests.agent.tools_for_tests import BENCH
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AGENTS = {
+    "free": terms(),
+    "slow": terms(
+        toolPolicies=[{"concurrency": 2, "tools": {"names": ["test_nap"]}}],
+        quotas=[{"of": "toolCalls", "per": "user", "limit": 6, "seconds": 3600}],
+    ),
+    "rare": terms(toolPolicies=[{"rate": {"calls": 1, "seconds": 3600}}]),
+}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def counters() -> CountersInMemory:
+    return CountersInMemory()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def service(platform: EventPlatform, counters: CountersInMemory) -> AsyncIterator[ClosedService]:
+    """Three agents on loopback, open to this machine."""
+    BENCH.reset()
+    async with (
+        aiohttp.ClientSession() as session,
+        closed_service(
+            platform, AGENTS, authenticator(AccessOptions(host="127.0.0.1"), session), counters=counters
+        ) as running,
+    ):
+        yield running
+
+
+async def test_calls_side_by_side_keep_to_the_places_of_their_tool(service: ClosedService) -> None:
+    service.model.add(asks_for(*[("test_nap", {"milliseconds": 30})] * 5), says("done"))
+
+    answer = await service.chat("slow", None, beckon={"events": True})
+
+    finished = [one for one in answer.json()["beckon"]["events"] if one["type"] == "call.finished"]
+    assert [one["failed"] for one in finished] == [False] * 5
+    assert BENCH.most == 2
+
+
+async def test_the_model_is_told_of_a_limit_and_the_tool_is_not_called(service: ClosedService) -> None:
+    service.model.add(
+        asks_for(("test_echo", {"text": "a"})), asks_for(("test_echo", {"text": "b"})), says(".")
+    )
+
+    answer = await service.chat("rare", None, beckon={"events": True})
+
+    first, second = [
+        one["result"] for one in answer.json()["beckon"]["events"] if one["type"] == "call.finished"
+    ]
+    assert first == "a"
+    assert second["error"]["reason"] == "denied"
+    assert "test_echo is called as often as it may be: 1 times in 3600 s" in second["error"]["message"]
+    assert second["error"]["retry_after"] > 3500
+    assert BENCH.calls == ["a"]
+
+
+async def test_a_caller_by_hand_gets_429_with_the_time_to_wait(service: ClosedService) -> None:
+    first = await service.call("rare", "test_echo", None, text="a")
+    second = await service.call("rare", "test_echo", None, text="b")
+
+    assert (first.status_code, second.status_code) == (200, 429)
+    assert 3500 < int(second.headers["retry-after"]) <= 3600
+    assert second.json()["reason"] == "denied"
+    assert BENCH.calls == ["a"]
+
+
+async def test_without_the_store_a_limited_tool_is_not_called_and_a_free_one_is(
+    service: ClosedService, counters: CountersInMemory
+) -> None:
+    counters.broken = True
+
+    limited = await service.call("rare", "test_echo", None, text="a")
+    free = await service.call("free", "test_echo", None, text="b")
+
+    assert (limited.status_code, free.status_code) == (502, 200)
+    assert "its limits cannot be looked up now" in limited.json()["detail"]
+    assert BENCH.calls == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("members", "header"),
+    [
+        ({"retry_after": 7}, "7"),
+        ({"retry_after": "1\r\nset-cookie: a=b"}, "1"),
+        ({"retry_after": {"seconds": 1}}, "1"),
+        ({}, "1"),
+    ],
+)
+async def test_what_a_tool_says_of_waiting_becomes_no_header_unless_it_is_a_number(
+    members: dict[str, object], header: str
+) -> None:
+    answer = problem_response(Problem(429, "denied", "Denied", "…", members))
+
+    assert answer.headers["retry-after"] == header
+    assert "set-cookie" not in answer.headers

@@ -1,0 +1,96 @@
+"""Tokens of a model are counted, whatever becomes of its answer."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import pytest
+
+from beckon_agent.model.types import Message, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.policy.limits import LimitReached, Limits
+from beckon_agent.policy.metered import metered
+from beckon_agent.runs import Agent, Options
+from beckon_agent.runs import Limits as RunLimits
+from beckon_contract.tools import Tool
+from tests.agent.access.closed_service import terms
+from tests.agent.access.counters import CountersInMemory
+
+QUESTION: list[Message] = [{"role": "user", "content": "x" * 400}]
+QUOTA = {"of": "tokens", "per": "user", "limit": 100, "seconds": 60}
+AGENT = Agent("a", "default", "", RunLimits(), terms(quotas=[QUOTA]))
+
+
+class Saying:
+    """A model that says two things and then what it used; `asked` counts its answers."""
+
+    name = "saying"
+
+    def __init__(self, usage: Usage | None) -> None:
+        self._usage = usage
+        self.asked = 0
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        self.asked += 1
+        yield TextDelta("one ")
+        yield TextDelta("two")
+        yield Turn(text="one two", usage=self._usage)
+
+
+async def used(counters: CountersInMemory) -> int:
+    return sum(amount for (_, amount) in next(iter(counters.used.values()), []))
+
+
+async def answer(model: Saying, limits: Limits, stop_after: int = 9) -> int:
+    pieces = 0
+    async with aclosing(metered(model, limits, AGENT, "u").stream(QUESTION, [], Options())) as items:
+        async for _ in items:
+            pieces += 1
+            if pieces == stop_after:
+                break
+    return pieces
+
+
+async def test_what_a_server_says_that_it_used_is_counted_and_the_next_turn_is_refused() -> None:
+    counters, model = CountersInMemory(), Saying(Usage(90, 20))
+    limits = Limits(counters)
+
+    assert await answer(model, limits) == 3
+    assert await used(counters) == 110
+    with pytest.raises(LimitReached, match="quota of 100 tokens"):
+        await answer(model, limits)
+    assert model.asked == 1
+
+
+async def test_where_a_server_does_not_say_what_it_used_the_text_is_counted() -> None:
+    counters = CountersInMemory()
+
+    await answer(Saying(None), Limits(counters))
+
+    assert 100 < await used(counters) < 130
+
+
+async def test_an_answer_that_breaks_off_is_counted() -> None:
+    counters = CountersInMemory()
+
+    assert await answer(Saying(Usage(90, 20)), Limits(counters), stop_after=1) == 1
+
+    assert 100 < await used(counters) < 130
+
+
+async def test_tokens_that_cannot_be_counted_do_not_cost_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    class Breaking(CountersInMemory):
+        async def take(self, key, amount, *, limit, window):  # type: ignore[no-untyped-def]  # as its parent
+            self.broken = amount > 0
+            return await super().take(key, amount, limit=limit, window=window)
+
+    assert await answer(Saying(Usage(90, 20)), Limits(Breaking())) == 3
+    assert "110 tokens were not counted" in caplog.text
+
+
+def test_without_a_quota_of_tokens_a_model_stays_as_it_is() -> None:
+    model = Saying(None)
+    free = Agent("a", "default", "", RunLimits(), terms(quotas=[{**QUOTA, "of": "requests"}]))
+
+    assert metered(model, Limits(CountersInMemory()), free, "u") is model
+    assert metered(model, Limits(CountersInMemory()), AGENT, "u").name == "saying"

@@ -1,0 +1,68 @@
+"""Where declarations stand from one request to the next."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beckon_agent.retrieval.places import placed
+
+names = st.lists(st.sampled_from([f"t{number}" for number in range(30)]), max_size=40)
+
+
+def test_the_first_request_leaves_a_quarter_of_the_room_free() -> None:
+    fitting = [f"t{number}" for number in range(20)]
+
+    assert placed([], [], fitting, 8) == fitting[:6]
+
+
+def test_what_was_sent_keeps_its_place_and_what_comes_stands_behind_it() -> None:
+    assert placed(["a", "b", "c"], ["x"], ["c", "b"], 8)[:4] == ["a", "b", "c", "x"]
+
+
+def test_what_comes_takes_the_place_of_what_fits_least_where_there_is_no_room() -> None:
+    assert placed(["a", "b", "c", "d"], ["x"], ["a", "d"], 4) == ["a", "b", "x", "d"]
+
+
+def test_what_fits_now_replaces_at_most_what_does_not_fit() -> None:
+    sent = ["a1", "a2", "a3", "a4"]
+
+    assert placed(sent, [], ["b1", "b2", "b3", "a1"], 4) == ["a1", "a2", "b1", "b2"]
+
+
+def test_a_smaller_room_drops_what_fits_least() -> None:
+    assert placed(["a", "b", "c", "d"], [], ["d", "b"], 2) == ["b", "d"]
+
+
+def test_more_wishes_than_room_are_met_in_their_order() -> None:
+    assert placed(["s"], ["a", "b", "c", "d"], ["e"], 3) == ["a", "b", "c"]
+
+
+@given(names, names, names, st.integers(0, 20))
+def test_whatever_is_asked_for_there_is_room_and_everything_stands_once(
+    sent: list[str], wanted: list[str], fitting: list[str], room: int
+) -> None:
+    found = placed(sent, wanted, fitting, room)
+
+    assert len(found) <= room
+    assert len(set(found)) == len(found)
+    assert set(found) <= {*sent, *wanted, *fitting}
+    assert set(list(dict.fromkeys(wanted))[:room]) <= set(found)
+
+
+@given(names, names, names, st.integers(1, 20))
+def test_what_was_sent_and_still_is_keeps_its_order(
+    sent: list[str], wanted: list[str], fitting: list[str], room: int
+) -> None:
+    before = list(dict.fromkeys(sent))[:room]
+
+    found = placed(before, wanted, fitting, room)
+
+    kept = [name for name in found if name in before]
+    assert kept == [name for name in before if name in found]
+    assert [found.index(name) for name in kept] == [before.index(name) for name in kept]
+
+
+@given(names, names, st.integers(1, 20))
+def test_asking_again_for_the_same_changes_nothing(wanted: list[str], fitting: list[str], room: int) -> None:
+    first = placed([], wanted, fitting, room)
+
+    assert placed(first, wanted, fitting, room) == first

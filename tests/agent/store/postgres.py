@@ -1,0 +1,122 @@
+"""A PostgreSQL of the tests' own: in a folder of its own, reached by a socket there, stopped by its pid."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import asyncpg  # type: ignore[import-untyped]  # the package brings no types
+import pytest
+
+SECONDS_TO_START = 60
+_OPTIONS = (
+    "listen_addresses=''",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "max_connections=200",
+    "shared_buffers=32MB",
+    "autovacuum=off",
+)
+
+
+class Server:
+    """A running server: databases by name, as addresses."""
+
+    def __init__(self, folder: Path, user: str) -> None:
+        self.folder = folder
+        self._user = user
+
+    def url(self, database: str) -> str:
+        """Return the address of a database."""
+        return f"postgresql://{self._user}@/{database}?host={quote(str(self.folder), safe='')}"
+
+    async def copy(self, database: str, template: str = "template0") -> str:
+        """Make a database like another, and return its address."""
+        connection = await asyncpg.connect(self.url("postgres"))
+        try:
+            await connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+        finally:
+            await connection.close()
+        return self.url(database)
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """Start a server and stop it at the end; root hands it to a user without rights."""
+    programs = _programs()
+    user = _user()
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+    shutil.chown(folder, user)
+    try:
+        data = folder / "data"
+        initdb = (
+            "initdb",
+            "-D",
+            data,
+            "-U",
+            user,
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        )
+        _run(user, folder, programs / initdb[0], *initdb[1:])
+        options = " ".join(f"-c {option}" for option in (*_OPTIONS, f"unix_socket_directories={folder}"))
+        log = folder / "log"
+        start = ("start", "-w", "-t", str(SECONDS_TO_START), "-D", data, "-l", log, "-o", options)
+        _run(user, folder, programs / "pg_ctl", *start)
+        try:
+            yield Server(folder, user)
+        finally:
+            # By the pid in its own folder.
+            _run(user, folder, programs / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", data, check=False)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(user: str, folder: Path, *command: str | Path, check: bool = True) -> None:
+    account = pwd.getpwnam(user)
+    as_root = os.geteuid() == 0
+    # The server inherits its output: a pipe would never end.
+    with (folder / "out").open("ab") as out:
+        done = subprocess.run(
+            command,
+            user=account.pw_uid if as_root else None,
+            group=account.pw_gid if as_root else None,
+            extra_groups=[] if as_root else None,
+            cwd=folder,
+            env={"PATH": os.defpath, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=SECONDS_TO_START + 10,
+        )
+    if check and done.returncode:
+        told = "\n".join(path.read_text() for path in (folder / "out", folder / "log") if path.exists())
+        pytest.fail(f"{Path(command[0]).name} ended with {done.returncode}: {told[-2000:]}")
+
+
+def _user() -> str:
+    if os.geteuid() != 0:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def _programs() -> Path:
+    folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep)]
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in (*installed, *folders):
+        if all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres")):
+            return folder
+    cure = "PostgreSQL's programs are missing; on Debian: apt-get install postgresql"
+    if os.environ.get("CI"):
+        pytest.fail(cure)
+    pytest.skip(cure)

@@ -1,0 +1,103 @@
+"""What other processes do with the store: each line of the standard input is `VERB URL ARGUMENT…`.
+
+The process opens the store, says that it is ready, waits for a line, and then does its work as fast as it
+can; its result is one line of JSON.
+"""
+
+import asyncio
+import itertools
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from beckon_agent.store.base import Store
+from beckon_agent.store.records import Ended
+from beckon_agent.store.sql.opening import open_store
+from tests.agent.store.examples import ME, begun, call, turn
+
+Work = Callable[..., Awaitable[object]]
+
+
+async def claim(store: Store, holder: str) -> list[str]:
+    """Claim runs, two at a time, until there are none."""
+    claimed: list[str] = []
+    while found := await store.runs.claim(holder, seconds=60, most=2):
+        claimed += [run.id for run in found]
+    return claimed
+
+
+async def take(store: Store, limit: str, window: str, seconds: str) -> list[tuple[float, float]]:
+    """Take of one limit for so long, by four tasks; return the time before and after each success."""
+    taken: list[tuple[float, float]] = []
+    end = time.time() + float(seconds)
+
+    async def work() -> None:
+        while (begin := time.time()) < end:
+            answer = await store.counters.take("k", 1, limit=int(limit), window=float(window))
+            if answer.allowed:
+                taken.append((begin, time.time()))
+
+    await asyncio.gather(*(work() for _ in range(4)))
+    return taken
+
+
+async def enter(store: Store, name: str, limit: str) -> int:
+    """Ask for twenty places side by side; return how many were given."""
+    asked = [store.counters.enter("k", f"{name}-{n}", limit=int(limit), seconds=60) for n in range(20)]
+    return sum(answer.allowed for answer in await asyncio.gather(*asked))
+
+
+async def decide(store: Store, name: str) -> list[bool]:
+    """Decide on thirty calls and finish thirty others, all side by side."""
+    decided = [store.journal.decide(f"asked-{n}", "approved", by=name) for n in range(30)]
+    finished = [store.journal.finish(f"sent-{n}", result=name, failed=False, seconds=1) for n in range(30)]
+    return list(await asyncio.gather(*decided, *finished))
+
+
+async def write(store: Store, first: str) -> None:
+    """Store whole runs without end, and tell of each step once it is stored."""
+    for number in itertools.count(int(first)):
+        run_id = f"w{number}"
+        await begun(store, run_id, previous=f"w{number - 1}" if number else None)
+        tell("created", number)
+        made = [call(f"e{number}-{n}", n) for n in range(3)]
+        await store.journal.add_turn(run_id, ME, turn(), made)
+        tell("turn", number)
+        await store.journal.finish(f"e{number}-0", result=number, failed=False, seconds=1)
+        tell("finished", number)
+        await store.runs.end(run_id, ME, Ended("completed", "stop", added=[{"role": "assistant"}]))
+        tell("ended", number)
+
+
+async def look(store: Store) -> bool:
+    """Only use the store."""
+    return await store.runs.get("none") is None
+
+
+def tell(*words: object) -> None:
+    """Write a line at once."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+async def obey(order: str) -> object:
+    """Do one work; begin when all others are told to, `look` even with opening the store."""
+    verb, url, *arguments = order.split()
+    works: dict[str, Work] = {f.__name__: f for f in (claim, take, enter, decide, write, look)}
+    if verb == "look":
+        tell("ready")
+        sys.stdin.readline()
+    store = await open_store(url)
+    if verb != "look":
+        tell("ready")
+        sys.stdin.readline()
+    try:
+        return await works[verb](store, *arguments)
+    finally:
+        await store.aclose()
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        tell(json.dumps(asyncio.run(obey(line))))

@@ -1,0 +1,198 @@
+import time
+from dataclasses import replace
+
+import pytest
+
+from beckon_agent.store.base import NotHeld, Store
+from beckon_agent.store.records import Ended, Past, StoredCall
+from tests.agent.store.examples import LONG, ME, OTHER, begun, call, called, turn
+
+BIG = 123456789012345678901234567890
+AWKWARD = {
+    "big": [BIG, -BIG],
+    "small": 1e-300,
+    "text": "naïve\x00\ud800 \\u0000 'quoted\"",
+    "": {"nested": [None, True, {}]},
+}
+
+
+async def test_a_past_is_read_as_it_was_stored_in_its_order(store: Store) -> None:
+    first = turn(0, reasoning="因为 \\ \x00", finish_reason="tool_calls")
+    second = turn(1, text="", usage=None)
+    calls = [call("e2", 1, arguments=AWKWARD, extra={"signature": "xyz"}), call("e1", 0, state="approval")]
+    last = call("e3", 0, step=1)
+    await begun(store, "r1")
+
+    await store.journal.add_turn("r1", ME, first, calls)
+    await store.journal.add_turn("r1", ME, second, [last])
+
+    assert await store.runs.past("r1") == Past([first, second], [calls[1], calls[0], last])
+    assert await store.journal.call("e2") == ("r1", calls[0])
+    assert await store.journal.call("none") is None
+
+
+@pytest.mark.parametrize("result", [AWKWARD, "text", BIG, 0, False, None, [], 1.5], ids=str)
+async def test_a_result_is_kept_as_it_came(store: Store, result: object) -> None:
+    await called(store, "r1", call("e1"))
+
+    assert await store.journal.finish("e1", result=result, failed=True, seconds=0.25)
+
+    expected = call("e1", state="done", result=result, failed=True, seconds=0.25)
+    assert await store.journal.call("e1") == ("r1", expected)
+
+
+async def test_what_is_no_json_is_refused_and_changes_nothing(store: Store) -> None:
+    await called(store, "r1", call("e1"))
+
+    with pytest.raises(ValueError, match="no JSON"):
+        await store.journal.finish("e1", result={"now": object()}, failed=False, seconds=None)
+
+    assert await store.journal.call("e1") == ("r1", call("e1"))
+
+
+async def test_a_turn_is_stored_with_all_its_calls_or_not_at_all(store: Store) -> None:
+    await called(store, "r1", call("taken"))
+
+    with pytest.raises(ValueError, match="step 1 of run 'r1', or one of its calls, is stored already"):
+        await store.journal.add_turn("r1", ME, turn(1), [call("new", 0, step=1), call("taken", 1, step=1)])
+    with pytest.raises(ValueError, match="step 0 of run 'r1'"):
+        await store.journal.add_turn("r1", ME, turn(0), [])
+
+    assert await store.runs.past("r1") == Past([turn()], [call("taken")])
+
+
+async def test_nobody_adds_to_a_run_that_ended_or_never_was(store: Store) -> None:
+    await begun(store, "r1")
+    await store.runs.end("r1", ME, Ended("completed"))
+
+    for run_id in ("r1", "none"):
+        with pytest.raises(NotHeld):
+            await store.journal.add_turn(run_id, ME, turn(), [])
+
+
+async def test_a_call_goes_from_open_to_sent_to_accepted_to_done(store: Store) -> None:
+    await called(store, "r1", call("e1"))
+
+    await store.journal.sent("r1", ME, "e1")
+    assert await _call(store, "e1") == call("e1", state="sent")
+    await store.journal.sent("r1", ME, "e1")
+    await store.journal.accepted("r1", ME, "e1", deadline=99.5)
+    assert await _call(store, "e1") == call("e1", state="accepted", deadline=99.5)
+    assert await store.journal.finish("e1", result=3, failed=False, seconds=None)
+    assert await _call(store, "e1") == call("e1", state="done", result=3, deadline=99.5)
+
+
+async def test_a_call_is_finished_once_and_never_reopened(store: Store) -> None:
+    await called(store, "r1", call("e1"))
+    await store.journal.sent("r1", ME, "e1")
+
+    assert await store.journal.finish("e1", result="first", failed=False, seconds=1)
+    assert not await store.journal.finish("e1", result="second", failed=True, seconds=2)
+    await store.journal.sent("r1", ME, "e1")
+    await store.journal.accepted("r1", ME, "e1", deadline=5.0)
+
+    assert await _call(store, "e1") == call("e1", state="done", result="first", seconds=1)
+
+
+async def test_only_a_call_that_may_be_made_is_sent(store: Store) -> None:
+    await called(store, "r1", call("waiting", 0, state="approval"), call("denied", 1, state="approval"))
+    await store.journal.decide("denied", "denied", by="bob")
+
+    with pytest.raises(ValueError, match="'waiting' must not be sent: its state is 'approval'"):
+        await store.journal.sent("r1", ME, "waiting")
+    with pytest.raises(ValueError, match="'denied' must not be sent: it was denied"):
+        await store.journal.sent("r1", ME, "denied")
+    with pytest.raises(ValueError, match="'other' must not be sent: it is no call of this run"):
+        await store.journal.sent("r1", ME, "other")
+
+
+async def test_a_decision_counts_once_and_is_kept_with_its_reason(store: Store) -> None:
+    await called(store, "r1", call("e1", state="approval"))
+
+    assert await store.journal.decide("e1", "approved", by="bob", reason="it's fine")
+    assert not await store.journal.decide("e1", "denied", by="eve")
+
+    expected = call("e1", decision="approved", decided_by="bob", decision_reason="it's fine")
+    assert await _call(store, "e1") == expected
+
+
+async def test_a_decision_counts_only_where_it_is_waited_for(store: Store) -> None:
+    await called(store, "r1", call("open"), call("late", 1, state="approval"))
+    await store.runs.end("r1", None, Ended("cancelled"))
+
+    assert not await store.journal.decide("open", "approved", by="bob")
+    assert not await store.journal.decide("late", "approved", by="bob")
+    assert not await store.journal.decide("none", "approved", by="bob")
+    assert await _call(store, "late") == call("late", 1, state="approval")
+
+
+async def test_a_suspended_run_is_queued_when_the_last_thing_it_waits_for_comes(store: Store) -> None:
+    await called(store, "r1", call("asked", 0, state="approval"), call("later", 1), call("done", 2))
+    await store.journal.finish("done", result=0, failed=False, seconds=1)
+    await store.journal.sent("r1", ME, "later")
+    await store.journal.accepted("r1", ME, "later", deadline=time.time() + 60)
+    assert await store.runs.suspend("r1", ME) == "suspended"
+
+    assert await store.journal.decide("asked", "denied", by="bob")
+    assert await store.runs.claim(OTHER, seconds=LONG, most=1) == []
+    assert await store.journal.finish("later", result=7, failed=False, seconds=None)
+
+    [run] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    assert (run.id, run.holder) == ("r1", OTHER)
+
+
+async def test_a_running_run_is_not_queued_by_a_result(store: Store) -> None:
+    await called(store, "r1", call("e1"))
+
+    await store.journal.finish("e1", result=1, failed=False, seconds=1)
+
+    assert await store.runs.claim(OTHER, seconds=LONG, most=1) == []
+
+
+async def test_late_answers_are_found_the_longest_overdue_first(store: Store) -> None:
+    for name, deadline in (("r1", 30.0), ("r2", 10.0), ("r3", 20.0), ("r4", 5.0)):
+        await called(store, name, call(f"e-{name}"))
+        await store.journal.sent(name, ME, f"e-{name}")
+        await store.journal.accepted(name, ME, f"e-{name}", deadline=deadline)
+    await store.runs.end("r4", ME, Ended("failed"))
+
+    late = await store.journal.overdue(25.0, most=5)
+
+    expected = [("r2", "e-r2", 10.0), ("r3", "e-r3", 20.0)]
+    assert [(run_id, stored.event_id, stored.deadline) for run_id, stored in late] == expected
+    assert [run_id for run_id, _ in await store.journal.overdue(99.0, most=1)] == ["r2"]
+    await store.journal.finish("e-r2", result=None, failed=True, seconds=None)
+    assert [run_id for run_id, _ in await store.journal.overdue(25.0, most=5)] == ["r3"]
+
+
+async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> None:
+    await begun(store, "r1")
+    await store.events.append("r1", 1, [{"n": 1}, {"n": BIG}])
+    await store.events.append("r1", 3, [{"n": 3}])
+
+    assert await store.events.after("r1", 0, most=2) == [(1, {"n": 1}), (2, {"n": BIG})]
+    assert await store.events.after("r1", 2, most=9) == [(3, {"n": 3})]
+    assert await store.events.after("r1", 3, most=9) == []
+
+
+async def test_an_event_that_is_there_stays_as_it_is(store: Store) -> None:
+    await begun(store, "r1")
+    await store.events.append("r1", 1, [{"n": "first"}])
+
+    await store.events.append("r1", 1, [{"n": "again"}, {"n": "second"}])
+    await store.events.append("r1", 3, [])
+
+    assert await store.events.after("r1", 0, most=9) == [(1, {"n": "first"}), (2, {"n": "second"})]
+
+
+async def test_events_of_a_deleted_run_are_kept_nowhere(store: Store) -> None:
+    await store.events.append("none", 1, [{"n": 1}])
+    await begun(store, "none")
+
+    assert await store.events.after("none", 0, most=9) == []
+
+
+async def _call(store: Store, event_id: str) -> StoredCall:
+    found = await store.journal.call(event_id)
+    assert found is not None
+    return replace(found[1])

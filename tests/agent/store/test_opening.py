@@ -1,0 +1,177 @@
+import re
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from beckon_agent.store import migrations
+from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
+from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.opening import database_at, open_store
+from beckon_agent.store.sql.schema import upgrade
+from beckon_agent.store.sql.tables import metadata
+from tests.agent.store.examples import ME, begun, ended, said
+from tests.agent.store.raw import count, execute
+
+SECRET = "s3cret"
+
+
+def test_the_newest_revision_is_the_one_that_is_named() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+
+    assert ScriptDirectory.from_config(config).get_heads() == [migrations.HEAD]
+
+
+async def test_an_empty_database_becomes_what_the_tables_say(empty: str) -> None:
+    await (await open_store(empty)).aclose()
+
+    def differences(connection: Connection) -> list[object]:
+        context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
+        return list(compare_metadata(context, metadata))
+
+    database = database_at(empty)
+    try:
+        assert await database.read(differences) == []
+    finally:
+        await database.aclose()
+
+
+async def test_a_database_of_the_first_revision_keeps_what_it_holds(empty: str) -> None:
+    await _at_revision(database_at(empty), "0001")
+    await execute(empty, "INSERT INTO segments (id, input, added) VALUES (7, '[{\"role\":\"user\"}]', '[]')")
+    columns = "id, owner, agent, face, request, background, kept, status, created_at, segment"
+    values = "'r1', 'ann', 'beckon', 'chat', '{}', false, true, 'queued', 1.5, 7"
+    await execute(empty, f"INSERT INTO runs ({columns}) VALUES ({values})")
+
+    store = await open_store(empty)
+
+    run = await store.runs.get("r1")
+    assert run is not None
+    assert (run.owner, run.status, run.created_at, run.input) == ("ann", "queued", 1.5, [{"role": "user"}])
+    assert (await store.counters.take("k", 1, limit=1, window=1)).allowed
+    await store.aclose()
+
+
+async def test_a_database_of_a_newer_version_is_refused_and_left_alone(empty: str) -> None:
+    store = await open_store(empty)
+    await begun(store, "r1")
+    await store.aclose()
+    await execute(empty, "UPDATE beckon_schema SET version_num = '9999'")
+
+    with pytest.raises(StoreRefused, match=r"is of a newer Beckon: its schema is 9999, .* up to 0002; .*$"):
+        await open_store(empty)
+
+    assert await execute(empty, "SELECT version_num FROM beckon_schema") == [("9999",)]
+    assert await count(empty, "runs") == 1
+
+
+async def test_a_database_of_somebody_else_is_refused_and_left_alone(empty: str) -> None:
+    await execute(empty, "CREATE TABLE runs (theirs integer)")
+
+    with pytest.raises(StoreRefused, match="give Beckon a database of its own"):
+        await open_store(empty)
+
+    assert await count(empty, "runs") == 0
+    with pytest.raises(Exception, match="segments"):
+        await count(empty, "segments")
+
+
+async def test_what_was_stored_is_there_after_a_restart(empty: str) -> None:
+    store = await open_store(empty)
+    await ended(store, "r1")
+    await store.aclose()
+
+    again = await open_store(empty)
+
+    assert await again.runs.messages("r1") == [said("ask r1")]
+    await again.aclose()
+
+
+async def test_a_store_in_memory_is_one_for_all_its_users() -> None:
+    store = await open_store("sqlite://")
+    await begun(store, "r1")
+
+    run = await store.runs.get("r1")
+
+    assert run is not None
+    assert run.holder == ME
+    await store.aclose()
+
+
+async def test_a_file_is_for_its_owner_alone_and_so_is_the_folder_that_is_made_for_it(tmp_path: Path) -> None:
+    store = await open_store(f"sqlite:///{tmp_path}/new/store.db")
+    await begun(store, "r1")
+
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "new").iterdir()}
+
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    await store.aclose()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["store.db"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"mysql://ann:{SECRET}@host/db",
+        f"postgresql+psycopg://ann:{SECRET}@host/db",
+        f"ann:{SECRET}@host",
+        f"postgresql://ann:{SECRET}@host:{SECRET}/db",
+        f"postgresql://ann:{SECRET}/x@host/db",
+        f"postgresql://ann:{SECRET}@host/db?sslmode={SECRET}",
+        "sqlite://host/file",
+        "sqlite:///file?mode=ro",
+        "sqlite+aiosqlite:///file",
+        "",
+    ],
+)
+async def test_an_address_that_cannot_be_used_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(StoreRefused) as refused:
+        await open_store(url)
+
+    assert re.search(r"write .*sqlite:///FILE", str(refused.value))
+    assert SECRET not in str(refused.value)
+
+
+async def test_a_file_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    for path in (tmp_path, tmp_path / "file" / "store.db"):
+        with pytest.raises(StoreRefused, match=re.escape(str(path))):
+            await open_store(f"sqlite:///{path}")
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear Ann, " * 1000)
+
+    with pytest.raises(StoreRefused, match="file is not a database"):
+        await open_store(f"sqlite:///{letter}")
+
+    assert letter.read_text() == "Dear Ann, " * 1000
+
+
+async def test_a_server_that_does_not_answer_is_told_without_its_password() -> None:
+    with pytest.raises(StoreUnavailable) as failed:
+        await open_store(f"postgresql://ann:{SECRET}@127.0.0.1:9/db")
+
+    assert SECRET not in str(failed.value)
+    assert "the database does not answer: " in str(failed.value)
+
+
+async def test_a_database_that_a_server_does_not_have_is_told_by_name(store: Store, url: str) -> None:
+    if url.startswith("sqlite"):
+        return
+
+    with pytest.raises(StoreUnavailable, match='database "elsewhere" does not exist'):
+        await open_store(re.sub(r"@/t\d+", "@/elsewhere", url))
+
+
+async def _at_revision(database: Database, revision: str) -> None:
+    await database.write(lambda connection: upgrade(connection, None, revision))
+    await database.aclose()

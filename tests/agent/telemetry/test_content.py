@@ -1,0 +1,94 @@
+"""What prompts and results say is in no span, unless it is asked for, and never without bound."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from beckon_agent.model.types import ToolCall, Turn
+from beckon_agent.telemetry import content
+
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "user", "content": "my secret plan"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "function": {"name": "look", "arguments": '{"a": 1}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "seen"},
+    {"role": "user", "content": [{"type": "text", "text": "and?"}, {"type": "image_url", "image_url": {}}]},
+]
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    yield
+    content.capture(wanted=False)
+
+
+@pytest.mark.parametrize("word", ["", "false", "NO_CONTENT", "EVENT_ONLY"])
+def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
+    content.capture(wanted=content.wanted({content.VARIABLE: word} if word else {}))
+
+    found = [
+        content.asked(MESSAGES),
+        content.answered(Turn("my secret plan")),
+        content.arguments({"plan": "secret"}),
+        content.result({"plan": "secret"}),
+    ]
+
+    assert found == [{}, {}, {}, {}]
+
+
+@pytest.mark.parametrize("word", ["true", "SPAN_ONLY", "span_and_event"])
+def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str) -> None:
+    content.capture(wanted=content.wanted({content.VARIABLE: word}))
+
+    asked = json.loads(content.asked(MESSAGES)["gen_ai.input.messages"])
+
+    assert asked == [
+        {"role": "user", "parts": [{"type": "text", "content": "my secret plan"}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c1", "name": "look", "arguments": '{"a": 1}'}],
+        },
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "seen"}]},
+        {"role": "user", "parts": [{"type": "text", "content": "and?"}, {"type": "image_url"}]},
+    ]
+
+
+def test_an_answer_and_a_call_are_captured() -> None:
+    content.capture(wanted=True)
+    turn = Turn("Let me see.", calls=(ToolCall("c2", "look", "{}"),), finish_reason="tool_calls")
+
+    (answer,) = json.loads(content.answered(turn)["gen_ai.output.messages"])
+
+    assert answer == {
+        "role": "assistant",
+        "parts": [
+            {"type": "text", "content": "Let me see."},
+            {"type": "tool_call", "id": "c2", "name": "look", "arguments": "{}"},
+        ],
+        "finish_reason": "tool_calls",
+    }
+    assert content.arguments({"a": "é"}) == {"gen_ai.tool.call.arguments": '{"a":"é"}'}
+    assert content.result(["x"]) == {"gen_ai.tool.call.result": '["x"]'}
+
+
+def test_what_is_captured_is_bounded() -> None:
+    content.capture(wanted=True)
+    many = [{"role": "user", "content": "x" * 100_000}] * 500
+
+    asked = content.asked(many)["gen_ai.input.messages"]
+    result = content.result("y" * 100_000)["gen_ai.tool.call.result"]
+
+    assert len(json.loads(asked)) == 50
+    assert len(asked) < 50 * 8_200
+    assert len(result) < 8_200
+    assert result.endswith("(100002 characters)")
+
+
+def test_a_word_that_nobody_knows_is_refused_with_the_cure() -> None:
+    with pytest.raises(ValueError, match=f"{content.VARIABLE}: use SPAN_ONLY, or leave it unset"):
+        content.wanted({content.VARIABLE: "yes please"})

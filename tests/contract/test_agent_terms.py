@@ -1,0 +1,148 @@
+"""On what terms an Agent may be used: reading them, and what is told of mistakes in them."""
+
+from typing import Any
+
+import pytest
+
+from beckon_contract.agent_terms import (
+    Access,
+    Callers,
+    Quota,
+    Rate,
+    Terms,
+    ToolPolicy,
+    ToolRule,
+    read_terms,
+)
+from beckon_contract.fields import Fields, Report
+from beckon_contract.tool_selectors import Requirement, ToolSelector
+
+
+def read(spec: dict[str, Any]) -> tuple[Terms, list[str]]:
+    report = Report()
+    terms = read_terms(Fields(spec, "spec", report))
+    return terms, [str(problem) for problem in report.problems]
+
+
+def test_an_agent_that_says_nothing_has_no_terms() -> None:
+    assert read({}) == (Terms(), [])
+
+
+def test_everything_that_terms_may_say_is_read() -> None:
+    terms, problems = read(
+        {
+            "access": {
+                "users": ["key:ci", "oidc:alice", "*"],
+                "groups": ["ops"],
+                "toolRules": [
+                    {"groups": ["finance"], "tools": {"selector": {"matchLabels": {"area": "money"}}}},
+                    {
+                        "users": ["*"],
+                        "tools": {
+                            "names": ["a"],
+                            "selector": {
+                                "matchExpressions": [
+                                    {"key": "area", "operator": "NotIn", "values": ["money"]}
+                                ]
+                            },
+                        },
+                    },
+                ],
+            },
+            "toolPolicies": [
+                {
+                    "tools": {"names": ["sql"]},
+                    "approval": "Writes",
+                    "readOnly": True,
+                    "timeoutSeconds": 10,
+                    "concurrency": 2,
+                    "rate": {"calls": 5, "seconds": 60},
+                }
+            ],
+            "quotas": [{"of": "tokens", "per": "agent", "limit": 1000, "seconds": 60}],
+        }
+    )
+
+    assert problems == []
+    finance = ToolRule(Callers(groups=frozenset({"finance"})), ToolSelector(labels={"area": "money"}))
+    others = ToolSelector(frozenset({"a"}), requirements=(Requirement("area", "NotIn", ("money",)),))
+    assert terms.access == Access(
+        Callers(frozenset({"key:ci", "oidc:alice", "*"}), frozenset({"ops"})),
+        (finance, ToolRule(Callers(frozenset({"*"})), others)),
+    )
+    assert terms.policies == (
+        ToolPolicy(ToolSelector(frozenset({"sql"})), "Writes", True, 10, 2, Rate(5, 60)),
+    )
+    assert terms.quotas == (Quota("tokens", "agent", 1000, 60),)
+
+
+def test_an_empty_list_names_nobody_and_none_at_all_says_nothing_of_callers() -> None:
+    nobody, _ = read({"access": {"users": []}})
+    unsaid, _ = read({"access": {"toolRules": []}})
+
+    assert nobody.access == Access(Callers())
+    assert unsaid.access == Access(None, ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"access": {}}, "spec.access: needs users, groups or toolRules"),
+        ({"access": {"user": ["key:a"], "groups": []}}, "spec.access.user: unknown field"),
+        ({"access": {"users": ["alice"]}}, "spec.access.users: 'alice' is no user; write key:NAME"),
+        ({"access": {"users": ["key:"]}}, "spec.access.users: 'key:' is no user"),
+        ({"access": {"users": "key:a"}}, "spec.access.users: must be a list of strings"),
+        ({"access": {"groups": [""]}}, "spec.access.groups: a group is empty"),
+        (
+            {"access": {"toolRules": [{"tools": {}}]}},
+            "spec.access.toolRules[0]: needs users or groups; write users",
+        ),
+        (
+            {"access": {"toolRules": [{"users": ["*"]}]}},
+            "spec.access.toolRules[0].tools: missing; write names or a selector",
+        ),
+        (
+            {"access": {"toolRules": [{"users": ["*"], "tools": {"labels": {}}}]}},
+            "spec.access.toolRules[0].tools.labels: unknown field",
+        ),
+        ({"toolPolicies": [{"approval": "Sometimes"}]}, "spec.toolPolicies[0].approval: must be Always or"),
+        ({"toolPolicies": [{"readOnly": "true"}]}, "spec.toolPolicies[0].readOnly: must be true or false"),
+        ({"toolPolicies": [{"concurrency": 0}]}, "spec.toolPolicies[0].concurrency: must be at least 1"),
+        ({"toolPolicies": [{"rate": {"calls": 1}}]}, "spec.toolPolicies[0].rate.seconds: missing"),
+        ({"toolPolicies": [{}]}, "spec.toolPolicies[0]: needs approval, readOnly, timeoutSeconds"),
+        (
+            {"quotas": [{"of": "money", "per": "user", "limit": 1, "seconds": 1}]},
+            "spec.quotas[0].of: must be requests, tokens or toolCalls",
+        ),
+        (
+            {"quotas": [{"of": "tokens", "per": "team", "limit": 1, "seconds": 1}]},
+            "spec.quotas[0].per: must be user or agent",
+        ),
+        ({"quotas": [{"of": "tokens", "per": "user", "seconds": 1}]}, "spec.quotas[0].limit: missing"),
+    ],
+)
+def test_a_mistake_is_told_with_its_path_and_the_cure(spec: dict[str, Any], said: str) -> None:
+    _, problems = read(spec)
+
+    (told,) = problems
+    assert told.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("callers", "user", "groups", "named"),
+    [
+        (Callers(), "key:a", {"g"}, False),
+        (Callers(frozenset({"key:a"})), "key:a", set(), True),
+        (Callers(frozenset({"key:a"})), "oidc:a", set(), False),
+        (Callers(groups=frozenset({"g"})), "key:a", {"f", "g"}, True),
+        (Callers(groups=frozenset({"g"})), "key:a", {"f"}, False),
+        (Callers(groups=frozenset({"key:a"})), "key:a", set(), False),
+        (Callers(groups=frozenset({"*"})), "key:a", {"f"}, False),
+        (Callers(frozenset({"*"})), "", set(), True),
+        (Callers(frozenset({"key:a"})), "", set(), False),
+    ],
+)
+def test_callers_are_named_by_id_by_group_or_all_at_once(
+    callers: Callers, user: str, groups: set[str], named: bool
+) -> None:
+    assert callers.include(user, groups) is named

@@ -1,0 +1,219 @@
+"""One trace, from the request of a client to the tool and back, as a collector gets it."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.agent.scripted_model import asks_for, says
+from tests.agent.telemetry.collector import Collector, Received, collector
+from tests.e2e.conftest import Start
+from tests.e2e.local_platform import LocalPlatform, clean_environment, eventually
+from tests.e2e.manifests import tool_manifests
+from tests.e2e.model_thread import ModelThread, model_thread
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+CALLER = "b7ad6b7169203331"
+KEY = "sk-secret-of-the-test"
+COLLECTOR_KEY = "secret-of-the-collector"
+PARAMETERS = {"type": "object", "properties": {"seconds": {"type": "number"}}, "required": ["seconds"]}
+SPANS = {
+    "POST /v1/chat/completions",
+    "invoke_agent beckon",
+    "chat scripted",
+    "execute_tool test_sleep",
+    "send test.sleep",
+    "process test.sleep",
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelThread]:
+    """The model that answers what a test says."""
+    with model_thread() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def received() -> Iterator[Collector]:
+    """The collector to which every process of the platform sends."""
+    with collector() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def platform(
+    start_platform: Start, model: ModelThread, received: Collector, tmp_path_factory: pytest.TempPathFactory
+) -> LocalPlatform:
+    folder = tmp_path_factory.mktemp("manifests")
+    command = "python -m beckon_tools serve tests.e2e.tools:sleep"
+    (folder / "sleep.yaml").write_text(
+        tool_manifests("test-sleep", "Sleep.", PARAMETERS, command=command), encoding="utf-8"
+    )
+    return start_platform(
+        folder,
+        OPENAI_BASE_URL=model.base_url,
+        OPENAI_API_KEY=KEY,
+        BECKON_MODEL="scripted",
+        BECKON_LOG_LEVEL="info",
+        OTEL_EXPORTER_OTLP_ENDPOINT=received.url,
+        OTEL_EXPORTER_OTLP_HEADERS=f"authorization={COLLECTOR_KEY}",
+        OTEL_BSP_SCHEDULE_DELAY="50",
+    )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The spans of one request with one tool call, by their names, and what the model's server was told."""
+
+    spans: dict[str, list[Received]]
+    told_the_model: list[str]
+
+    def __getitem__(self, name: str) -> list[Received]:
+        return self.spans[name]
+
+
+@pytest.fixture(scope="module")
+def seen(platform: LocalPlatform, model: ModelThread, received: Collector) -> Seen:
+    """What is seen of one request."""
+    model.play(asks_for(("test_sleep", {"seconds": 0.0625})), says("a secret answer"))
+    request = {"model": "beckon", "messages": [{"role": "user", "content": "a secret question"}]}
+    headers = {"traceparent": f"00-{TRACE}-{CALLER}-01", "x-request-id": "request-1"}
+    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, headers=headers, timeout=30)
+    assert response.status_code == 200, response.text
+    told = [headers["traceparent"] for headers in model.headers]
+    eventually(lambda: {span.name for span in received.spans if span.trace == TRACE} >= SPANS)
+    found: dict[str, list[Received]] = {}
+    for span in received.spans:
+        if span.trace == TRACE:
+            found.setdefault(span.name, []).append(span)
+    return Seen(found, told)
+
+
+def test_all_of_one_request_is_one_trace_and_nothing_is_missing(seen: Seen) -> None:
+    assert {name: len(found) for name, found in seen.spans.items()} == {
+        **dict.fromkeys(SPANS, 1),
+        "chat scripted": 2,
+    }
+
+
+def test_each_span_stands_below_what_caused_it(seen: Seen) -> None:
+    (request,), (run,), (call,), (sent,), (processed,) = (
+        seen[name]
+        for name in (
+            "POST /v1/chat/completions",
+            "invoke_agent beckon",
+            "execute_tool test_sleep",
+            "send test.sleep",
+            "process test.sleep",
+        )
+    )
+    assert request.parent == CALLER
+    assert run.parent == request.id
+    assert {span.parent for span in (*seen["chat scripted"], call)} == {run.id}
+    assert sent.parent == call.id
+    assert processed.parent == sent.id
+    assert [span.kind for span in (request, run, call, sent, processed)] == [
+        "SERVER",
+        "INTERNAL",
+        "INTERNAL",
+        "PRODUCER",
+        "CONSUMER",
+    ]
+    assert [span.service for span in (request, processed)] == ["beckon-agent", "test-sleep"]
+    assert request.begun <= sent.begun <= processed.begun
+    assert processed.ended - processed.begun >= 0.06
+    assert processed.ended <= sent.ended <= request.ended
+
+
+def test_the_event_and_the_model_know_the_trace(seen: Seen, model: ModelThread) -> None:
+    (sent,), (processed,) = seen["send test.sleep"], seen["process test.sleep"]
+    keys = ("cloudevents.event_id", "cloudevents.event_source", "cloudevents.event_type")
+    assert [sent.attributes[key] for key in keys] == [processed.attributes[key] for key in keys]
+    assert seen.told_the_model == [f"00-{TRACE}-{span.id}-01" for span in seen["chat scripted"]]
+
+
+def test_what_was_said_and_every_key_stay_out_of_the_spans(seen: Seen, received: Collector) -> None:
+    assert seen.spans
+    everything = b"".join(received.bodies)
+    for word in (b"secret", b"0.0625", KEY.encode(), COLLECTOR_KEY.encode()):
+        assert word not in everything
+
+
+def test_the_log_names_trace_and_request(seen: Seen, platform: LocalPlatform) -> None:
+    assert seen.spans
+    lines = [json.loads(line) for line in re.findall(r"^.*?(\{.*\})$", platform.text(), re.MULTILINE)]
+    of_the_tool = [line for line in lines if line.get("trace_id") == TRACE and line["service"] == "tool"]
+    assert any("running" in line["message"] for line in of_the_tool)
+
+
+def test_requests_for_the_operation_alone_are_not_traced(
+    seen: Seen, platform: LocalPlatform, received: Collector
+) -> None:
+    assert seen.spans
+    for path in ("/healthz", "/readyz", "/metrics"):
+        httpx.get(platform.url + path)
+    before = len(received.named("GET /v1/models"))
+    httpx.get(f"{platform.url}/v1/models")
+    eventually(lambda: len(received.named("GET /v1/models")) > before)
+
+    assert not [
+        span for span in received.spans if span.attributes.get("url.path") in ("/healthz", "/metrics")
+    ]
+
+
+def test_a_run_that_is_stored_belongs_to_the_trace_of_its_request(
+    platform: LocalPlatform, model: ModelThread, received: Collector
+) -> None:
+    trace = TRACE.replace("0af", "1bf")
+    model.play(asks_for(("test_sleep", {"seconds": 0})), says("done"))
+    request = {"model": "beckon", "input": "go"}
+    headers = {"traceparent": f"00-{trace}-{CALLER}-01"}
+    response = httpx.post(f"{platform.url}/v1/responses", json=request, headers=headers, timeout=30)
+    assert response.status_code == 200, response.text
+
+    def spans() -> dict[str, Received]:
+        return {span.name: span for span in received.spans if span.trace == trace}
+
+    eventually(lambda: {"POST /v1/responses", "invoke_agent beckon", "process test.sleep"} <= spans().keys())
+    run = spans()["invoke_agent beckon"]
+    assert run.parent == spans()["POST /v1/responses"].id
+    assert run.attributes["beckon.run_id"]
+
+
+def test_a_collector_that_is_not_there_keeps_nothing_from_working(
+    start_platform: Start, model: ModelThread, tmp_path: Path
+) -> None:
+    platform = start_platform(
+        tmp_path,
+        OPENAI_BASE_URL=model.base_url,
+        BECKON_MODEL="scripted",
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9",
+        OTEL_BSP_SCHEDULE_DELAY="50",
+    )
+    model.play(says("hello"))
+    request = {"model": "beckon", "messages": [{"role": "user", "content": "hi"}]}
+
+    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30)
+
+    assert response.json()["choices"][0]["message"]["content"] == "hello"
+    assert platform.stop() == 0
+
+
+def test_a_collector_that_cannot_be_spoken_to_is_told_in_one_line() -> None:
+    environment = clean_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317", "BECKON_PORT": "0"})
+    command = [sys.executable, "-m", "beckon_agent"]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "beckon_agent: OTEL_EXPORTER_OTLP_ENDPOINT: "
+        "write the collector's URL, such as http://collector:4318\n"
+    )
