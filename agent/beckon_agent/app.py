@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
@@ -29,7 +29,6 @@ from beckon_agent.faces.refusals import refusal
 from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.faces.responses import routes as responses
 from beckon_agent.principals import NOBODY, Principal
-from beckon_agent.roster import Roster
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.telemetry.requests import NOT_BY_FASTAPI, TracedRequests
@@ -60,9 +59,9 @@ def build_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_keep_up(service.roster))]
+        tasks = [asyncio.create_task(_keep_up(service.roster.watch(), "agents and tools"))]
         if kept is not None:
-            tasks.append(asyncio.create_task(kept.engine.serve()))
+            tasks.append(asyncio.create_task(_keep_up(kept.engine.serve(), "stored runs")))
         try:
             async with face.serving():
                 yield
@@ -92,12 +91,12 @@ def _owner(request: Request) -> str:
     return who.id
 
 
-async def _keep_up(roster: Roster) -> None:
-    """Keep the agents up to date; end the process where that fails, so that it is started anew."""
+async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:
+    """Do what must go on all the time; end the process where it fails, so that it is started anew."""
     try:
-        await roster.watch()
+        await work
     except Exception:
-        logger.exception("agents and tools cannot be kept up to date any more; stopping")
+        logger.exception("%s cannot be kept up to date any more; stopping", what)
         signal.raise_signal(signal.SIGTERM)
 
 

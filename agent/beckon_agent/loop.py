@@ -28,7 +28,7 @@ from beckon_agent.runs import (
     RunFinished,
     RunSuspended,
 )
-from beckon_agent.wishes import options_of_step, permitted, system_message
+from beckon_agent.wishes import calls_made, options_of_step, permitted, system_message
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
 
@@ -88,7 +88,7 @@ class Run:
         self._spoke = any(
             message.get("role") == "assistant" and message["content"] for message in self._added
         )
-        self._called = sum(message["role"] == "tool" for message in self._added) + len(progress.unfinished)
+        self._called = calls_made(self._added) + len(progress.unfinished)
         self._suspended = self._over = False
 
     async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:

@@ -118,8 +118,9 @@ class RunEngine:
             await self._leave()
 
     async def _beat(self) -> None:
+        known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
         held = await self._store.runs.renew(self._holder, seconds=self._pace.hold)
-        for run_id in set(self._tasks) - held:
+        for run_id in known - held:
             self._stop(run_id)
         room = self._service.max_runs - self._service.running
         for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
