@@ -11,6 +11,7 @@ import orjson
 
 TOOLS_A_BROKER = 50
 NEW_TYPES = "bench.new."
+_TYPES = "bench.tool."
 
 Manifest = dict[str, Any]
 
@@ -37,8 +38,11 @@ def listed(manifests: list[Manifest]) -> str:
     return orjson.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}).decode()
 
 
-def brokers(tools: int, replies_url: str) -> list[Manifest]:
-    """Return the Brokers for so many tools, each with its way back."""
+def brokers(tools: int, replies_url: str, *, shared: bool = False) -> list[Manifest]:
+    """Return the Brokers for so many tools, each with its way back.
+
+    With `shared`, each also has the one Trigger that passes the calls of all its tools.
+    """
     found = []
     for number in range(-(-tools // TOOLS_A_BROKER)):
         name = _broker(number * TOOLS_A_BROKER)
@@ -51,13 +55,20 @@ def brokers(tools: int, replies_url: str) -> list[Manifest]:
         }
         found.append(_object("eventing.knative.dev/v1", "Broker", name, {"delivery": delivery}))
         found.append(_trigger(f"{name}-replies", name, {"replyid": ""}, {"uri": f"{replies_url}/replies"}))
+        if shared:
+            found.append(_prefix_trigger(f"{name}-tools", name, _TYPES))
     return found
 
 
 def tool(number: int) -> list[Manifest]:
     """Return the EventType and the Trigger of one tool of the catalogue."""
     name = name_of(number)
-    return _tool(name, f"bench.tool.{number:05}", _broker(number))
+    return _tool(name, f"{_TYPES}{number:05}", _broker(number))
+
+
+def event_type(number: int) -> list[Manifest]:
+    """Return the EventType of one such tool, for a Broker whose tools share a Trigger."""
+    return tool(number)[:1]
 
 
 def new_tool(number: int) -> list[Manifest]:
@@ -73,10 +84,7 @@ def new_event_type(number: int) -> list[Manifest]:
 
 def trigger_for_new() -> Manifest:
     """Return a Trigger that passes the calls of all new tools."""
-    trigger = _trigger("for-new-tools", _broker(0), {}, _TOOL)
-    del trigger["spec"]["filter"]
-    trigger["spec"]["filters"] = [{"prefix": {"type": NEW_TYPES}}]
-    return trigger
+    return _prefix_trigger("for-new-tools", _broker(0), NEW_TYPES)
 
 
 def new_name(number: int) -> str:
@@ -112,6 +120,13 @@ def _tool(name: str, kind: str, broker: str) -> list[Manifest]:
 def _trigger(name: str, broker: str, attributes: dict[str, str], subscriber: Manifest) -> Manifest:
     spec = {"broker": broker, "filter": {"attributes": attributes}, "subscriber": subscriber}
     return _object("eventing.knative.dev/v1", "Trigger", name, spec)
+
+
+def _prefix_trigger(name: str, broker: str, prefix: str) -> Manifest:
+    trigger = _trigger(name, broker, {}, _TOOL)
+    del trigger["spec"]["filter"]
+    trigger["spec"]["filters"] = [{"prefix": {"type": prefix}}]
+    return trigger
 
 
 def _object(api_version: str, kind: str, name: str, spec: Manifest) -> Manifest:
