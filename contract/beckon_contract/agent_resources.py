@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from beckon_contract.agent_terms import NO_TERMS, Terms
+from beckon_contract.agent_terms import NO_TERMS, Terms, read_terms
 from beckon_contract.fields import Fields, InvalidFields, Report
 from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import API_VERSION, GROUP
@@ -13,7 +13,7 @@ KIND = "Agent"
 PLURAL = "agents"
 DEFAULT_KEY = "api-key"
 
-_SPEC = ("systemPrompt", "model", "tools", "limits")
+_SPEC = ("systemPrompt", "model", "tools", "limits", "access", "toolPolicies", "quotas")
 _MODEL = ("baseURL", "name", "dialect", "apiKeySecret")
 _SECRET = ("name", "key")
 _LIMITS = ("steps", "seconds", "tokens", "parallelCalls", "callTimeoutSeconds", "resultCharacters")
@@ -93,6 +93,7 @@ def read_agent(resource: Resource) -> AgentResource:
         model=_model(spec.child("model")),
         tools=read_tool_selector(spec.child("tools")),
         limits=_limits(spec.child("limits")),
+        terms=read_terms(spec),
     )
     if report.problems:
         raise InvalidAgent(report.problems)

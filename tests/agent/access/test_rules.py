@@ -6,13 +6,18 @@ import pytest
 
 from beckon_agent.access.permitted import PermittedRoster
 from beckon_agent.access.rules import allowed_tools, mask_of, may_see, may_use
+from beckon_agent.cluster.hosting import Own, agent_of
+from beckon_agent.cluster.models import ModelSpec
 from beckon_agent.model.types import Message, StreamItem
 from beckon_agent.policy.tools import Bounds, bounds_of
 from beckon_agent.principals import ANONYMOUS, EVENTS, NOBODY, NoPrincipal, Principal, acting_as
 from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.runs import Agent, Limits, Options
-from beckon_contract.agent_terms import Access, Callers, Rate, Terms
+from beckon_contract.agent_resources import KIND, read_agent
+from beckon_contract.agent_terms import NO_TERMS, Access, Callers, Rate, Terms
 from beckon_contract.catalogue import Catalogue
+from beckon_contract.resources import from_object
+from beckon_contract.tool_resources import API_VERSION
 from beckon_contract.tools import Tool
 from tests.agent.access.closed_service import Several, terms
 from tests.agent.running_agent import Still
@@ -243,3 +248,16 @@ def test_what_was_refused_is_not_told_to_callers_with_rules() -> None:
 
     assert open_to_all is whole
     assert (ruled.refusals, ruled.skipped, dict(ruled.tools)) == ((), (), {})
+
+
+def test_an_agent_resource_is_served_on_the_terms_that_it_names() -> None:
+    spec = {"access": {"users": ["key:ci"]}, "toolPolicies": [{"readOnly": True}]}
+    metadata = {"name": "helper", "namespace": "default"}
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+    own = Own(agent(terms(access={"users": ["*"]})), ModelSpec("https://example.com/v1", "m", "auto", ""))
+
+    served = agent_of(read_agent(from_object(document)), own)
+    plain = agent_of(read_agent(from_object({**document, "spec": {}})), own)
+
+    assert served.terms == terms(**spec)
+    assert plain.terms == NO_TERMS  # those of the service's own agent are its own

@@ -23,7 +23,17 @@ def expression(**fields: Any) -> dict[str, Any]:
     return {"tools": {"selector": {"matchExpressions": [{"key": "team", **fields}]}}}
 
 
+def access(**fields: Any) -> dict[str, Any]:
+    return {"access": fields}
+
+
+def rule(**fields: Any) -> dict[str, Any]:
+    return access(toolRules=[fields])
+
+
 URL = "https://api.example.com/v1"
+RATE = {"calls": 1, "seconds": 60}
+QUOTA = {"of": "tokens", "per": "user", "limit": 5, "seconds": 60}
 WRONG = {
     "key-without-server": (model(apiKeySecret={"name": "k"}), "apiKeySecret needs baseURL"),
     "no-scheme": (model(baseURL="api.example.com/v1"), "must begin with https:// or http:// and a host"),
@@ -58,6 +68,21 @@ WRONG = {
     "no-steps": ({"limits": {"steps": 0}}, "spec.limits.steps"),
     "long-run": ({"limits": {"seconds": 100_000}}, "spec.limits.seconds"),
     "twice": ({"tools": {"names": ["a", "a"]}}, "Duplicate value"),
+    "no-access": (access(), "access needs users, groups or toolRules"),
+    "no-prefix": (access(users=["key:a", "alice"]), "write key:NAME of an API key, oidc:SUBJECT"),
+    "no-name": (access(users=["key:"]), "write key:NAME of an API key, oidc:SUBJECT"),
+    "no-group": (access(groups=[""]), "spec.access.groups[0]"),
+    "user-twice": (access(users=["*", "*"]), "Duplicate value"),
+    "rule-for-nobody": (rule(tools={}), "a rule needs users or groups"),
+    "rule-without-tools": (rule(users=["*"]), "spec.access.toolRules[0].tools: Required value"),
+    "rule-without-prefix": (rule(users=["a"], tools={}), "write key:NAME of an API key, oidc:SUBJECT"),
+    "empty-policy": ({"toolPolicies": [{"tools": {"names": ["a"]}}]}, "a policy needs approval, readOnly"),
+    "approval": ({"toolPolicies": [{"approval": "Never"}]}, 'supported values: "Always", "Writes"'),
+    "no-places": ({"toolPolicies": [{"concurrency": 0}]}, "spec.toolPolicies[0].concurrency"),
+    "half-a-rate": ({"toolPolicies": [{"rate": {"calls": 1}}]}, "rate.seconds: Required value"),
+    "measure": ({"quotas": [QUOTA | {"of": "money"}]}, 'supported values: "requests", "tokens", "toolCalls"'),
+    "holder": ({"quotas": [QUOTA | {"per": "team"}]}, 'supported values: "user", "agent"'),
+    "no-limit": ({"quotas": [QUOTA | {"limit": 0}]}, "spec.quotas[0].limit"),
     "unknown": ({"sytemPrompt": "typo"}, 'unknown field "spec.sytemPrompt"'),
 }
 
@@ -108,6 +133,16 @@ def test_everything_that_an_agent_may_say_is_kept_as_it_was_written(home: Kube) 
             "callTimeoutSeconds": 5,
             "resultCharacters": 1000,
         },
+        "access": {
+            "users": ["key:ci", "oidc:alice", "*"],
+            "groups": ["ops"],
+            "toolRules": [{"users": ["*"], "tools": {}}, {"groups": ["ops"], "tools": {"names": ["a"]}}],
+        },
+        "toolPolicies": [
+            {"approval": "Writes", "readOnly": True, "timeoutSeconds": 5, "concurrency": 2, "rate": RATE},
+            {"tools": {"selector": {"matchLabels": {"area": "money"}}}, "approval": "Always"},
+        ],
+        "quotas": [QUOTA, {"of": "toolCalls", "per": "agent", "limit": 9, "seconds": 3600}],
     }
     home.apply(agent(**spec))
     home.apply(agent("plain"))
