@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging.config
 import secrets
@@ -13,16 +14,20 @@ import aiohttp
 from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
-from beckon_agent.app import Kept, build_app
-from beckon_agent.calls import Caller
+from beckon_agent.access.permitted import PermittedRoster
+from beckon_agent.access.setup import authenticator
+from beckon_agent.app import Door, Kept, build_app
 from beckon_agent.catalogue.folder import FolderSource
 from beckon_agent.dispatch import Dispatcher
 from beckon_agent.engine.engine import RunEngine
+from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
+from beckon_agent.policy.limited import LimitedCaller
+from beckon_agent.policy.limits import Limits as SharedLimits
 from beckon_agent.roster import Hosted, OneAgent, Roster
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.server import Server
@@ -75,12 +80,15 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             _stored(settings) as store,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
-            caller = Caller(Dispatcher(session, settings.shim_url))
-            service = Service(roster, caller, metrics, settings.max_runs)
+            limits = SharedLimits(store.counters)
+            caller = LimitedCaller(Dispatcher(session, settings.shim_url), limits)
+            permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
+            service = Service(permitted, caller, metrics, settings.max_runs, limits)
             engine = RunEngine(store, service, f"{socket.gethostname()}.{secrets.token_hex(8)}")
             doors = Doors.at(settings.host, listed(settings.mcp_hosts), listed(settings.mcp_origins))
             app = build_app(
                 service,
+                _door(settings, session),
                 max_request_bytes=settings.max_request_bytes,
                 mcp=McpSettings(doors, settings.max_request_bytes),
                 kept=Kept(store, engine, Rules(max_depth=settings.max_depth)),
@@ -92,6 +100,21 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
     except _CannotStart as error:
         return _refuse(str(error))
     return 0
+
+
+def _door(settings: Settings, session: aiohttp.ClientSession) -> Door:
+    try:
+        checks = authenticator(settings.access(), session)
+    except ValueError as error:
+        raise _CannotStart(str(error)) from None
+    if checks.anonymous and not checks.local:
+        logger.warning("everybody who reaches %s is let in: BECKON_ANONYMOUS is set", settings.host)
+    return functools.partial(
+        Access,
+        authenticator=checks,
+        open_to_brokers=settings.open_events,
+        public_url=settings.public_url,
+    )
 
 
 @contextlib.asynccontextmanager

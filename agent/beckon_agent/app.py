@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
@@ -47,8 +47,13 @@ class Kept:
     rules: Rules = field(default_factory=Rules)
 
 
+Door = Callable[[ASGIApp], ASGIApp]
+"""Puts a check of who asks around an application: `faces.access.Access` with its settings."""
+
+
 def build_app(
     service: Service,
+    door: Door,
     *,
     max_request_bytes: int,
     pace: Pace | None = None,
@@ -82,7 +87,7 @@ def build_app(
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
-    return TracedRequests(RequestIds(app))  # outside of all that may fail
+    return TracedRequests(RequestIds(door(app)))  # outside of all that may fail
 
 
 def _owner(request: Request) -> str:

@@ -36,6 +36,8 @@ NOBODY = Principal("", frozenset(), "nobody")
 EVENTS = Principal("event:broker", frozenset({"beckon:events"}), "event")
 """Brokers deliver events with no word of who sent them; rules name them by this group."""
 
+_MEMBER = "principal"
+
 _current: ContextVar[Principal] = ContextVar("principal")
 
 
@@ -55,6 +57,18 @@ def acting_as(who: Principal) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+def to_keep() -> dict[str, object]:
+    """Return the current principal as a member of a run's `request`, nothing where none was said."""
+    who = _current.get(None)
+    return {} if who is None else {_MEMBER: who.document()}
+
+
+def kept(request: Mapping[str, object]) -> Principal:
+    """Return the principal that a run of this `request` works for; without one it is nobody."""
+    document = request.get(_MEMBER)
+    return read_principal(document) if isinstance(document, Mapping) else NOBODY
 
 
 def read_principal(document: Mapping[str, object]) -> Principal:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 
 from beckon_agent.calls import Caller, prepare
 from beckon_agent.journal import Keeping
-from beckon_agent.loop import Run
+from beckon_agent.loop import Model, Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, ToolCall
+from beckon_agent.policy.limits import Limits
+from beckon_agent.policy.metered import metered
+from beckon_agent.principals import principal
 from beckon_agent.roster import Hosted, Roster
 from beckon_agent.runs import CallFinished, Options, RunEvent
 from beckon_agent.telemetry.watch import Watch
@@ -24,15 +27,25 @@ class NoRoom(Exception):
 
 @dataclass(slots=True)
 class Service:
-    """The agents of this process, and the way of their calls; `running` counts what is under way."""
+    """The agents of this process, and the way of their calls; `running` counts what is under way.
+
+    With `limits`, what each principal uses is counted, and all of this is done for the current one.
+    """
 
     roster: Roster
     caller: Caller
     metrics: Metrics
     max_runs: int
+    limits: Limits | None = None
     running: int = field(default=0, init=False)
     draining: bool = field(default=False, init=False)
     _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    async def admit(self, hosted: Hosted) -> None:
+        """Count a request to an agent; raises `NoRoom`, `LimitReached` and `StoreUnavailable`."""
+        self._look_for_room()
+        if self.limits is not None:
+            await self.limits.admit_run(hosted.agent, principal().id)
 
     async def run(
         self,
@@ -42,17 +55,21 @@ class Service:
         *,
         keeping: Keeping | None = None,
     ) -> AsyncGenerator[RunEvent]:
-        """Run an agent over a conversation; raises `NoRoom` before anything has happened."""
+        """Run an agent over a conversation, which `admit` let begin.
+
+        Raises `NoRoom` before anything has happened, and `LimitReached` when its tokens are used up.
+        """
         with self._place(), hosted.held():
             watch = Watch(hosted.name, self.metrics, run_id=keeping.run_id if keeping else "")
-            model = watch.model(hosted.model)
+            model = watch.model(self._counted(hosted))
             run = Run(hosted.agent, model, hosted.catalogue, self.caller, options, keeping=keeping)
             async with aclosing(watch.events(run.events(messages))) as events:
                 async for event in events:
                     yield event
 
     async def call(self, hosted: Hosted, name: str, arguments: str) -> CallFinished:
-        """Make one call without a model, as an agent would; raises `NoRoom`."""
+        """Make one call without a model, as an agent would; raises what `admit` does."""
+        await self.admit(hosted)
         asked = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self._place():
             finished = await self.caller.make(
@@ -74,12 +91,21 @@ class Service:
         if self.running:
             await self._idle.wait()
 
-    @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _counted(self, hosted: Hosted) -> Model:
+        """Return the model of an agent; one whose tokens are counted, where it has a quota of them."""
+        if self.limits is None or not hosted.agent.terms.quotas:
+            return hosted.model
+        return metered(hosted.model, self.limits, hosted.agent, principal().id)
+
+    def _look_for_room(self) -> None:
         if self.draining:
             raise NoRoom("the agent is shutting down; ask again shortly")
         if self.running >= self.max_runs:
             raise NoRoom(f"the agent has as many runs under way as it may have ({self.max_runs}); try again")
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        self._look_for_room()
         self.running += 1
         self._idle.clear()
         try:

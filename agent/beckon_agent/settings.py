@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from beckon_agent.access.options import AccessOptions, OidcOptions
 from beckon_contract.logs import LogLevel
 
 DEFAULT_SYSTEM_PROMPT = (
@@ -80,6 +81,39 @@ class Settings(BaseSettings):
         "auto",
         description="How the model calls tools: auto, native, or a dialect such as prompted or chatglm3.",
     )
+    keys_file: str = Field(
+        "",
+        description="The file of API keys, a line for each as `beckon keys new` prints it: a mounted Secret.",
+    )
+    oidc_issuer: str = Field("", description="The OIDC issuer whose tokens are taken, as `iss` has it.")
+    oidc_audience: str = Field(
+        "", description="What `aud` of its tokens must be; several are separated by commas."
+    )
+    oidc_user_claim: str = Field("sub", min_length=1, description="The claim that names the user.")
+    oidc_groups_claim: str = Field(
+        "groups", description="The claim that lists the user's groups, or a path such as realm_access.roles."
+    )
+    oidc_jwks_url: str = Field("", description="Where the issuer's keys are; unset: as its discovery says.")
+    oidc_ca_file: str = Field(
+        "", description="Certificates to trust for the issuer, besides the public authorities."
+    )
+    oidc_leeway: float = Field(30, ge=0, le=300, description="Seconds that the issuer's clock may differ by.")
+    anonymous: bool | None = Field(
+        None,
+        description="Whether callers without a key or token are let in; unset: only from this machine, "
+        "where the agent listens on loopback and neither keys nor an issuer are set.",
+    )
+    open_events: bool = Field(
+        False, description="Whether events are taken without a credential, since most Brokers send none."
+    )
+    deny_by_default: bool = Field(
+        False, description="Whether an Agent that names no users or groups is for nobody, not for everybody."
+    )
+    public_url: str = Field(
+        "",
+        pattern=r"^(https?://[^/?#@\s\"]+(/[^?#@\s\"]*)?)?$",
+        description="Where clients reach the service, for what they are told of it.",
+    )
     max_steps: int = Field(16, ge=1, description="How often the model may be asked in one run.")
     max_seconds: float = Field(300, gt=0, description="How many seconds one run may take.")
     max_tokens: int | None = Field(
@@ -121,6 +155,22 @@ class Settings(BaseSettings):
     def watched(self) -> frozenset[str]:
         """Return the namespaces to serve, `*` among them for all; empty where folders are read."""
         return listed(self.namespaces)
+
+    def access(self) -> AccessOptions:
+        """Return who is let in."""
+        oidc = None
+        if self.oidc_issuer:
+            oidc = OidcOptions(
+                issuer=self.oidc_issuer,
+                audiences=tuple(sorted(listed(self.oidc_audience))),
+                user_claim=self.oidc_user_claim,
+                groups_claim=self.oidc_groups_claim,
+                leeway=self.oidc_leeway,
+                jwks_url=self.oidc_jwks_url,
+                ca_file=Path(self.oidc_ca_file) if self.oidc_ca_file else None,
+            )
+        keys = Path(self.keys_file) if self.keys_file else None
+        return AccessOptions(host=self.host, keys_file=keys, oidc=oidc, anonymous=self.anonymous)
 
     def folders(self) -> list[Path]:
         """Return the manifest folders in their order."""

@@ -173,9 +173,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="50 tools, 5 changes: does it work at all")
     parser.add_argument("--tools", type=int, default=1000, help="how many EventTypes are present")
     parser.add_argument("--changes", type=int, default=200, help="how many changes of each kind")
-    parser.add_argument(
-        "--shared", action="store_true", help="fifty EventTypes share a Trigger"
-    )
+    parser.add_argument("--shared", action="store_true", help="fifty EventTypes share a Trigger")
     arguments = parser.parse_args()
     tools, changes = (50, 5) if arguments.quick else (arguments.tools, arguments.changes)
     plan = Plan(tools, changes, arguments.shared)

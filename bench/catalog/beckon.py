@@ -51,6 +51,7 @@ def install(kube: Kube, model_url: str) -> None:
         "BECKON_SHIM_URL": f"http://beckon-shim.{kube.namespace}.svc.cluster.local",
         "OPENAI_BASE_URL": model_url,
         "BECKON_LOG_LEVEL": "warning",
+        "BECKON_ANONYMOUS": "true",
     }
     kube.apply(listed([_moved(found, kube.namespace, settings) for found in _manifests()]))
 

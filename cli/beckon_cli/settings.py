@@ -45,7 +45,9 @@ class Settings(BaseSettings):
         Path("deploy/examples"), description="The folder of EventTypes, Triggers and Services."
     )
     host: str = Field(
-        "127.0.0.1", description="The address to listen on; anything but loopback is open to others."
+        "127.0.0.1",
+        description="The address to listen on; anything but loopback needs BECKON_KEYS_FILE, "
+        "BECKON_OIDC_ISSUER or BECKON_ANONYMOUS, which say who is let in.",
     )
     port: int = Field(8080, ge=1, le=65535, description="The agent's port; the other ports follow.")
 

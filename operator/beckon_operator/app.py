@@ -23,8 +23,8 @@ from beckon_operator.ledger import Ledger
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
 from beckon_operator.notes import Notebook
+from beckon_operator.own_secrets import ensure_first_key, ensure_shim_keys
 from beckon_operator.settings import Settings
-from beckon_operator.shim_keys import ensure_keys
 from beckon_operator.versions import served_kinds
 from beckon_operator.watching import watch
 from beckon_operator.writer import Writer
@@ -117,11 +117,13 @@ class Operator:
             self._ledger.consider_everything()
 
     async def _make_keys(self) -> None:
-        """Make the shim's keys where they are missing, once this replica leads."""
+        """Make the keys of shim and agent where they are missing, once this replica leads."""
         await self._led.wait()
-        name = self._settings.keys_secret
-        if name:
-            await _insist(lambda: ensure_keys(self._api, self._settings.namespace, name))
+        namespace = self._settings.namespace
+        if shim := self._settings.keys_secret:
+            await _insist(lambda: ensure_shim_keys(self._api, namespace, shim))
+        if agent := self._settings.agent_keys_secret:
+            await _insist(lambda: ensure_first_key(self._api, namespace, agent))
 
     def _begin_to_lead(self) -> None:
         self._led.set()

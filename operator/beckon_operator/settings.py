@@ -51,6 +51,11 @@ class Settings(BaseSettings):
         "beckon-shim-keys",
         description="The Secret with the shim's keys, which is made where it is missing; empty to make none.",
     )
+    agent_keys_secret: str = Field(
+        "beckon-agent-keys",
+        description="The Secret with the agent's API keys; where it is missing it is made with one key, "
+        "which is in the Secret beckon-first-key; empty to make none.",
+    )
     lease: str = Field("beckon-operator", description="The Lease by which one of several replicas leads.")
     identity: str = Field(
         default_factory=socket.gethostname, description="The name of this replica in the Lease and in Events."

@@ -26,7 +26,7 @@ from beckon_agent.service import Service
 from beckon_agent.turns import Model
 from beckon_contract.catalogue import Catalogue
 from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
-from tests.agent.serving import served
+from tests.agent.serving import open_door, served
 
 QUICK = Patience(attempts=1)
 
@@ -176,7 +176,7 @@ async def running_agent(
             metrics=Metrics(),
             max_runs=chosen.max_runs,
         )
-        app = build_app(service, max_request_bytes=chosen.max_request_bytes, pace=chosen.pace)
+        app = build_app(service, open_door, max_request_bytes=chosen.max_request_bytes, pace=chosen.pace)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield RunningAgent(url, service, catalogue, model, http)
 

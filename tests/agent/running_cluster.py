@@ -23,7 +23,7 @@ from beckon_agent.service import Service
 from tests.agent.api_server import ApiServer
 from tests.agent.running_agent import eventually, user
 from tests.agent.scripted_model import KEY
-from tests.agent.serving import served
+from tests.agent.serving import open_door, served
 
 OWN_PROMPT = "You are the service's own."
 
@@ -109,7 +109,7 @@ async def running_cluster(
         cluster = Cluster(api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1))
         metrics.follow(lambda: cluster.connected, lambda: cluster.age)
         service = Service(cluster, Caller(Dispatcher(session, shim)), metrics, max_runs=16)
-        app = build_app(service, max_request_bytes=200_000)
+        app = build_app(service, open_door, max_request_bytes=200_000)
         try:
             async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
                 yield RunningCluster(server, service, cluster, http)

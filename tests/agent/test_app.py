@@ -17,7 +17,7 @@ from beckon_agent.service import Service
 from beckon_agent.turns import Model
 from beckon_contract.catalogue import Catalogue
 from tests.agent.running_agent import Still
-from tests.agent.serving import served
+from tests.agent.serving import open_door, served
 
 
 async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_started_anew(
@@ -37,7 +37,7 @@ async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_start
             hosted = Hosted("a", Agent("a", "n", "", Limits()), Model(client, "native"), Still(Catalogue({})))
             caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
             service = Service(OneAgent(hosted, fails), caller, Metrics(), max_runs=1)
-            async with served(build_app(service, max_request_bytes=1000)):
+            async with served(build_app(service, open_door, max_request_bytes=1000)):
                 await asyncio.wait_for(stopped.wait(), 5)
     finally:
         loop.remove_signal_handler(signal.SIGTERM)

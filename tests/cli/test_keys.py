@@ -14,9 +14,9 @@ from typing import Protocol
 import pytest
 
 from beckon_agent.access.key_file import KeyFile
-from beckon_agent.access.keys import read_lines
 from beckon_cli.entry import app
 from beckon_cli.errors import CommandError
+from beckon_contract.api_keys import read_lines
 from tests.cli.run_beckon import beckon
 
 

@@ -1,5 +1,6 @@
 """Beckon as it is installed in a cluster, seen from outside: over a port-forward, as a person would."""
 
+import base64
 import re
 import subprocess
 from collections.abc import Mapping
@@ -64,22 +65,40 @@ class Platform:
         """Where the agent service is to be had."""
         return self.forward.url
 
+    @property
+    def key(self) -> str:
+        """The API key that a fresh installation has."""
+        return first_key(self.kube)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What lets a request in."""
+        return {"Authorization": f"Bearer {self.key}"}
+
     def call(self, tool: str, arguments: Mapping[str, object], timeout: float = 90) -> httpx.Response:
         """Call a tool through the Broker without a model."""
-        return httpx.post(f"{self.url}/tools/{tool}", json=dict(arguments), timeout=timeout)
+        return httpx.post(
+            f"{self.url}/tools/{tool}", json=dict(arguments), headers=self.headers, timeout=timeout
+        )
 
     def tools(self) -> dict[str, Any]:
         """Return the catalogue as the agent has it now."""
-        found: dict[str, Any] = httpx.get(f"{self.url}/tools", timeout=30).json()
+        found: dict[str, Any] = httpx.get(f"{self.url}/tools", headers=self.headers, timeout=30).json()
         return found
 
     def ask(self, question: str, agent: str = "beckon") -> str:
         """Ask the agent, through the client that most people have, and return its answer."""
-        with OpenAI(base_url=f"{self.url}/v1", api_key="none", timeout=120) as client:
+        with OpenAI(base_url=f"{self.url}/v1", api_key=self.key, timeout=120) as client:
             answer = client.chat.completions.create(
                 model=agent, messages=[{"role": "user", "content": question}]
             )
         return answer.choices[0].message.content or ""
+
+
+def first_key(kube: Kube) -> str:
+    """Return the API key that the operator made, as docs/install.md tells."""
+    secret = kube.within(NAMESPACE).get("secret", "beckon-first-key")
+    return base64.b64decode(secret["data"]["api-key"]).decode()
 
 
 def wait_until_installed(kube: Kube) -> None:

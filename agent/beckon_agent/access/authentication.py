@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from beckon_agent.access.addresses import is_loopback
 from beckon_agent.access.errors import BadToken, NotFromHere, NotLetIn
 from beckon_agent.access.key_file import KeyFile
-from beckon_agent.access.keys import MAX_KEY, PREFIX
 from beckon_agent.principals import ANONYMOUS, Principal
 from beckon_contract.agent_terms import KEY_PREFIX
+from beckon_contract.api_keys import MAX_KEY, PREFIX
 
 Headers = Iterable[tuple[bytes, bytes]]
 

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from beckon_agent.access.keys import KeyEntry, hash_of, read_lines
+from beckon_contract.api_keys import KeyEntry, hash_of, read_lines
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,10 @@ from beckon_agent.engine.codec import from_log
 from beckon_agent.engine.leg import Leg
 from beckon_agent.engine.options import from_request, to_request
 from beckon_agent.engine.told import is_end, is_last
+from beckon_agent.principals import acting_as, kept, to_keep
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import Options, RunSuspended
-from beckon_agent.service import NoRoom, Service
+from beckon_agent.service import Service
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.store.records import FINAL, Decision, Ended, StoredRun
 from beckon_agent.telemetry.rejoin import rejoined, to_store
@@ -46,12 +47,11 @@ class RunEngine:
         self._look_now = asyncio.Event()
 
     async def start(self, ask: Ask) -> StoredRun:
-        """Store and begin a run. Raises `NoRoom`, and what storing it raises."""
-        if not self._service.has_room():
-            raise NoRoom("the agent has as many runs under way as it may have; try again")
+        """Store and begin a run. Raises what `Service.admit` and storing it raise."""
+        await self._service.admit(ask.hosted)
         theirs = tuple(ask.client_tools) or ask.options.client_tools
         options = replace(ask.options, client_tools=theirs)
-        new = replace(ask.run, request={**ask.run.request, **to_request(options), **to_store()})
+        new = replace(ask.run, request={**ask.run.request, **to_request(options), **to_store(), **to_keep()})
         run = await self._store.runs.create(new, holder=self._holder, seconds=self._pace.hold)
         self._begin(run, ask.hosted, options)
         return run
@@ -124,14 +124,18 @@ class RunEngine:
             self._stop(run_id)
         room = self._service.max_runs - self._service.running
         for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
-            hosted = self._service.roster.find(run.agent)
-            if isinstance(hosted, Hosted):
-                logger.info("run %s goes on here", run.id)
-                with rejoined(run.request):
-                    self._begin(run, hosted, from_request(run.request))
-            else:
-                error = {"code": "agent_gone", "message": f"there is no agent {run.agent!r} any more"}
-                await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
+            with acting_as(kept(run.request)), rejoined(run.request):
+                await self._resume(run)
+
+    async def _resume(self, run: StoredRun) -> None:
+        """Go on with a run that was claimed, for the principal that began it."""
+        hosted = self._service.roster.find(run.agent)
+        if isinstance(hosted, Hosted):
+            logger.info("run %s goes on here", run.id)
+            self._begin(run, hosted, from_request(run.request))
+        else:
+            error = {"code": "agent_gone", "message": f"there is no agent {run.agent!r} any more"}
+            await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
 
     async def _leave(self) -> None:
         """Stop everything; another replica takes it over at once."""

@@ -15,6 +15,7 @@ from beckon_agent.engine.told import Told, is_end, is_last
 from beckon_agent.journal import CallOfTurn, Keeping
 from beckon_agent.model.errors import ModelError
 from beckon_agent.model.types import Turn
+from beckon_agent.policy.limits import LimitReached
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import Options, RunEvent, RunFinished, RunSuspended
 from beckon_agent.service import NoRoom, Service
@@ -84,6 +85,8 @@ class Leg:
             async with aclosing(service.run(hosted, messages, options, keeping=keeping)) as events:
                 async for event in events:
                     await self._take(event)
+        except LimitReached as error:
+            await self._fail("rate_limit_exceeded", str(error))
         except (ModelError, NoRoom) as error:
             code = getattr(error, "code", "") or "model_error"
             await self._fail(code, str(error))

@@ -12,8 +12,10 @@ from starlette.responses import Response
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.problems import ProblemError, problem_responses
+from beckon_agent.policy.limits import LimitReached
 from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.problem import Problem
 from beckon_contract.tools import Tool, declare
 
@@ -66,8 +68,12 @@ def router(service: Service) -> APIRouter:
         try:
             call = service.call(_chosen(service, agent), name, asked)
             finished = await unless_gone(request.receive, call)
-        except NoRoom as error:
+        except (NoRoom, StoreUnavailable) as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
+        except LimitReached as error:
+            wait = {"retry_after": error.retry_after}
+            problem = Problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait)
+            raise ProblemError(problem) from error
         if finished.failed:
             raise _problem(finished.result)
         answer = {"result": finished.result, "seconds": round(finished.seconds, 3)}

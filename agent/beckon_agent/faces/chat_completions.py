@@ -11,11 +11,11 @@ from beckon_agent.faces.chat_shapes import Completion
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import find_agent
-from beckon_agent.faces.openai_errors import openai_responses, told
+from beckon_agent.faces.openai_errors import EXPECTED, openai_responses, told
 from beckon_agent.faces.pacing import Pace, Paced
-from beckon_agent.model.errors import ModelError
+from beckon_agent.roster import Hosted
 from beckon_agent.runs import RunEvent, RunFinished
-from beckon_agent.service import NoRoom, Service
+from beckon_agent.service import Service
 
 _KEEPALIVE = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
@@ -30,6 +30,7 @@ _RESPONSES = {
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
+        _429="A quota is used up; Retry-After says when it has room again.",
         _502="The model server failed.",
         _503="No run can begin now, or none of this agent; Retry-After says when to ask again.",
         default="Any other error, in the same shape.",
@@ -46,6 +47,7 @@ def router(service: Service, pace: Pace) -> APIRouter:
         """Answer a conversation, calling the cluster's tools on the way."""
         body.check()
         hosted = find_agent(service, body.model)
+        await _admitted(service, hosted)
         completion = Completion(hosted.name, body.beckon.events)
         events = Paced(service.run(hosted, body.conversation(), body.options()))
         if not body.stream:
@@ -57,12 +59,19 @@ def router(service: Service, pace: Pace) -> APIRouter:
     return routes
 
 
+async def _admitted(service: Service, hosted: Hosted) -> None:
+    try:
+        await service.admit(hosted)
+    except EXPECTED as error:
+        raise told(error) from error
+
+
 async def _all(events: Paced[RunEvent]) -> list[RunEvent]:
     found: list[RunEvent] = []
     try:
         while (event := await events.take()) is not None:
             found.append(event)
-    except (ModelError, NoRoom) as error:
+    except EXPECTED as error:
         raise told(error) from error
     finally:
         await events.close()
@@ -75,7 +84,7 @@ async def _begun(events: Paced[RunEvent], seconds: float) -> None:
     try:
         await events.begin(seconds)
         begun = True
-    except (ModelError, NoRoom) as error:
+    except EXPECTED as error:
         raise told(error) from error
     finally:
         if not begun:

@@ -10,6 +10,7 @@ from beckon_agent.model.errors import ContextTooLong, ModelAuthError, ModelError
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.request_id import request_id
 from beckon_agent.service import NoRoom
+from beckon_agent.store.base import StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,10 @@ class FaceError(Exception):
         return JSONResponse(self.document(), self.status, headers=headers)
 
 
+EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
+"""What ends a run, or keeps one from beginning, and is not a mistake of this service."""
+
+
 def told(error: Exception) -> FaceError:
     """Return what a client is told of an error that ended its run, and log it with the request's id."""
     match error:
@@ -61,6 +66,10 @@ def told(error: Exception) -> FaceError:
             return FaceError(503, str(error), code="overloaded")
         case LimitReached():
             return FaceError(429, str(error), code="rate_limit_exceeded", retry_after=error.retry_after)
+        case StoreUnavailable():
+            logger.warning("request %s: the store does not answer: %s", request_id(), error)
+            message = "the store of the agent does not answer; ask again shortly"
+            return FaceError(503, message, code="store_unavailable")
         case ContextTooLong():
             return FaceError(400, str(error), code="context_length_exceeded", param="messages")
         case ModelError():

@@ -5,6 +5,7 @@ Broker takes before its Triggers are ready is lost. Both end by themselves.
 """
 
 import json
+import os
 import secrets
 import sys
 import time
@@ -17,8 +18,11 @@ ATTEMPT_SECONDS = 15
 
 def call(url: str, number: int) -> object:
     """Return the tool's result; raise `OSError` or `ValueError` where there is none."""
+    headers = {"Content-Type": "application/json"}
+    if key := os.environ.get("BECKON_API_KEY"):
+        headers["Authorization"] = f"Bearer {key}"
     request = urllib.request.Request(  # noqa: S310 the URL is the chart's own
-        url, json.dumps({"number": number}).encode(), {"Content-Type": "application/json"}
+        url, json.dumps({"number": number}).encode(), headers
     )
     with urllib.request.urlopen(request, timeout=ATTEMPT_SECONDS) as response:  # noqa: S310 the chart's own URL
         return json.load(response)["result"]

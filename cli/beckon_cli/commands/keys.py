@@ -9,9 +9,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from beckon_agent.access.keys import KeyEntry, new_entry, new_key, read_lines
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json
+from beckon_contract.api_keys import KeyEntry, new_entry, new_key, read_lines
 
 keys = App(name="keys", help="Make, list and revoke API keys; the agent keeps their hashes in a file.")
 

@@ -101,7 +101,8 @@ def _introduce(platform: Platform) -> None:
     out.print(f"tools   {names or 'none'}   from {settings.manifests}")
     if settings.host not in _LOOPBACK:
         err.print(
-            f"[yellow]open to others[/yellow]: {settings.host} is not loopback; nobody is asked who they are"
+            f"[yellow]others reach it[/yellow]: {settings.host} is not loopback; "
+            "keys, tokens or BECKON_ANONYMOUS say who is let in"
         )
     out.print()
     port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "

@@ -15,7 +15,6 @@ from beckon_agent.access.options import AccessOptions, OidcOptions
 from beckon_agent.access.permitted import PermittedRoster
 from beckon_agent.access.setup import authenticator
 from beckon_agent.app import Kept, build_app
-from beckon_agent.calls import Caller
 from beckon_agent.catalogue.folder import FolderSource
 from beckon_agent.dispatch import Dispatcher
 from beckon_agent.engine.engine import RunEngine
@@ -28,6 +27,7 @@ from beckon_agent.roster import Hosted
 from beckon_agent.runs import Agent
 from beckon_agent.runs import Limits as RunLimits
 from beckon_agent.service import Service
+from beckon_agent.store.base import Store
 from beckon_agent.store.sql.opening import open_store
 from beckon_agent.turns import Model
 from beckon_contract.agent_terms import Terms, read_terms
@@ -81,6 +81,8 @@ class ClosedService:
     http: httpx.AsyncClient
     model: ScriptedModel
     roster: PermittedRoster
+    service: Service
+    store: Store
 
     async def chat(self, agent: str, credential: str | None, **body: Any) -> httpx.Response:
         """Ask an agent a question."""
@@ -139,12 +141,12 @@ async def closed_service(
         tools = Still(FolderSource([platform.folder], made[0].source).current)
         hosted = [Hosted(agent.name, agent, Model(client, "native"), tools) for agent in made]
         roster = PermittedRoster(Several(hosted), deny_by_default=deny_by_default)
-        dispatcher = Dispatcher(session, platform.shim)
-        caller = LimitedCaller(dispatcher, Limits(counters)) if counters else Caller(dispatcher)
-        service = Service(roster, caller, Metrics(), max_runs=64)
         store = await open_store("sqlite://")
+        shared = Limits(counters or store.counters)
+        caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
+        service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
         kept = Kept(store, RunEngine(store, service, "test"))
-        app = Access(build_app(service, max_request_bytes=100_000, kept=kept), checks)
+        app = build_app(service, lambda app: Access(app, checks), max_request_bytes=100_000, kept=kept)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
-            yield ClosedService(http, model, roster)
+            yield ClosedService(http, model, roster, service, store)
         await store.aclose()

@@ -7,9 +7,9 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from beckon_agent.access.keys import new_entry, new_key
 from beckon_cli.client import AgentClient
 from beckon_cli.errors import CommandError
+from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.closed_service import ClosedService, checking, closed_service, terms
 from tests.agent.event_platform import EventPlatform
 from tests.agent.scripted_model import says

@@ -17,7 +17,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.access.authentication import Authenticator
 from beckon_agent.access.key_file import KeyFile
-from beckon_agent.access.keys import new_entry, new_key
 from beckon_agent.access.options import AccessOptions, OidcOptions
 from beckon_agent.access.setup import authenticator
 from beckon_agent.faces.access import Access
@@ -31,6 +30,7 @@ from beckon_agent.principals import (
     principal,
     read_principal,
 )
+from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.issuer import AUDIENCE, Issuer, issuing
 from tests.agent.serving import served
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from beckon_agent.access.keys import new_entry, new_key
+from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.closed_service import ClosedService, bearing, checking, closed_service, terms
 from tests.agent.access.issuer import Issuer, issuing
 from tests.agent.event_platform import EventPlatform

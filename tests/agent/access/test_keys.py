@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from beckon_agent.access.key_file import KeyFile
-from beckon_agent.access.keys import hash_of, new_entry, new_key, read_lines
+from beckon_contract.api_keys import hash_of, new_entry, new_key, read_lines
 
 
 def test_a_key_holds_thirty_two_random_bytes() -> None:

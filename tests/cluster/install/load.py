@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.cluster.kube import Kube, until
+from tests.cluster.platform import first_key
 
 TOOLS_IMAGE = "dev.local/beckon-tools:0.1.0"
 TOOL = "rolling-sum"
@@ -18,7 +19,7 @@ _POD = "beckon-caller"
 # Every call has a connection of its own, so that each may meet another replica.
 _PROGRAM = """
 import json, signal, threading, time, urllib.request, urllib.error
-JSON = {"Content-Type": "application/json"}
+JSON = {"Content-Type": "application/json", "Authorization": "Bearer KEY"}
 stop, telling, failures, done = threading.Event(), threading.Lock(), [], [0]
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 def call(expression, seconds):
@@ -83,7 +84,9 @@ def tool(kube: Kube) -> Iterator[None]:
 @contextmanager
 def calling(kube: Kube) -> Iterator[None]:
     """Call the tool all the time, from a pod."""
-    program = _PROGRAM.replace("URL", repr(_URL)).replace("CALLERS", str(CALLERS))
+    program = (
+        _PROGRAM.replace("URL", repr(_URL)).replace("CALLERS", str(CALLERS)).replace("KEY", first_key(kube))
+    )
     kube.run(
         "run", _POD, f"--image={TOOLS_IMAGE}", "--restart=Never", "--command", "--", "python", "-c", program
     )

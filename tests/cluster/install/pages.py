@@ -1,5 +1,6 @@
 """The commands of a page, run as somebody runs them who follows it."""
 
+import re
 import socket
 import subprocess
 from contextlib import ExitStack
@@ -25,6 +26,14 @@ class Shell:
         )
         if "port-forward" in command:
             return self._forward(command)
+        exported = re.match(r"export (\w+)=", command)
+        if exported:
+            name = exported[1]
+            self._environment[name] = self._done(f'{command}; printf %s "${name}"')
+            return ""
+        return self._done(command)
+
+    def _done(self, command: str) -> str:
         done = subprocess.run(
             ["sh", "-c", command],
             cwd=ROOT,

@@ -25,6 +25,8 @@ PASSING = {
 LEFT = {
     "Namespace /beckon",
     "Secret beckon/beckon-shim-keys",
+    "Secret beckon/beckon-agent-keys",
+    "Secret beckon/beckon-first-key",
     "Secret beckon/beckon-webhook-tls",
     "Lease beckon/beckon-operator",
     "CustomResourceDefinition /agents.beckon.dev",

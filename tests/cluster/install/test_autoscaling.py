@@ -14,7 +14,7 @@ from beckon_operator.webhook.certificates import new_authority, new_serving
 from tests.cluster.install.load import TOOLS_IMAGE
 from tests.cluster.install.releases import Helm
 from tests.cluster.kube import Kube, until
-from tests.cluster.platform import NAMESPACE
+from tests.cluster.platform import NAMESPACE, first_key
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -27,8 +27,9 @@ SILENCE = "import socket\ns, kept = socket.create_server(('', 8080)), []\nwhile 
 CALLERS = f"""
 import threading, urllib.request
 url = "http://beckon-agent.{NAMESPACE}.svc.cluster.local/tools/silence"
+headers = {{"Content-Type": "application/json", "Authorization": "Bearer KEY"}}
 def call():
-    request = urllib.request.Request(url, b"{{}}", {{"Content-Type": "application/json"}})
+    request = urllib.request.Request(url, b"{{}}", headers)
     urllib.request.urlopen(request, timeout=200)
 for _ in range({CALLS}):
     threading.Thread(target=call).start()
@@ -106,7 +107,7 @@ def waiting_calls(kube: Kube) -> Iterator[None]:
         kube.apply(json.dumps(document))
         until(lambda: kube.find("tool", "silence"), what="the Tool")
         kube.wait("tool/silence")
-        run(kube, "callers", CALLERS)
+        run(kube, "callers", CALLERS.replace("KEY", first_key(kube)))
         yield
     finally:
         kube.run("delete", "pod", "callers", "silence", "--ignore-not-found", "--now")

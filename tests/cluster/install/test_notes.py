@@ -29,20 +29,23 @@ def test_the_notes_name_the_next_command_and_what_is_weak(chart: Chart, tmp_path
 
     assert "helm test beckon --namespace beckon" in text
     assert "port-forward service/beckon-agent 8080:80" in text
+    assert "get secret beckon-first-key" in text
     assert "demo model answers" in text
     assert "InMemoryChannel" in text
     assert "replicas is 1" not in text
 
 
 def test_the_notes_tell_only_of_weaknesses_that_are_there(chart: Chart, tmp_path: Path) -> None:
-    strong = {"model": {"baseURL": "https://models.example/v1"}, "brokers": [KAFKA]}
+    strong = {
+        "model": {"baseURL": "https://models.example/v1"},
+        "brokers": [KAFKA],
+        "access": {"existingSecret": "keys"},
+        "store": {"existingSecret": "database"},
+    }
 
     weak = notes(chart, tmp_path, strong).partition("What is weak")[2].splitlines()[1:]
 
-    assert [line for line in weak if line.strip()] == [
-        "- The agent asks nobody who they are: put something with authentication in front before others can "
-        "reach it."
-    ]
+    assert [line for line in weak if line.strip()] == []
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,10 @@ def test_the_notes_tell_only_of_weaknesses_that_are_there(chart: Chart, tmp_path
         ({"webhook": {"enabled": False}}, "webhook.enabled is false"),
         ({"podDisruptionBudgets": {"enabled": False}}, "podDisruptionBudgets.enabled is false"),
         ({"networkPolicies": {"enabled": False}}, "networkPolicies.enabled is false"),
+        ({}, "make keys of your own"),
+        ({}, "each replica keeps runs in its memory"),
+        ({"access": {"anonymous": True}}, "everybody who reaches the agent may call tools"),
+        ({"access": {"openEvents": True}}, "access.openEvents is true"),
         ({"agent": {"namespaces": ["default", "b"]}}, "Namespace b has no Broker"),
         (CASES["several-namespaces"], "Broker team-b/events is not made here"),
     ],

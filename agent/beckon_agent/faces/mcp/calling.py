@@ -15,6 +15,7 @@ from beckon_agent.policy.limits import LimitReached
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import CallFinished
 from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.failures import Reason
 
 Report = Callable[[float, float, str], Awaitable[None]]
@@ -48,7 +49,7 @@ class Calling:
         with anyio.CancelScope() as scope, self._known(key, scope), self._reported(wanted):
             try:
                 return await self._service.call(wanted.hosted, wanted.name, wanted.arguments)
-            except NoRoom as error:
+            except (NoRoom, StoreUnavailable) as error:
                 return _refused(wanted, failed(Reason.UNDELIVERABLE, f"the tool was not called: {error}"))
             except LimitReached as error:
                 return _refused(wanted, failed(Reason.DENIED, str(error), retry_after=error.retry_after))

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from beckon_agent.engine.base import Engine, EngineEvent, RunFailed
-from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.faces.openai_errors import FaceError, told
 from beckon_agent.faces.pacing import Paced
-from beckon_agent.faces.responses.answers import as_face_error
 from beckon_agent.faces.responses.events import Encoder, Event
 from beckon_agent.faces.responses.past import retold
 from beckon_agent.model import wire
@@ -125,7 +124,7 @@ async def server_sent(
                     yield _line(event)
         yield _DONE
     except Exception as error:  # the status is out: the stream is the only place left to tell of it
-        said = as_face_error(error)
+        said = told(error)
         members = {"code": said.code, "message": said.message, "param": None}
         yield _line({"type": "error", "sequence_number": number, **members})
     finally:

@@ -26,6 +26,11 @@ http://{{ include "beckon.host" (dict "root" . "service" "beckon-demo-model") }}
 {{ .Values.shim.existingSecret | default "beckon-shim-keys" }}
 {{- end }}
 
+{{/* The Secret with the API keys of the agent. */}}
+{{- define "beckon.agentKeys" -}}
+{{ .Values.access.existingSecret | default "beckon-agent-keys" }}
+{{- end }}
+
 {{/* The name of a Broker's reply Trigger: a Broker of another name than `default` may have neighbours. */}}
 {{- define "beckon.repliesTrigger" -}}
 {{- if eq .name "default" }}beckon-replies{{ else }}beckon-replies-{{ .name }}{{ end -}}

@@ -1,0 +1,80 @@
+"""Secrets that are made once, where nobody has made them: the shim's keys, and the first key of the agent."""
+
+import base64
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from beckon_contract.api_keys import new_entry, new_key
+from beckon_operator.api import Api, Refused, path_to
+
+logger = logging.getLogger(__name__)
+
+FIRST_KEY = "beckon-first-key"
+"""The Secret in which the first API key can be read, until somebody deletes it."""
+
+_SHIM_ENTRY = "keys"  # one key a line, the first signs: beckon_contract.correlation
+_AGENT_ENTRY = "keys.jsonl"  # one key a line: beckon_contract.api_keys
+_FIRST_ENTRY = "api-key"
+_FIRST_NAME = "first"
+
+
+async def ensure_shim_keys(api: Api, namespace: str, name: str) -> None:
+    """Create the Secret with the shim's key unless it exists; raise what a request of `Api` raises."""
+    if await _read(api, namespace, name) is None:
+        data = {_SHIM_ENTRY: f"{secrets.token_hex(32)}\n"}
+        await _create(api, _secret(namespace, name, "shim", data))
+
+
+async def ensure_first_key(api: Api, namespace: str, name: str) -> None:
+    """Let somebody in where nobody said whom: create the Secret of API keys unless it exists.
+
+    It has one key, which can be read in the Secret `beckon-first-key`. That one is created first, and
+    read where it exists, so that whoever stops between the two leaves nobody with a key that opens nothing.
+    """
+    if await _read(api, namespace, name) is not None:
+        return
+    await _create(api, _secret(namespace, FIRST_KEY, "agent", {_FIRST_ENTRY: new_key()}))
+    first = await _read(api, namespace, FIRST_KEY)
+    written = (first or {}).get("data", {}).get(_FIRST_ENTRY, "")
+    key = base64.b64decode(written).decode().strip()
+    if not key:
+        cure = "delete it and restart the operator, and another is made"
+        logger.error("Secret %s/%s has no %s: %s", namespace, FIRST_KEY, _FIRST_ENTRY, cure)
+        return
+    await _create(
+        api, _secret(namespace, name, "agent", {_AGENT_ENTRY: f"{new_entry(key, _FIRST_NAME).line()}\n"})
+    )
+
+
+def _secret(namespace: str, name: str, component: str, data: Mapping[str, str]) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": "beckon", "app.kubernetes.io/component": component}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "stringData": dict(data),
+    }
+
+
+async def _read(api: Api, namespace: str, name: str) -> dict[str, Any] | None:
+    try:
+        return await api.get(path_to("", "v1", "secrets", namespace, name))
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+async def _create(api: Api, document: dict[str, Any]) -> None:
+    """Create a Secret; one that another replica was quicker with stays as it is."""
+    metadata = document["metadata"]
+    try:
+        await api.create(path_to("", "v1", "secrets", metadata["namespace"]), document)
+    except Refused as error:
+        if error.status != 409:
+            raise
+    else:
+        logger.info("made Secret %s/%s", metadata["namespace"], metadata["name"])
