@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -42,15 +42,34 @@ class Api:
         return len(page["items"]) + int(page["metadata"].get("remainingItemCount") or 0)
 
     async def watch(self, path: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield each object that is added or changed from now on."""
+        """Yield each object that is added or changed from now on, without end.
+
+        A server may end a watch whose reader is slow; then all objects are yielded as they are.
+        """
         version = (await self.get(path, limit="1"))["metadata"]["resourceVersion"]
+        while True:
+            async with aclosing(self._changes(path, version)) as changes:
+                async for found in changes:
+                    yield found
+            whole = await self.get(path)
+            for found in whole["items"]:
+                yield found
+            version = whole["metadata"]["resourceVersion"]
+
+    async def _changes(self, path: str, version: str) -> AsyncGenerator[dict[str, Any]]:
+        """Yield what changes after a version, until the watch ends."""
         query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "7200"}
-        async with self._client.stream("GET", path, params=query, timeout=None) as answer:
-            answer.raise_for_status()
-            async for line in answer.aiter_lines():
-                event = orjson.loads(line)
-                if event["type"] in ("ADDED", "MODIFIED"):
-                    yield event["object"]
+        try:
+            async with self._client.stream("GET", path, params=query, timeout=None) as answer:
+                answer.raise_for_status()
+                async for line in answer.aiter_lines():
+                    event = orjson.loads(line)
+                    if event["type"] == "ERROR":
+                        return
+                    if event["type"] in ("ADDED", "MODIFIED"):
+                        yield event["object"]
+        except httpx.RemoteProtocolError:  # ended in the middle
+            return
 
 
 @asynccontextmanager
