@@ -177,6 +177,7 @@ def _tool(name: str, declared: Declared, broker: str, routes: tuple[str, ...]) -
         dispatch=options.dispatch,
         idempotent=options.idempotent,
         read_only=options.read_only,
+        destructive=options.destructive,
         broker=broker,
         routes=routes,
         reference=event_type.reference,

@@ -16,8 +16,19 @@ REQUIRES_APPROVAL = "beckon.dev/requires-approval"
 DISPATCH = "beckon.dev/dispatch"
 IDEMPOTENT = "beckon.dev/idempotent"
 READ_ONLY = "beckon.dev/read-only"
+DESTRUCTIVE = "beckon.dev/destructive"
 KNOWN = frozenset(
-    {PARAMETERS, SCHEMA_DATA, TOOL_NAME, TIMEOUT, REQUIRES_APPROVAL, DISPATCH, IDEMPOTENT, READ_ONLY}
+    {
+        PARAMETERS,
+        SCHEMA_DATA,
+        TOOL_NAME,
+        TIMEOUT,
+        REQUIRES_APPROVAL,
+        DISPATCH,
+        IDEMPOTENT,
+        READ_ONLY,
+        DESTRUCTIVE,
+    }
 )
 # On a Service: how the local platform runs it, or where it runs already.
 LOCAL_COMMAND = "beckon.dev/local-command"
@@ -32,13 +43,14 @@ _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The wishes of an EventType; `timeout` in seconds, `None` where it names none."""
+    """The wishes of an EventType; `timeout` in seconds, and `destructive`, `None` where it names none."""
 
     timeout: float | None
     requires_approval: bool
     dispatch: Dispatch
     idempotent: bool
     read_only: bool
+    destructive: bool | None = None
 
 
 def read_options(event_type: EventType) -> Options:
@@ -50,7 +62,12 @@ def read_options(event_type: EventType) -> Options:
         dispatch=_dispatch(event_type, problems),
         idempotent=_boolean(event_type, IDEMPOTENT, problems),
         read_only=_boolean(event_type, READ_ONLY, problems),
+        destructive=_boolean(event_type, DESTRUCTIVE, problems)
+        if DESTRUCTIVE in event_type.annotations
+        else None,
     )
+    if options.read_only and options.destructive:
+        problems.append(_problem(DESTRUCTIVE, f"contradicts {READ_ONLY}; remove one of them"))
     if not event_type.annotations.get(TOOL_NAME, "set").strip():
         problems.append(_problem(TOOL_NAME, "is empty; write a name, or remove the annotation"))
     if problems:

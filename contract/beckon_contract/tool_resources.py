@@ -43,6 +43,8 @@ def tool_spec(tool: Tool) -> dict[str, Any]:
         "address": tool.address,
         "reference": _reference(tool.reference),
     }
+    if tool.destructive is not None:  # where nothing is said, false is no guess to make
+        spec["destructive"] = tool.destructive
     return spec | {name: value for name, value in optional.items() if value}
 
 
@@ -70,6 +72,7 @@ def read_tool(resource: Resource) -> Tool | Refusal:
             dispatch=_dispatch(spec.get("dispatch")),
             idempotent=spec.get("idempotent") is True,
             read_only=spec.get("readOnly") is True,
+            destructive=_said(spec.get("destructive")),
             broker=_optional(spec, "broker") or "default",
             routes=_texts(spec, "triggers"),
             reference=_read_reference(spec.get("reference"), resource.namespace),
@@ -157,3 +160,7 @@ def _dispatch(value: object) -> Dispatch:
     if value == "broker":
         return "broker"
     raise ValueError(f"dispatch is {value!r}, neither broker nor direct")
+
+
+def _said(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -36,6 +36,7 @@ class Tool:
     dispatch: Dispatch = "broker"
     idempotent: bool = False
     read_only: bool = False
+    destructive: bool | None = None
     broker: str = "default"
     routes: tuple[str, ...] = ()
     reference: Reference | None = None

@@ -28,6 +28,17 @@ def test_annotations_say_how_a_tool_wants_to_be_called() -> None:
     assert found == Options(120.0, True, "direct", True, True)
 
 
+@pytest.mark.parametrize(("text", "said"), [("true", True), ("false", False)])
+def test_a_tool_may_be_said_to_destroy_something_or_not(text: str, said: bool) -> None:
+    assert options({"destructive": text}).destructive is said
+    assert options().destructive is None
+
+
+def test_what_only_reads_destroys_nothing() -> None:
+    with pytest.raises(InvalidEventType, match=r"contradicts beckon\.dev/read-only"):
+        options({"destructive": "true", "read-only": "true"})
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
@@ -66,6 +77,7 @@ def test_a_timeout_that_is_none_is_refused_with_the_cure(text: str) -> None:
         ("requires-approval", ""),
         ("idempotent", "True"),
         ("read-only", "1"),
+        ("destructive", "yes"),
         ("dispatch", "fast"),
         ("dispatch", "direct"),
         ("tool-name", " "),

@@ -24,6 +24,7 @@ class Hints:
     """
 
     read_only: bool = False
+    destructive: bool | None = None
     idempotent: bool = False
     requires_approval: bool = False
     timeout: float | None = None

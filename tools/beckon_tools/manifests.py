@@ -8,7 +8,14 @@ from typing import Any
 import orjson
 import yaml
 
-from beckon_contract.options import IDEMPOTENT, LOCAL_COMMAND, READ_ONLY, REQUIRES_APPROVAL, TIMEOUT
+from beckon_contract.options import (
+    DESTRUCTIVE,
+    IDEMPOTENT,
+    LOCAL_COMMAND,
+    READ_ONLY,
+    REQUIRES_APPROVAL,
+    TIMEOUT,
+)
 from beckon_contract.places import PARAMETERS
 from beckon_tools.declaration import AnyTool
 
@@ -149,6 +156,8 @@ def _hints(tool: AnyTool) -> dict[str, str]:
         REQUIRES_APPROVAL: tool.hints.requires_approval,
     }
     annotations = {name: "true" for name, given in hints.items() if given}
+    if tool.hints.destructive is not None:
+        annotations[DESTRUCTIVE] = str(tool.hints.destructive).lower()
     if tool.hints.timeout is not None:
         annotations[TIMEOUT] = f"{tool.hints.timeout:g}s"
     return annotations

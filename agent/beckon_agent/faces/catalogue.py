@@ -107,6 +107,7 @@ def _document(tool: Tool) -> dict[str, object]:
         "parameters_from": tool.parameters_from,
         "requires_approval": tool.requires_approval,
         "read_only": tool.read_only,
+        "destructive": tool.destructive,
         "idempotent": tool.idempotent,
     }
 

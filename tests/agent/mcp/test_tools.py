@@ -71,6 +71,12 @@ async def test_hints_are_those_of_the_eventtype(server: McpServer, mode: str) ->
     async with server.client(mode) as client:
         (listed,) = (await client.list_tools()).tools
 
+    server.catalogue.current = Catalogue({"test_echo": replace(echo, destructive=False)})
+    async with server.client(mode) as client:
+        (adding,) = (await client.list_tools()).tools
+
+    assert adding.annotations is not None
+    assert (adding.annotations.read_only_hint, adding.annotations.destructive_hint) == (False, False)
     assert listed.annotations is not None
     assert listed.annotations.read_only_hint is True
     assert listed.annotations.destructive_hint is False

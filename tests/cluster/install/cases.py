@@ -50,7 +50,24 @@ CASES: Mapping[str, dict[str, Any]] = {
     "from-a-registry": {
         "image": {"registry": "registry.example/team", "tag": "1.2.3", "pullSecrets": ["registry"]},
     },
-    "own-keys": {"shim": {"existingSecret": "my-keys"}},
+    "own-keys": {"shim": {"existingSecret": "my-keys"}, "access": {"existingSecret": "our-people"}},
+    "open-to-everybody": {"access": {"anonymous": True, "openEvents": True}},
+    "tokens": {
+        "access": {
+            "denyByDefault": True,
+            "publicURL": "https://beckon.example.com",
+            "oidc": {
+                "issuer": "https://login.example.com",
+                "audience": "beckon",
+                "caConfigMap": "authorities",
+            },
+        },
+        "store": {"existingSecret": "database"},
+    },
+    "a-file-of-runs": {
+        "agent": {"replicas": 1},
+        "store": {"sqlite": {"size": "1Gi", "storageClass": "fast"}},
+    },
     "placed": {
         "scheduling": {
             "agent": {"nodeSelector": {"disk": "fast"}, "priorityClassName": "high"},

@@ -214,8 +214,54 @@ def test_keys_of_ones_own_are_none_of_the_operators_business(chart: Chart) -> No
     rules = found["Role", "beckon", "beckon-operator"]["rules"]
 
     assert volume["secret"]["secretName"] == "my-keys"
+    (people,) = found["Deployment", "beckon", "beckon-agent"]["spec"]["template"]["spec"]["volumes"]
+    assert people["secret"]["secretName"] == "our-people"
     assert environment(found, "beckon-operator")["BECKON_OPERATOR_KEYS_SECRET"] == ""
+    assert environment(found, "beckon-operator")["BECKON_OPERATOR_AGENT_KEYS_SECRET"] == ""
     assert [rule for rule in rules if "secrets" in rule["resources"]] == []
+
+
+def test_the_agent_lets_nobody_in_without_a_key_unless_it_is_told_to(chart: Chart) -> None:
+    closed, opened = chart.render(), chart.render(CASES["open-to-everybody"])
+
+    assert environment(closed, "beckon-agent")["BECKON_KEYS_FILE"] == "/etc/beckon/access/keys.jsonl"
+    assert not {"BECKON_ANONYMOUS", "BECKON_OPEN_EVENTS"} & environment(closed, "beckon-agent").keys()
+    assert environment(opened, "beckon-agent")["BECKON_ANONYMOUS"] == "true"
+    assert "BECKON_KEYS_FILE" not in environment(opened, "beckon-agent")
+    assert environment(opened, "beckon-operator")["BECKON_OPERATOR_AGENT_KEYS_SECRET"] == ""
+
+
+def test_tokens_are_checked_against_the_issuer_that_is_named(chart: Chart) -> None:
+    found = environment(chart.render(CASES["tokens"]), "beckon-agent")
+
+    assert found["BECKON_OIDC_ISSUER"] == "https://login.example.com"
+    assert found["BECKON_OIDC_AUDIENCE"] == "beckon"
+    assert found["BECKON_OIDC_CA_FILE"] == "/etc/beckon/issuer/ca.crt"
+    assert found["BECKON_DENY_BY_DEFAULT"] == "true"
+    assert found["BECKON_STORE"] == {"secretKeyRef": {"name": "database", "key": "url"}}
+
+
+def test_a_file_of_runs_is_for_one_replica_and_stays_when_the_release_goes(chart: Chart) -> None:
+    found = chart.render(CASES["a-file-of-runs"])
+
+    assert environment(found, "beckon-agent")["BECKON_STORE"] == "sqlite:////var/lib/beckon/runs.db"
+    assert found["Deployment", "beckon", "beckon-agent"]["spec"]["strategy"] == {"type": "Recreate"}
+    claim = found["PersistentVolumeClaim", "beckon", "beckon-agent-store"]
+    assert claim["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert claim["spec"]["storageClassName"] == "fast"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"store": {"sqlite": {"size": "1Gi"}}}, "set agent.replicas to 1"),
+        ({"access": {"oidc": {"issuer": "https://i"}}}, "access.oidc.audience is not"),
+    ],
+    ids=["two-replicas-of-a-file", "an-issuer-for-anybody"],
+)
+def test_values_that_cannot_work_are_refused(chart: Chart, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        chart.render(given)
 
 
 def test_images_come_from_the_registry_with_the_tag_and_the_secrets(chart: Chart) -> None:

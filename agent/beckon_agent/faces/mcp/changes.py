@@ -129,6 +129,14 @@ class _Compared:
 def _told(tools: Mapping[str, Tool]) -> list[tuple[object, ...]]:
     """Return all that a list tells of tools; how they are reached is not among it."""
     return [
-        (one.name, one.event_type, one.description, one.parameters, one.read_only, one.idempotent)
+        (
+            one.name,
+            one.event_type,
+            one.description,
+            one.parameters,
+            one.read_only,
+            one.destructive,
+            one.idempotent,
+        )
         for one in tools.values()
     ]

@@ -42,8 +42,8 @@ def _declared(tool: Tool) -> dict[str, object]:
         "inputSchema": tool.parameters,
         "annotations": {
             "readOnlyHint": tool.read_only,
-            # An EventType says nothing of it, and a client should rather ask once too often.
-            "destructiveHint": not tool.read_only,
+            # Where an EventType says nothing of it, a client should rather ask once too often.
+            "destructiveHint": not tool.read_only if tool.destructive is None else tool.destructive,
             "idempotentHint": tool.idempotent,
             "openWorldHint": True,  # a service may talk to whomever it likes
         },
