@@ -279,7 +279,7 @@ async def test_a_client_that_reads_nothing_is_given_up(start_agent: StartAgent) 
         body = json.dumps({"model": "beckon", "messages": [user("go")], "stream": True}).encode()
         port = int(agent.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
         await reader.read(1)

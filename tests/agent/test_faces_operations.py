@@ -240,7 +240,7 @@ async def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
         "/readyz",
         "/metrics",
     }
-    assert create["responses"].keys() == {"200", "400", "404", "502", "503", "default"}
+    assert create["responses"].keys() == {"200", "400", "404", "429", "502", "503", "default"}
     assert create["responses"]["200"]["content"].keys() == {"application/json", "text/event-stream"}
     assert create["responses"]["404"]["content"]["application/json"]["schema"]["$ref"].endswith(
         "/ErrorDocument"
