@@ -28,6 +28,10 @@ class Model(Protocol):
         """What people know it by."""
         ...
 
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have."""
+        ...
+
     def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
@@ -111,6 +115,9 @@ class _WatchedModel:
     @property
     def name(self) -> str:
         return self._model.name
+
+    async def tool_limit(self) -> int:
+        return await self._model.tool_limit()
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options

@@ -19,7 +19,9 @@ from beckon_agent.loop import Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelError
+from beckon_agent.offering import Toolbox
 from beckon_agent.request_id import set_request_id
+from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.runs import Agent, Limits, Options, RunEvent, RunSuspended
 from beckon_agent.telemetry import content
 from beckon_agent.telemetry.rejoin import rejoined, to_store
@@ -87,7 +89,8 @@ async def watched(
 
         def run() -> Any:
             watch = Watch(agent.name, metrics, run_id="run-1")
-            steps = Run(agent, watch.model(Model(client, "native")), source, caller, Options())
+            tools = Toolbox(source, FittingTools())
+            steps = Run(agent, watch.model(Model(client, "native")), tools, caller, Options())
             return watch.events(steps.events([QUESTION]))
 
         yield Watched(run, model, metrics)
