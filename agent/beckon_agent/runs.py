@@ -62,13 +62,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent as the API names it: its prompt, its limits, and on what terms it may be used."""
+    """One agent as the API names it: its prompt, its limits, and on what terms it may be used.
+
+    `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent.
+    """
 
     name: str
     namespace: str
     system_prompt: str
     limits: Limits
     terms: Terms = NO_TERMS
+    pinned: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

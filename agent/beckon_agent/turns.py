@@ -118,7 +118,7 @@ class Model:
     def _declared_once(self, tool: Tool, lowering: Profile) -> Declaration:
         key = tool.namespace, tool.name
         known = self._declared.pop(key, None)
-        if known is None or known[0] is not tool or known[1] is not lowering:
+        if known is None or known[1] is not lowering or not _reads_as(known[0], tool):
             known = tool, lowering, declare(tool, lowering)
         self._declared[key] = known  # at the end: the first one is the one that nobody used for longest
         if len(self._declared) > _KEPT_DECLARATIONS:
@@ -141,6 +141,11 @@ class Model:
         self._dialect = guess(self._client.model)
         logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
         return True
+
+
+def _reads_as(before: Tool, now: Tool) -> bool:
+    """Whether a tool is to the model what it was; policies change others of its members."""
+    return before.parameters is now.parameters and before.description == now.description
 
 
 class _Reading:

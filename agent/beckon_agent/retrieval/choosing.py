@@ -127,9 +127,11 @@ class Among:
         self._everything = everything
 
     async def choose(self, situation: Situation) -> Selection:
-        """Return the selection; of tools that are in no catalogue any more it has none."""
+        """Return the selection; its tools are those of the situation."""
         offered = situation.offered()
-        return await self._chooser.choose(replace(situation, tools=self._everything(), allowed=offered))
+        among = replace(situation, tools=self._everything(), allowed=offered)
+        selection = await self._chooser.choose(among)
+        return replace(selection, tools=tuple(offered.get(tool.name, tool) for tool in selection.tools))
 
 
 def _named(tools: Mapping[str, Tool], pins: Sequence[str]) -> Iterator[str]:
