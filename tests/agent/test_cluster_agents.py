@@ -330,7 +330,7 @@ async def test_an_agent_says_how_many_tools_a_request_has_and_which_are_always_a
 ) -> None:
     for number in range(9):
         await cluster.server.put("tools", tool(f"order.step{number}"))
-    few = {"limits": {"tools": 4}}
+    few: dict[str, Any] = {"limits": {"tools": 4}}
     await cluster.server.put("agents", agent("few", **few))
     await cluster.server.put(
         "agents", agent("pinning", **few, tools={"pinned": ["order.step7", "order_step3"]})
