@@ -117,7 +117,14 @@ class _WatchedModel:
         return self._model.name
 
     async def tool_limit(self) -> int:
-        return await self._model.tool_limit()
+        """Ask what the model takes; a server that lists no models fails here, and is counted as ever."""
+        began = time.monotonic()
+        try:
+            return await self._model.tool_limit()
+        except Exception:
+            lost = time.monotonic() - began
+            self._metrics.model(self._agent, "failed", seconds=lost, first=None, usage=None)
+            raise
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
@@ -126,6 +133,7 @@ class _WatchedModel:
         span = begun("chat", SpanKind.CLIENT, self._attributes(tools, options))
         if span.is_recording():
             span.set_attributes(content.asked(messages))
+        self._metrics.asked(self._agent, len(tools))
         answer = _Answer()
         try:
             async with aclosing(within(span, self._model.stream(messages, tools, options))) as items:

@@ -28,6 +28,7 @@ async def test_a_request_has_what_fits_and_find_tools_first(start_agent: StartAg
         assert len(names) == len(set(names)) <= LIMIT
         assert names[0] == "find_tools"
         assert filler(174).name in names
+        assert await agent.metric("model_tools_sum", agent="beckon") == len(names)
 
 
 async def test_pinned_tools_come_first_whichever_of_their_names_is_pinned(start_agent: StartAgent) -> None:

@@ -157,6 +157,7 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
         "gen_ai.agent.name": "helper",
         "beckon.run_id": "run-1",
         "beckon.run.ending": "stop",
+        "beckon.tools.offered": answered["beckon.tools"],
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 3,
     }
