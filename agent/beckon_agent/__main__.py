@@ -28,6 +28,7 @@ from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.policy.limited import LimitedCaller
 from beckon_agent.policy.limits import Limits as SharedLimits
+from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.roster import Hosted, OneAgent, Roster
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.server import Server
@@ -158,7 +159,8 @@ async def _folders(settings: Settings) -> AsyncIterator[Roster]:
         raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
     async with client:
         source = FolderSource(settings.folders(), agent.source)
-        yield OneAgent(Hosted(agent.name, agent, model, source), source.watch)
+        hosted = Hosted(agent.name, agent, model, source, chooser=FittingTools(agent.pinned))
+        yield OneAgent(hosted, source.watch)
 
 
 @contextlib.asynccontextmanager
@@ -211,8 +213,15 @@ def _agent(settings: Settings) -> Agent:
         parallel_calls=settings.parallel_calls,
         result_chars=settings.max_result_chars,
         call_timeout=settings.call_timeout,
+        tools=settings.max_tools,
     )
-    return Agent(settings.agent_name, settings.agent_namespace, settings.system_prompt, limits)
+    return Agent(
+        settings.agent_name,
+        settings.agent_namespace,
+        settings.system_prompt,
+        limits,
+        pinned=settings.pinned(),
+    )
 
 
 if __name__ == "__main__":

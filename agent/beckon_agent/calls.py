@@ -19,6 +19,7 @@ from beckon_agent.runs import Agent, CallFinished, Options
 from beckon_agent.telemetry.calls import execute_tool
 from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 from beckon_contract.failures import Reason
+from beckon_contract.names import RESERVED
 from beckon_contract.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Caller:
 
         `remaining` are the seconds that the run has left.
         """
-        known = not isinstance(call.way, Outcome)
+        known = not isinstance(call.way, Outcome) or not call.way.failed
         with execute_tool(call.asked, call.arguments, agent.name, known=known) as span:
             finished = await self._make(call, event_id, agent, remaining)
             span.finished(finished)
@@ -115,7 +116,7 @@ def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[
             parameters_from="the request",
         )
         for theirs in options.client_tools
-        if theirs.name not in ours
+        if theirs.name not in ours and theirs.name not in RESERVED
     }
 
 

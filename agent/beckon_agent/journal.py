@@ -33,6 +33,9 @@ class Progress:
     answered: Ending | None = None
     """How the run ends, where its last turn asked for no calls."""
 
+    sent: Sequence[str] = ()
+    """The names of the agent's tools that the last turn was sent."""
+
     seconds: float = 0.0
     """How long it has worked, without the time that it waited for people."""
 

@@ -6,16 +6,17 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import orjson
 
-from beckon_agent.calls import Caller, HandedBack, NeedsApproval, client_tools, prepare
-from beckon_agent.catalogue.source import CatalogueSource
+from beckon_agent.calls import Caller, HandedBack, NeedsApproval
 from beckon_agent.chain import sending
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.journal import CallOfTurn, Keeping, NoJournal, Progress
 from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn, Usage
+from beckon_agent.offering import Offering, Toolbox
 from beckon_agent.runs import (
     Agent,
     ApprovalAsked,
@@ -49,6 +50,10 @@ class Model(Protocol):
         """What people know it by."""
         ...
 
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        ...
+
     def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
@@ -67,7 +72,7 @@ class Run:
         self,
         agent: Agent,
         model: Model,
-        catalogue: CatalogueSource,
+        tools: Toolbox,
         caller: Caller,
         options: Options,
         *,
@@ -77,9 +82,9 @@ class Run:
         progress = self._keeping.progress
         self._agent = agent
         self._model = model
-        self._catalogue = catalogue
         self._caller = caller
         self._options = options
+        self._offering = Offering(tools, agent, options, progress.sent)
         self._deadline = time.monotonic() + agent.limits.seconds - progress.seconds
         self._messages: list[Message] = []
         self._added = list(progress.messages)
@@ -131,24 +136,21 @@ class Run:
 
     async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
         """Ask the model once, and make the calls that it asks for."""
-        tools = dict(self._catalogue.current.tools) if self._options.use_tools else {}
-        theirs = client_tools(self._options, tools, self._agent)
-        tools |= theirs
+        offer = await self._in_time(self._offering.next(self._messages, self._model))
         turn = Turn()
-        async with aclosing(self._ask(list(tools.values()), step)) as items:
+        async with aclosing(self._ask(offer.declared, step)) as items:
             async for item in items:
                 if isinstance(item, Turn):
-                    turn = item
+                    turn = replace(item, sent=self._offering.sent)
                 else:
                     yield item
         self._count(turn.usage)
-        calls = prepare(turn.calls, tools, cut_off=turn.finish_reason == "length")
-        calls = [call.handed_back() if call.asked.name in theirs else call for call in calls]
-        calls = permitted(calls, self._options, self._called)
+        calls = permitted(offer.read(turn), self._options, self._called)
         self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
         limit = self._limit_at(step)
         if limit:  # the model would never see what comes of these calls, and they may have effects
             calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
+        calls = offer.searched(calls)
         made = [CallOfTurn(f"{self._keeping.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
         await self._keeping.journal.turn(step, turn, made)
         self._add(assistant_message(turn.text, turn.reasoning, calls))

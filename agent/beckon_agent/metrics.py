@@ -9,6 +9,7 @@ from beckon_agent.runs import CallFinished
 from beckon_agent.telemetry.outcomes import outcome
 from beckon_contract.failures import Reason
 
+_TOOLS = (0, 8, 16, 32, 64, 96, 128)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -37,6 +38,13 @@ class Metrics:
             "beckon_agent_model_tokens_total",
             "Tokens that the model's server counted: input and output.",
             ["agent", "type"],
+            registry=self.registry,
+        )
+        self._sent = Histogram(
+            "beckon_agent_model_tools",
+            "How many tools a request to the model had.",
+            ["agent"],
+            buckets=_TOOLS,
             registry=self.registry,
         )
         self._tools = Gauge("beckon_agent_tools", "Tools in the catalogue.", registry=self.registry)
@@ -71,6 +79,10 @@ class Metrics:
         name = "(unknown)" if became == Reason.UNKNOWN_TOOL else call.name
         self._calls.labels(agent, name, became).inc()
         self._seconds.labels(name).observe(call.seconds)
+
+    def asked(self, agent: str, tools: int) -> None:
+        """Count a request to the model, which has so many tools."""
+        self._sent.labels(agent).observe(tools)
 
     def model(
         self, agent: str, became: str, *, seconds: float, first: float | None, usage: Usage | None

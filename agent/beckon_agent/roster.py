@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from beckon_agent.catalogue.source import CatalogueSource
 from beckon_agent.loop import Model
+from beckon_agent.retrieval.choosing import Chooser, FittingTools
 from beckon_agent.runs import Agent
 
 
@@ -15,7 +16,8 @@ class Hosted:
     """All that a run of one agent works with; `name` is `model` in the API.
 
     It stays as it is: an agent that is changed becomes another one, and runs that have begun keep theirs.
-    `held` is entered for the time of a run, so that nothing the run needs is closed under it.
+    `held` is entered for the time of a run, so that nothing the run needs is closed under it. `chooser`
+    says which of many tools the model is sent.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Hosted:
     model: Model
     catalogue: CatalogueSource
     held: Callable[[], AbstractContextManager[object]] = nullcontext
+    chooser: Chooser = field(default_factory=FittingTools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "c
 class Limits:
     """How far one run may go: model requests, seconds, tokens in all, calls side by side.
 
-    `call_timeout` is in seconds, for tools that name none of their own.
+    `call_timeout` is in seconds, for tools that name none of their own. `tools` is how many
+    declarations one model request may have, fewer where the provider takes fewer.
     """
 
     steps: int = 16
@@ -24,6 +25,7 @@ class Limits:
     parallel_calls: int = 8
     result_chars: int = 20_000
     call_timeout: float = 30.0
+    tools: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent as the API names it: its prompt, its limits, and on what terms it may be used."""
+    """One agent as the API names it: its prompt, its limits, and on what terms it may be used.
+
+    `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent.
+    """
 
     name: str
     namespace: str
     system_prompt: str
     limits: Limits
     terms: Terms = NO_TERMS
+    pinned: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

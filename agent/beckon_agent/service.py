@@ -11,6 +11,7 @@ from beckon_agent.journal import Keeping
 from beckon_agent.loop import Model, Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, ToolCall
+from beckon_agent.offering import Toolbox
 from beckon_agent.policy.limits import Limits
 from beckon_agent.policy.metered import metered
 from beckon_agent.principals import principal
@@ -62,7 +63,8 @@ class Service:
         with self._place(), hosted.held():
             watch = Watch(hosted.name, self.metrics, run_id=keeping.run_id if keeping else "")
             model = watch.model(self._counted(hosted))
-            run = Run(hosted.agent, model, hosted.catalogue, self.caller, options, keeping=keeping)
+            tools = Toolbox(hosted.catalogue, hosted.chooser)
+            run = Run(hosted.agent, model, tools, self.caller, options, keeping=keeping)
             async with aclosing(watch.events(run.events(messages))) as events:
                 async for event in events:
                     yield event

@@ -120,6 +120,14 @@ class Settings(BaseSettings):
         None, ge=1, description="How many tokens one run may use in all; unset: no limit."
     )
     parallel_calls: int = Field(8, ge=1, description="How many tool calls of one turn run at the same time.")
+    max_tools: int = Field(
+        64, ge=2, description="How many tools one request to the model has at most, find_tools among them."
+    )
+    pinned_tools: str = Field(
+        "",
+        description="Where there are more: the tools that every request has, by the names of EventTypes or "
+        "of tools, separated by commas.",
+    )
     call_timeout: float = Field(
         30, gt=0, description="Seconds a tool may take, unless its EventType says otherwise."
     )
@@ -171,6 +179,10 @@ class Settings(BaseSettings):
             )
         keys = Path(self.keys_file) if self.keys_file else None
         return AccessOptions(host=self.host, keys_file=keys, oidc=oidc, anonymous=self.anonymous)
+
+    def pinned(self) -> tuple[str, ...]:
+        """Return the names of the pinned tools in their order."""
+        return tuple(filter(None, (part.strip() for part in self.pinned_tools.split(","))))
 
     def folders(self) -> list[Path]:
         """Return the manifest folders in their order."""

@@ -27,6 +27,8 @@ from beckon_contract.tools import Tool, declare
 
 logger = logging.getLogger(__name__)
 
+_KEPT_DECLARATIONS = 2048
+
 
 class Model:
     """A model with the dialect it speaks.
@@ -41,13 +43,17 @@ class Model:
         self._may_fall_back = dialect_name == "auto"
         self._dialect = dialect("native" if self._may_fall_back else dialect_name)
         self._few_keywords = False
-        self._too_many = 0
-        self._declared: dict[str, tuple[Tool, Profile, Declaration]] = {}
+        self._declared: dict[tuple[str, str], tuple[Tool, Profile, Declaration]] = {}
 
     @property
     def name(self) -> str:
         """The model's name at its server, and the dialect in use."""
         return f"{self._client.model or 'the first of its server'} ({self._dialect.name})"
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        await self._client.choose_model()
+        return self._client.profile.tool_limit
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
@@ -105,23 +111,19 @@ class Model:
                         yield replace(item, text=reading.text, calls=(*item.calls, *reading.calls))
 
     def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
-        """Return the declarations, each lowered once; more than the server takes are left out."""
-        limit = self._client.profile.tool_limit
-        if len(tools) > limit and len(tools) != self._too_many:
-            self._too_many = len(tools)
-            logger.warning(
-                "the model takes %d tools, the catalogue has %d; the rest is left out", limit, len(tools)
-            )
+        """Return the declarations, each lowered once as long as it is in use."""
         lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
-        if tools:  # what is declared no more is forgotten
-            self._declared = {tool.name: self._declared_once(tool, lowering) for tool in tools[:limit]}
-        return [self._declared[tool.name][2] for tool in tools[:limit]]
+        return [self._declared_once(tool, lowering) for tool in tools]
 
-    def _declared_once(self, tool: Tool, lowering: Profile) -> tuple[Tool, Profile, Declaration]:
-        known = self._declared.get(tool.name)
-        if known is not None and known[0] is tool and known[1] is lowering:
-            return known
-        return tool, lowering, declare(tool, lowering)
+    def _declared_once(self, tool: Tool, lowering: Profile) -> Declaration:
+        key = tool.namespace, tool.name
+        known = self._declared.pop(key, None)
+        if known is None or known[1] is not lowering or not _reads_as(known[0], tool):
+            known = tool, lowering, declare(tool, lowering)
+        self._declared[key] = known  # at the end: the first one is the one that nobody used for longest
+        if len(self._declared) > _KEPT_DECLARATIONS:
+            del self._declared[next(iter(self._declared))]
+        return known[2]
 
     def _lower_further(self, error: SchemaRejected) -> bool:
         """Declare with the fewest keywords from now on; whether that is a change."""
@@ -139,6 +141,11 @@ class Model:
         self._dialect = guess(self._client.model)
         logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
         return True
+
+
+def _reads_as(before: Tool, now: Tool) -> bool:
+    """Whether a tool is to the model what it was; policies change others of its members."""
+    return before.parameters is now.parameters and before.description == now.description
 
 
 class _Reading:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from beckon_agent.calls import HandedBack, Prepared
 from beckon_agent.exchange import Outcome
 from beckon_agent.model.types import Message
+from beckon_agent.retrieval.finding import FIND_TOOLS
 from beckon_agent.runs import Agent, Options
 from beckon_contract.failures import Reason
 
@@ -41,7 +42,7 @@ def permitted(calls: Sequence[Prepared], options: Options, before: int) -> list[
 
 
 def _if_allowed(call: Prepared, options: Options) -> Prepared:
-    if options.allowed_tools is None or call.asked.name in options.allowed_tools:
+    if options.allowed_tools is None or call.asked.name in options.allowed_tools or call.way is FIND_TOOLS:
         return call
     names = ", ".join(options.allowed_tools) or "none"
     return call.refused(Reason.DENIED, f"this request allows these tools only: {names}")

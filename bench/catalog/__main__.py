@@ -14,7 +14,8 @@ is measured for a new EventType whose calls an existing Trigger passes.
 With `--shared` the fifty tools of a Broker share one Trigger, as those of one service would:
 Knative itself takes more than half an hour to make 5,000 Triggers ready on two cores.
 
-An agent sends a model 128 tools at most; the new ones have names that come first.
+An agent sends a model 64 tools at most, those that fit the conversation: the chats name the
+tool that is new, as people would who ask for it.
 """
 
 import argparse

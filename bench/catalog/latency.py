@@ -63,12 +63,13 @@ class Latency:
         self._model = model
         self._triggers = Moments()
         self._tools = Moments()
+        self._question = "What is the weather?"
 
     @asynccontextmanager
     async def under_chats(self, api: Api, agent_url: str) -> AsyncIterator[None]:
         """Chat with the agent all the time, and watch Triggers and Tools."""
         tasks = [
-            asyncio.create_task(_chat(agent_url)),
+            asyncio.create_task(self._chat(agent_url)),
             asyncio.create_task(self._triggers.follow(api, api.path("eventing.knative.dev/v1", "triggers"))),
             asyncio.create_task(self._tools.follow(api, api.path(TOOLS, "tools"))),
         ]
@@ -95,6 +96,7 @@ class Latency:
         name = new_name(number)
         self._triggers.ready.pop(name, None)
         self._tools.ready.pop(name, None)
+        self._question = f"What is the weather? Ask {declared_name(name)}."
         seen = self._model.expect(declared_name(name), present=True)
         began = time.perf_counter()
         await self._kubectl("apply", "-f", "-", stdin=listed(manifests))
@@ -118,18 +120,18 @@ class Latency:
         await self._kubectl("delete", "--wait=false", "-f", "-", stdin=listed(manifests))
         series.gone.append(await asyncio.wait_for(gone, _LONGEST_SECONDS) - began)
 
+    async def _chat(self, agent_url: str) -> None:
+        """Ask the agent one question after another, at most fifty a second."""
+        async with httpx.AsyncClient(base_url=agent_url, timeout=30) as client:
+            while True:
+                began = time.perf_counter()
+                messages = [{"role": "user", "content": self._question}]
+                asked = {"model": "beckon", "messages": messages}
+                (await client.post("/v1/chat/completions", json=asked)).raise_for_status()
+                await asyncio.sleep(max(0.0, _CHAT_SECONDS - (time.perf_counter() - began)))
+
     async def _kubectl(self, *arguments: str, stdin: str) -> None:
         await asyncio.to_thread(self._kube.run, *arguments, stdin=stdin)
-
-
-async def _chat(agent_url: str) -> None:
-    """Ask the agent one question after another, at most fifty a second."""
-    question = {"model": "beckon", "messages": [{"role": "user", "content": "What is the weather?"}]}
-    async with httpx.AsyncClient(base_url=agent_url, timeout=30) as client:
-        while True:
-            began = time.perf_counter()
-            (await client.post("/v1/chat/completions", json=question)).raise_for_status()
-            await asyncio.sleep(max(0.0, _CHAT_SECONDS - (time.perf_counter() - began)))
 
 
 def middle(values: list[float]) -> float:

@@ -16,7 +16,8 @@ DEFAULT_KEY = "api-key"
 _SPEC = ("systemPrompt", "model", "tools", "limits", "access", "toolPolicies", "quotas")
 _MODEL = ("baseURL", "name", "dialect", "apiKeySecret")
 _SECRET = ("name", "key")
-_LIMITS = ("steps", "seconds", "tokens", "parallelCalls", "callTimeoutSeconds", "resultCharacters")
+_LIMITS = ("steps", "seconds", "tokens", "parallelCalls", "callTimeoutSeconds", "resultCharacters", "tools")
+_PINNED = "pinned"
 
 # Both become part of requests to the API server: RFC 1123 subdomain, and a key as Secrets have them.
 _SECRET_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
@@ -47,7 +48,10 @@ class ModelReference:
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """How far one run may go; what is `None` is as the agent service has it. Times are seconds."""
+    """How far one run may go; what is `None` is as the agent service has it. Times are seconds.
+
+    `tools` is how many of them one request to the model may have.
+    """
 
     steps: int | None = None
     seconds: float | None = None
@@ -55,11 +59,16 @@ class AgentLimits:
     parallel_calls: int | None = None
     call_timeout: float | None = None
     result_chars: int | None = None
+    tools: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResource:
-    """One Agent as it was written."""
+    """One Agent as it was written.
+
+    `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent; `None`
+    is as the agent service has it.
+    """
 
     namespace: str
     name: str
@@ -70,6 +79,7 @@ class AgentResource:
     tools: ToolSelector
     limits: AgentLimits
     terms: Terms = NO_TERMS
+    pinned: tuple[str, ...] | None = None
 
 
 def is_agent(resource: Resource) -> bool:
@@ -84,6 +94,7 @@ def read_agent(resource: Resource) -> AgentResource:
         Fields({}, "", report).problem("apiVersion", f"must be {API_VERSION} with kind {KIND}")
     spec = Fields(resource.spec, "spec", report)
     spec.refuse_unknown(_SPEC)
+    tools = spec.child("tools")
     agent = AgentResource(
         namespace=resource.namespace,
         name=resource.name,
@@ -91,9 +102,10 @@ def read_agent(resource: Resource) -> AgentResource:
         generation=resource.generation,
         system_prompt=spec.text("systemPrompt"),
         model=_model(spec.child("model")),
-        tools=read_tool_selector(spec.child("tools")),
+        tools=read_tool_selector(tools, (_PINNED,)),
         limits=_limits(spec.child("limits")),
         terms=read_terms(spec),
+        pinned=None if tools is None or tools.values.get(_PINNED) is None else tools.strings(_PINNED),
     )
     if report.problems:
         raise InvalidAgent(report.problems)
@@ -139,4 +151,5 @@ def _limits(fields: Fields | None) -> AgentLimits:
         parallel_calls=fields.positive("parallelCalls"),
         call_timeout=fields.positive("callTimeoutSeconds"),
         result_chars=fields.positive("resultCharacters"),
+        tools=fields.positive("tools"),
     )

@@ -60,11 +60,11 @@ class ToolSelector:
         return all(requirement.holds(labels) for requirement in self.requirements)
 
 
-def read_tool_selector(fields: Fields | None) -> ToolSelector:
-    """Read a selector; without one, every Tool is meant."""
+def read_tool_selector(fields: Fields | None, beside: Collection[str] = ()) -> ToolSelector:
+    """Read a selector; without one, every Tool is meant. `beside` are fields that its reader reads."""
     if fields is None:
         return ToolSelector()
-    fields.refuse_unknown(_TOOLS)
+    fields.refuse_unknown((*_TOOLS, *beside))
     names = None if fields.values.get("names") is None else frozenset(fields.strings("names"))
     selector = fields.child("selector")
     if selector is None:

@@ -20,6 +20,7 @@ from beckon_agent.faces.pacing import Pace
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
+from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.service import Service
@@ -41,6 +42,7 @@ class Setup:
     model: str = "m"
     max_runs: int = 16
     max_request_bytes: int = 200_000
+    pinned: tuple[str, ...] = ()
 
 
 class Still:
@@ -170,7 +172,14 @@ async def running_agent(
         catalogue = Still(FolderSource([folder], agent.source).current)
         service = Service(
             roster=OneAgent(
-                Hosted(agent.name, agent, Model(client, chosen.dialect), catalogue), asyncio.Event().wait
+                Hosted(
+                    agent.name,
+                    agent,
+                    Model(client, chosen.dialect),
+                    catalogue,
+                    chooser=FittingTools(chosen.pinned),
+                ),
+                asyncio.Event().wait,
             ),
             caller=Caller(Dispatcher(session, shim)),
             metrics=Metrics(),

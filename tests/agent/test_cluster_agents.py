@@ -323,3 +323,33 @@ async def test_a_streamed_answer_names_the_agent_as_it_was_asked_for(cluster: Ru
 
     assert '"model":"team-a/helper"' in response.text
     assert KEY not in response.text
+
+
+async def test_an_agent_says_how_many_tools_a_request_has_and_which_are_always_among_them(
+    cluster: RunningCluster,
+) -> None:
+    for number in range(9):
+        await cluster.server.put("tools", tool(f"order.step{number}"))
+    few: dict[str, Any] = {"limits": {"tools": 4}}
+    await cluster.server.put("agents", agent("few", **few))
+    await cluster.server.put(
+        "agents", agent("pinning", **few, tools={"pinned": ["order.step7", "order_step3"]})
+    )
+
+    await cluster.serves("beckon", tools=[f"order_step{number}" for number in range(9)])
+    await cluster.serves("few", tools=["find_tools"])
+    await cluster.serves("pinning", tools=["find_tools", "order_step7", "order_step3"])
+
+
+async def test_agents_of_a_namespace_choose_among_their_own_tools_alone(cluster: RunningCluster) -> None:
+    for number in range(9):
+        await cluster.server.put("tools", tool(f"order.step{number}", labels={"odd": str(number % 2)}))
+    for odd in "01":
+        spec: dict[str, Any] = {
+            "selector": {"matchLabels": {"odd": odd}},
+            "pinned": ["order.step2", "order.step3"],
+        }
+        await cluster.server.put("agents", agent(f"odd{odd}", tools=spec, limits={"tools": 2}))
+
+    await cluster.serves("odd0", tools=["find_tools", "order_step2"])
+    await cluster.serves("odd1", tools=["find_tools", "order_step3"])

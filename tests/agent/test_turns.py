@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.model.client import ModelClient
-from beckon_agent.model.errors import SchemaRejected, ToolsNotSupported
+from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
 from beckon_agent.model.types import Message, StreamItem, TextDelta, Turn
 from beckon_agent.runs import Options
 from beckon_agent.turns import Model
@@ -20,6 +20,7 @@ from tests.agent.scripted_model import (
     Reply,
     Script,
     ScriptedModel,
+    answers,
     asks_for,
     refuses,
     says,
@@ -160,19 +161,25 @@ async def test_an_answer_of_unreadable_markup_is_flagged() -> None:
     assert items[-1].text == text
 
 
-async def test_more_tools_than_the_server_takes_are_left_out_with_one_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_more_tools_than_the_server_takes_are_no_request() -> None:
     many = [
         Tool(f"t{n}", "d", f"t{n}", f"t{n}", None, "T.", {"type": "object"}, "spec.schemaData")
-        for n in range(130)
+        for n in range(129)
     ]
-    async with speaking(says("a"), says("b")) as (model, server):
-        await turn_of(model, many)
-        await turn_of(model, many)
+    async with speaking(says("a")) as (model, server):
+        await turn_of(model, many[:128])
+        with pytest.raises(ModelRefused, match="129 tools are more than the 128"):
+            await turn_of(model, many)
 
-        assert [len(asked.body["tools"]) for asked in server.asked] == [128, 128]
-    assert caplog.text.count("the rest is left out") == 1
+        assert [len(asked.body["tools"]) for asked in server.asked] == [128]
+
+
+@pytest.mark.parametrize(("name", "limit"), [("m", 128), ("qwen3:8b", 16), ("gemma3:4b", 8)])
+async def test_a_model_says_how_many_tools_it_takes(name: str, limit: int) -> None:
+    listing = answers({"object": "list", "data": [{"id": name, "object": "model"}]})
+    async with speaking(name=name) as (named, _), speaking(listing, name="") as (first, _):
+        assert await named.tool_limit() == limit
+        assert await first.tool_limit() == limit
 
 
 async def test_the_first_model_of_the_server_is_taken_where_none_is_named() -> None:

@@ -56,6 +56,7 @@ def test_everything_that_an_agent_may_say_is_read() -> None:
             },
             "tools": {
                 "names": ["a", "b.c"],
+                "pinned": ["b.c"],
                 "selector": {
                     "matchLabels": {"team": "x"},
                     "matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["test", "old"]}],
@@ -68,6 +69,7 @@ def test_everything_that_an_agent_may_say_is_read() -> None:
                 "parallelCalls": 4,
                 "callTimeoutSeconds": 5,
                 "resultCharacters": 600,
+                "tools": 7,
             },
         }
     )
@@ -77,7 +79,13 @@ def test_everything_that_an_agent_may_say_is_read() -> None:
     assert found.tools == ToolSelector(
         frozenset({"a", "b.c"}), {"team": "x"}, (Requirement("stage", "NotIn", ("test", "old")),)
     )
-    assert found.limits == AgentLimits(1, 2, 3, 4, 5, 600)
+    assert found.limits == AgentLimits(1, 2, 3, 4, 5, 600, 7)
+    assert found.pinned == ("b.c",)
+
+
+def test_pinning_nothing_is_not_the_same_as_saying_nothing_of_it() -> None:
+    assert read({"tools": {"pinned": []}}).pinned == ()
+    assert read({"tools": {"names": ["a"]}}).pinned is None
 
 
 def test_a_secret_without_a_key_means_the_usual_one() -> None:
@@ -107,6 +115,12 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
             "spec.model.apiKeySecret.key: write a key of that Secret",
         ),
         ({"tools": {"names": "all"}}, "spec.tools.names: must be a list of strings"),
+        ({"tools": {"pinned": "all"}}, "spec.tools.pinned: must be a list of strings"),
+        ({"limits": {"tools": 0}}, "spec.limits.tools: must be at least 1"),
+        (
+            {"toolPolicies": [{"tools": {"pinned": []}, "readOnly": True}]},
+            "spec.toolPolicies[0].tools.pinned: unknown field",
+        ),
         ({"tools": {"names": [1]}}, "spec.tools.names: must be a list of strings"),
         ({"tools": {"labels": {}}}, "spec.tools.labels: unknown field"),
         (
@@ -119,7 +133,8 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
     ],
     ids=[
         "unknown", "prompt", "model", "in-model", "key-alone", "no-secret", "path", "key-path",
-        "names", "name", "in-tools", "label", "steps", "seconds", "in-limits",
+        "names", "pinned", "no-tools", "pinned-elsewhere", "name", "in-tools",
+        "label", "steps", "seconds", "in-limits",
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_path_and_the_cure(spec: dict[str, Any], said: str) -> None:

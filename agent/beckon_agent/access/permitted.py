@@ -12,6 +12,7 @@ from types import MappingProxyType
 from beckon_agent.access.rules import Mask, allowed_tools, mask_of, may_use
 from beckon_agent.catalogue.source import CatalogueSource
 from beckon_agent.principals import principal
+from beckon_agent.retrieval.choosing import Among
 from beckon_agent.roster import Hosted, NotServed, Roster
 from beckon_agent.runs import Agent
 from beckon_contract.catalogue import Catalogue
@@ -70,7 +71,11 @@ class PermittedRoster:
         mask = mask_of(terms.access, who)
         if mask is None and not terms.policies:
             return hosted
-        return replace(hosted, catalogue=_PermittedTools(hosted, mask, self._views))
+        return replace(
+            hosted,
+            catalogue=_PermittedTools(hosted, mask, self._views),
+            chooser=Among(hosted.chooser, lambda: hosted.catalogue.current.tools),
+        )
 
 
 @dataclass(frozen=True, slots=True)

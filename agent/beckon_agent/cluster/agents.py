@@ -9,7 +9,9 @@ from beckon_agent.cluster.hosting import NO_SERVER, Own, agent_of, model_of, wan
 from beckon_agent.cluster.keys import KeyRing, NoModel, Wanted
 from beckon_agent.cluster.models import ModelPool, ModelSpec, SharedModel
 from beckon_agent.cluster.tools import AgentTools, ToolStore
+from beckon_agent.retrieval.choosing import Chooser
 from beckon_agent.roster import Hosted, NotServed
+from beckon_agent.runs import Agent
 from beckon_contract.agent_resources import AgentResource, InvalidAgent, read_agent
 from beckon_contract.resources import Resource, from_object
 from beckon_contract.tool_selectors import ToolSelector
@@ -135,7 +137,7 @@ class Agents:
             return NotServed(own.agent.name, NO_SERVER.reason, NO_SERVER.message)
         model = self._parts.models.take(own.model)
         tools = self._parts.tools.chosen(own.agent.namespace, ToolSelector())
-        return Hosted(own.agent.name, own.agent, model, tools, model.held)
+        return Hosted(own.agent.name, own.agent, model, tools, model.held, self._chooser(own.agent))
 
     def _read(self, resource: Resource, before: Entry | None) -> Entry:
         entry = Entry(resource.uid, resource.generation, None, resource.status)
@@ -175,7 +177,10 @@ class Agents:
         entry.trouble = None
         name = self._parts.own.name_of(written.namespace, written.name)
         agent = agent_of(written, self._parts.own)
-        self._serve(entry, model, Hosted(name, agent, model, tools, model.held))
+        self._serve(entry, model, Hosted(name, agent, model, tools, model.held, self._chooser(agent)))
+
+    def _chooser(self, agent: Agent) -> Chooser:
+        return self._parts.tools.chooser(agent.namespace, agent.pinned)
 
     def _serve(self, entry: Entry, model: SharedModel | None, hosted: Hosted | None) -> None:
         before, entry.model, entry.hosted = entry.model, model, hosted

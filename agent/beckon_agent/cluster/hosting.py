@@ -29,7 +29,8 @@ def agent_of(written: AgentResource, own: Own) -> Agent:
     """Return the agent as runs know it."""
     prompt = own.agent.system_prompt if written.system_prompt is None else written.system_prompt
     limits = _limits(written.limits, own.agent.limits)
-    return Agent(written.name, written.namespace, prompt, limits, written.terms)
+    pinned = own.agent.pinned if written.pinned is None else written.pinned
+    return Agent(written.name, written.namespace, prompt, limits, written.terms, pinned)
 
 
 def wanted_key(written: AgentResource) -> Wanted | None:
@@ -71,4 +72,5 @@ def _limits(written: AgentLimits, own: Limits) -> Limits:
         parallel_calls=written.parallel_calls or own.parallel_calls,
         result_chars=written.result_chars or own.result_chars,
         call_timeout=written.call_timeout or own.call_timeout,
+        tools=written.tools or own.tools,
     )

@@ -45,17 +45,19 @@ class SharedModel:
         """The model's name at its server, and the dialect in use."""
         return self._model.name
 
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        with self._telling():
+            return await self._model.tool_limit()
+
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer; a key that is refused may have been changed meanwhile."""
-        try:
+        with self._telling():
             async with aclosing(self._model.stream(messages, tools, options)) as items:
                 async for item in items:
                     yield item
-        except ModelAuthError:
-            self._denied()
-            raise
 
     def hold(self) -> None:
         """Keep the model open until `release`."""
@@ -66,6 +68,15 @@ class SharedModel:
         self.holders -= 1
         if not self.holders:
             self._let_go()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Tell of a key that is refused inside the block."""
+        try:
+            yield
+        except ModelAuthError:
+            self._denied()
+            raise
 
     @contextmanager
     def held(self) -> Iterator[None]:

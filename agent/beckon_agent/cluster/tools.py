@@ -1,12 +1,14 @@
 """The Tools of the watched namespaces, each read once, and the choice of them that an agent has."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from weakref import WeakSet
 
 from beckon_agent.cluster.api import Document
+from beckon_agent.retrieval.choosing import Among, Chooser, FittingTools
+from beckon_agent.retrieval.indexes import Indexes
 from beckon_contract.arguments import Validator
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.resources import Resource, from_object
@@ -69,6 +71,11 @@ class _Shelf:
 
     entries: dict[str, _Entry] = field(default_factory=dict)
     views: WeakSet[AgentTools] = field(default_factory=WeakSet)
+    indexes: Indexes = field(default_factory=Indexes)
+    whole: AgentTools = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.whole = AgentTools(self, ToolSelector())
 
 
 class ToolStore:
@@ -81,6 +88,11 @@ class ToolStore:
     def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
         """Return the catalogue of an agent; it is kept up to date for as long as somebody holds it."""
         return AgentTools(self._shelf(namespace), selector)
+
+    def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
+        """Return what chooses for an agent of a namespace; all of them share the index of its Tools."""
+        shelf = self._shelf(namespace)
+        return Among(FittingTools(pinned, shelf.indexes), lambda: shelf.whole.current.tools)
 
     @property
     def ready(self) -> int:

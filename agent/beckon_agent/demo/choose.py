@@ -8,6 +8,7 @@ from typing import Final
 from beckon_agent.demo.fill import tells
 from beckon_agent.demo.tools import Tool
 from beckon_agent.demo.words import asked_words, related, words
+from beckon_contract.names import RESERVED
 
 _PARTS = re.compile(r"\s+and\s+(?:also\s+|then\s+)?|;\s*|(?<=[?!])\s+|,\s*then\s+", re.IGNORECASE)
 _IN_NAME: Final = 3.0
@@ -43,9 +44,12 @@ def choose(question: str, tools: Sequence[Tool]) -> list[Choice]:
 
 
 def best(text: str, tools: Sequence[Tool]) -> Tool | None:
-    """Return the tool that fits best, the first of equals; None where none fits well enough."""
+    """Return the tool that fits best, the first of equals; None where none fits well enough.
+
+    The agent's own tools are for models that understand what they lack.
+    """
     asked = asked_words(text)
-    scored = [(_score(asked, tool), tool) for tool in tools]
+    scored = [(_score(asked, tool), tool) for tool in tools if tool.name not in RESERVED]
     score, tool = max(scored, key=lambda pair: pair[0], default=(0.0, None))
     return tool if score >= _ENOUGH else None
 

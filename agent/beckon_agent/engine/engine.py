@@ -124,6 +124,8 @@ class RunEngine:
             self._stop(run_id)
         room = self._service.max_runs - self._service.running
         for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
+            if run.id in self._tasks:  # its time ran out between the two questions, and it is ours still
+                continue
             with acting_as(kept(run.request)), rejoined(run.request):
                 await self._resume(run)
 

@@ -24,13 +24,14 @@ def turn_to_store(step: int, turn: Turn) -> StoredTurn:
         reasoning=turn.reasoning,
         finish_reason=turn.finish_reason,
         usage=turn.usage,
+        sent=turn.sent,
     )
 
 
 def call_to_store(step: int, number: int, call: CallOfTurn) -> StoredCall:
-    """Return a call as it is stored before it is made; a refused one has its result already."""
+    """Return a call as it is stored before it is made; one that is not made has its result already."""
     prepared = call.prepared
-    refusal = prepared.way if isinstance(prepared.way, Outcome) else None
+    known = prepared.way if isinstance(prepared.way, Outcome) else None
     return StoredCall(
         event_id=call.event_id,
         step=step,
@@ -40,9 +41,9 @@ def call_to_store(step: int, number: int, call: CallOfTurn) -> StoredCall:
         arguments=prepared.arguments,
         extra=prepared.asked.extra,
         state=_state(prepared),
-        result=refusal.result if refusal else None,
-        failed=refusal is not None,
-        seconds=0.0 if refusal else None,
+        result=known.result if known else None,
+        failed=known is not None and known.failed,
+        seconds=0.0 if known else None,
     )
 
 
@@ -75,6 +76,7 @@ def progress_of(past: Past, tools: Mapping[str, Tool], characters: int) -> Progr
         unfinished=calls,
         usage=_sum([turn.usage for turn in past.turns]),
         answered=None if calls else ending_of(last.finish_reason),
+        sent=last.sent,
     )
 
 

@@ -58,7 +58,8 @@ class Turn:
     """A whole answer of the model: the last item of every stream.
 
     `finish_reason` is what the server said, `None` where it said nothing.
-    `usage` is `None` where the server does not count.
+    `usage` is `None` where the server does not count. `sent` are the names of the agent's tools that
+    it was sent, where somebody noted them.
     """
 
     text: str = ""
@@ -66,6 +67,7 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     finish_reason: str | None = None
     usage: Usage | None = None
+    sent: tuple[str, ...] = ()
 
 
 StreamItem = TextDelta | ReasoningDelta | ToolCall | Turn

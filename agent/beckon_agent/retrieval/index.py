@@ -12,7 +12,7 @@ import heapq
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from beckon_agent.retrieval.fields import Terms, family_of, terms_of
@@ -35,7 +35,10 @@ _QUERY_TERMS: Final = 64
 class Index:
     """Ranks the tools of one catalogue; it is never changed after it was built."""
 
-    def __init__(self, tools: Mapping[str, Tool], *, share: float = _SHARE) -> None:
+    def __init__(
+        self, tools: Mapping[str, Tool], *, share: float = _SHARE, terms: Sequence[Terms] | None = None
+    ) -> None:
+        """`terms` are those of the tools in their order, where they are known already."""
         self._names = list(tools)
         self._share = share
         self._tools: dict[str, array[int]] = {}
@@ -44,7 +47,7 @@ class Index:
         self._members: dict[str, list[int]] = defaultdict(list)
         for number, family in enumerate(self._families):
             self._members[family].append(number)
-        self._store([terms_of(tool) for tool in tools.values()])
+        self._store([terms_of(tool) for tool in tools.values()] if terms is None else terms)
 
     def best(
         self, query: Mapping[str, float], most: int, may: Callable[[str], bool] = lambda _: True
@@ -58,7 +61,7 @@ class Index:
         allowed = ((score, -tool) for tool, score in scores.items() if score > 0 and may(self._names[tool]))
         return [self._names[-tool] for _, tool in heapq.nlargest(most, allowed)]
 
-    def _store(self, documents: list[Terms]) -> None:
+    def _store(self, documents: Sequence[Terms]) -> None:
         """Compute the score of every term in every tool."""
         means = [sum(map(len, column)) / len(column) or 1.0 for column in zip(*documents, strict=True)]
         postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
@@ -88,12 +91,12 @@ class Index:
         """Return the scores with the share that each tool has in its family's best."""
         leaders = heapq.nlargest(_LEADERS, scores, key=scores.__getitem__)
         lifted = dict(scores)
-        for family, (first, *others) in _grouped(leaders, self._families).items():
+        for family, first in _firsts(leaders, self._families).items():
             members = self._members[family]
             if len(members) > _LARGEST_FAMILY:
                 continue
             share = self._share * min(1.0, _SERVICE / len(members))
-            second = scores[others[0]] if others else 0.0
+            second = max((scores.get(member, 0.0) for member in members if member != first), default=0.0)
             for member in members:
                 best_other = second if member == first else scores[first]
                 lifted[member] = scores.get(member, 0.0) + share * best_other
@@ -110,8 +113,9 @@ def _frequencies(document: Terms, means: Iterable[float]) -> dict[str, float]:
     return frequencies
 
 
-def _grouped(leaders: Iterable[int], families: list[str]) -> dict[str, list[int]]:
-    grouped: dict[str, list[int]] = defaultdict(list)
+def _firsts(leaders: Iterable[int], families: list[str]) -> dict[str, int]:
+    """Return the best tool of each family that has one among the leaders."""
+    firsts: dict[str, int] = {}
     for tool in leaders:
-        grouped[families[tool]].append(tool)
-    return grouped
+        firsts.setdefault(families[tool], tool)
+    return firsts

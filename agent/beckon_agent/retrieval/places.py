@@ -3,15 +3,22 @@
 from collections.abc import Iterable, Sequence
 
 
-def placed(sent: Sequence[str], wanted: Sequence[str], fitting: Sequence[str], room: int) -> list[str]:
+def placed(
+    sent: Sequence[str], wanted: Sequence[str], fitting: Sequence[str], room: int, *, steady: bool = False
+) -> list[str]:
     """Return at most `room` names, each once.
 
     `sent` were declared the last time, in that order; `wanted` must be declared as far as there is room;
     `fitting` are the others that fit, the best first. The better half of the room is always for what fits
     now. A quarter is left free in the beginning for what comes later. What comes takes the places of what
-    fits least, or stands at the end.
+    fits least, or stands at the end. With `steady` what only fits takes nobody's place.
     """
-    needed = _unique([*wanted, *fitting[: (room + 1) // 2]])[:room]
+    better = fitting[: (room + 1) // 2]
+    if steady:
+        known = {*sent, *wanted}
+        free = max(0, room - len(known))
+        better = [name for name in better if name in known] + [n for n in better if n not in known][:free]
+    needed = _unique([*wanted, *better])[:room]
     names = _exchanged(_unique(sent), needed, [*needed, *fitting], room)
     there = set(names)
     spare = max(0, room - room // 4 - len(names))

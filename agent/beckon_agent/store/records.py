@@ -76,13 +76,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
-    """One answer of the model; its calls are kept as `StoredCall`s."""
+    """One answer of the model; its calls are kept as `StoredCall`s. `sent` is as in `Turn`."""
 
     step: int
     text: str = ""
     reasoning: str = ""
     finish_reason: str | None = None
     usage: Usage | None = None
+    sent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,11 @@ def tell_model(model: str, base_url: str) -> None:
     span.set_attribute("server.port", address.port or (443 if address.scheme == "https" else 80))
 
 
+def tell_offered(tools: int) -> None:
+    """Tell the span of the run how many tools there were, of which its model is sent some."""
+    trace.get_current_span().set_attribute("beckon.tools.offered", tools)
+
+
 def trace_header() -> dict[str, str]:
     """Return the header by which the model's server joins the trace.
 

@@ -28,6 +28,10 @@ class Model(Protocol):
         """What people know it by."""
         ...
 
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have."""
+        ...
+
     def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
@@ -112,6 +116,16 @@ class _WatchedModel:
     def name(self) -> str:
         return self._model.name
 
+    async def tool_limit(self) -> int:
+        """Ask what the model takes; a server that lists no models fails here, and is counted as ever."""
+        began = time.monotonic()
+        try:
+            return await self._model.tool_limit()
+        except Exception:
+            lost = time.monotonic() - began
+            self._metrics.model(self._agent, "failed", seconds=lost, first=None, usage=None)
+            raise
+
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
@@ -119,6 +133,7 @@ class _WatchedModel:
         span = begun("chat", SpanKind.CLIENT, self._attributes(tools, options))
         if span.is_recording():
             span.set_attributes(content.asked(messages))
+        self._metrics.asked(self._agent, len(tools))
         answer = _Answer()
         try:
             async with aclosing(within(span, self._model.stream(messages, tools, options))) as items:

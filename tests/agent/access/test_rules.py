@@ -170,6 +170,9 @@ class Unasked:
 
     name = "unasked"
 
+    async def tool_limit(self) -> int:
+        raise AssertionError("this model is not asked")
+
     def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:

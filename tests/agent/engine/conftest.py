@@ -9,6 +9,7 @@ import pytest
 from beckon_agent.store.sql.opening import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.engine.engines import Engines
+from tests.agent.running_agent import Setup
 from tests.agent.scripted_model import Script
 
 StartEngines = Callable[..., AbstractAsyncContextManager[Engines]]
@@ -19,8 +20,8 @@ def engines(start_agent: StartAgent, tmp_path: Path) -> StartEngines:
     """Makes engines that share an agent, its model's script and a store."""
 
     @asynccontextmanager
-    async def start(*script: Script) -> AsyncIterator[Engines]:
-        async with start_agent(*script) as agent:
+    async def start(*script: Script, setup: Setup | None = None) -> AsyncIterator[Engines]:
+        async with start_agent(*script, setup=setup) as agent:
             store = await open_store(f"sqlite:///{tmp_path / 'store.db'}")
             try:
                 yield Engines(agent, store)

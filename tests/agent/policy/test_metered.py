@@ -28,6 +28,9 @@ class Saying:
         self._usage = usage
         self.asked = 0
 
+    async def tool_limit(self) -> int:
+        return 128
+
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:

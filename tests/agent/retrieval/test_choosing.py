@@ -316,6 +316,8 @@ situations = st.builds(
     limit=st.integers(0, 30),
     sent=st.lists(words),
     allowed=st.none() | st.frozensets(words),
+    needed=st.lists(words, max_size=2),
+    steady=st.booleans(),
 )
 
 
@@ -337,6 +339,9 @@ def test_whatever_the_catalogue_and_the_conversation_the_request_is_sound(
     assert (declared[:1] == [FIND_TOOLS.name]) == (selection.finder is not None)
     kept = [name for name in selection.names if name in situation.sent]
     assert kept == [name for name in dict.fromkeys(situation.sent) if name in selection.names]
+    if situation.steady and selection.finder is not None:
+        lost = set(situation.sent).intersection(offered).difference(declared)
+        assert not lost or len(declared) == situation.limit
 
 
 @pytest.mark.parametrize("limit", [1, 20, 64, 128])

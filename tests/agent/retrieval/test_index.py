@@ -123,6 +123,20 @@ def test_a_lone_tool_does_not_lift_itself_over_a_better_one_of_a_large_service()
     assert best(tools, "cancel order", 2) == ["order_cancel", "alpha"]
 
 
+def test_among_many_services_that_are_alike_the_tool_that_is_asked_for_comes_first() -> None:
+    tools = catalogue(
+        *(
+            a_tool(f"{verb}_{noun}_{n}", f"To {verb} the {noun}.", event_type=f"s{n}.{noun}.{verb}")
+            for n in range(60)
+            for noun in ("order", "account")
+            for verb in ("merge", "rename")
+        )
+    )
+    query = query_of_text("merge the order") | query_of_text("rename", 0.4)
+
+    assert all(name.startswith("merge_order") for name in Index(tools).best(query, 60))
+
+
 def test_the_larger_a_service_is_the_less_its_tools_lift_each_other() -> None:
     def of_service(name: str, size: int) -> list[Tool]:
         return [a_tool(f"{name}{n}", "", event_type=f"{name}.x{n}") for n in range(size)]

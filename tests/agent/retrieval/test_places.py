@@ -36,6 +36,26 @@ def test_more_wishes_than_room_are_met_in_their_order() -> None:
     assert placed(["s"], ["a", "b", "c", "d"], ["e"], 3) == ["a", "b", "c"]
 
 
+def test_in_the_middle_of_a_task_only_what_is_wanted_takes_a_place() -> None:
+    sent = ["a1", "a2", "a3", "a4"]
+
+    assert placed(sent, [], ["b1", "b2", "b3", "a1"], 4, steady=True) == sent
+    assert placed(sent, ["x"], ["b1", "b2", "b3", "a1"], 4, steady=True) == ["a1", "a2", "a3", "x"]
+    assert placed(sent, [], ["b1", "b2", "b3", "a1"], 5, steady=True) == [*sent, "b1"]
+
+
+@given(names, names, names, st.integers(0, 20))
+def test_in_the_middle_of_a_task_nothing_goes_while_there_is_room(
+    sent: list[str], wanted: list[str], fitting: list[str], room: int
+) -> None:
+    found = placed(sent, wanted, fitting, room, steady=True)
+
+    assert len(found) == len(set(found)) <= room
+    assert set(list(dict.fromkeys(wanted))[:room]) <= set(found)
+    if len({*sent, *wanted}) <= room:
+        assert found[: len(set(sent))] == list(dict.fromkeys(sent))
+
+
 @given(names, names, names, st.integers(0, 20))
 def test_whatever_is_asked_for_there_is_room_and_everything_stands_once(
     sent: list[str], wanted: list[str], fitting: list[str], room: int

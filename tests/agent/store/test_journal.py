@@ -17,7 +17,7 @@ AWKWARD = {
 
 
 async def test_a_past_is_read_as_it_was_stored_in_its_order(store: Store) -> None:
-    first = turn(0, reasoning="因为 \\ \x00", finish_reason="tool_calls")
+    first = turn(0, reasoning="因为 \\ \x00", finish_reason="tool_calls", sent=("b", "a"))
     second = turn(1, text="", usage=None)
     calls = [call("e2", 1, arguments=AWKWARD, extra={"signature": "xyz"}), call("e1", 0, state="approval")]
     last = call("e3", 0, step=1)

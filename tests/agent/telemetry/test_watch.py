@@ -19,7 +19,9 @@ from beckon_agent.loop import Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelError
+from beckon_agent.offering import Toolbox
 from beckon_agent.request_id import set_request_id
+from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.runs import Agent, Limits, Options, RunEvent, RunSuspended
 from beckon_agent.telemetry import content
 from beckon_agent.telemetry.rejoin import rejoined, to_store
@@ -87,7 +89,8 @@ async def watched(
 
         def run() -> Any:
             watch = Watch(agent.name, metrics, run_id="run-1")
-            steps = Run(agent, watch.model(Model(client, "native")), source, caller, Options())
+            tools = Toolbox(source, FittingTools())
+            steps = Run(agent, watch.model(Model(client, "native")), tools, caller, Options())
             return watch.events(steps.events([QUESTION]))
 
         yield Watched(run, model, metrics)
@@ -154,6 +157,7 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
         "gen_ai.agent.name": "helper",
         "beckon.run_id": "run-1",
         "beckon.run.ending": "stop",
+        "beckon.tools.offered": answered["beckon.tools"],
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 3,
     }

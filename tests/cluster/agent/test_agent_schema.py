@@ -68,6 +68,8 @@ WRONG = {
     "no-steps": ({"limits": {"steps": 0}}, "spec.limits.steps"),
     "long-run": ({"limits": {"seconds": 100_000}}, "spec.limits.seconds"),
     "twice": ({"tools": {"names": ["a", "a"]}}, "Duplicate value"),
+    "pinned-twice": ({"tools": {"pinned": ["a", "a"]}}, "Duplicate value"),
+    "no-room": ({"limits": {"tools": 1}}, "spec.limits.tools"),
     "no-access": (access(), "access needs users, groups or toolRules"),
     "no-prefix": (access(users=["key:a", "alice"]), "write key:NAME of an API key, oidc:SUBJECT"),
     "no-name": (access(users=["key:"]), "write key:NAME of an API key, oidc:SUBJECT"),
@@ -117,6 +119,7 @@ def test_everything_that_an_agent_may_say_is_kept_as_it_was_written(home: Kube) 
         },
         "tools": {
             "names": ["a", "b.c"],
+            "pinned": ["b.c"],
             "selector": {
                 "matchLabels": {"team": "x"},
                 "matchExpressions": [
@@ -132,6 +135,7 @@ def test_everything_that_an_agent_may_say_is_kept_as_it_was_written(home: Kube) 
             "parallelCalls": 2,
             "callTimeoutSeconds": 5,
             "resultCharacters": 1000,
+            "tools": 32,
         },
         "access": {
             "users": ["key:ci", "oidc:alice", "*"],

@@ -11,6 +11,7 @@ from beckon_agent.faces.responses.output import SERVER_LABEL
 from beckon_agent.faces.responses.validation import unsupported
 from beckon_agent.model import wire
 from beckon_agent.runs import ClientTool, Options
+from beckon_contract.names import RESERVED
 
 
 class NamedFunction(BaseModel):
@@ -88,8 +89,14 @@ def _distinct(tools: Sequence[ClientTool], ours: Container[str]) -> frozenset[st
     seen: set[str] = set()
     for index, tool in enumerate(tools):
         place = f"tools.{index}.name"
-        if tool.name in ours or tool.name in seen:
-            who = "the cluster" if tool.name in ours else "this request"
+        if tool.name in ours or tool.name in seen or tool.name in RESERVED:
+            who = (
+                "this request"
+                if tool.name in seen
+                else "the agent"
+                if tool.name in RESERVED
+                else "the cluster"
+            )
             message = f"{place}: {who} has a tool {tool.name!r} already; call the function otherwise"
             raise FaceError(400, message, code="tool_name_taken", param=place)
         seen.add(tool.name)

@@ -138,6 +138,7 @@ def _add_turn(
             "reasoning": turn.reasoning,
             "finish_reason": turn.finish_reason,
             "usage": asdict(turn.usage) if turn.usage else None,
+            "sent": turn.sent or None,
         },
     )
     if made:

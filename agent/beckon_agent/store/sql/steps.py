@@ -35,7 +35,7 @@ def past(connection: Connection, run_id: str) -> Past:
         .order_by(calls.c.step, calls.c.number)
     )
     return Past(
-        [StoredTurn(**members | {"usage": usage_of(members["usage"])}) for members in map(_members, found)],
+        [_turn(_members(row)) for row in found],
         [StoredCall(**_members(row)) for row in made],
     )
 
@@ -49,6 +49,11 @@ def requeue(connection: Connection, run_id: str) -> bool:
         .values(status="queued")
     )
     return connection.execute(statement).rowcount > 0
+
+
+def _turn(members: dict[str, Any]) -> StoredTurn:
+    kept = {"usage": usage_of(members["usage"]), "sent": tuple(members["sent"] or ())}
+    return StoredTurn(**members | kept)
 
 
 def _members(row: Row[Any]) -> dict[str, Any]:

@@ -95,6 +95,7 @@ turns = Table(
     Column("reasoning", Word, nullable=False),
     Column("finish_reason", Word),
     Column("usage", Document),
+    Column("sent", Document),
 )
 
 calls = Table(

@@ -1,0 +1,115 @@
+"""What the model may choose from before each of its answers: what it is sent, and what it may call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from beckon_agent.calls import Prepared, client_tools, prepare
+from beckon_agent.catalogue.source import CatalogueSource
+from beckon_agent.exchange import Outcome
+from beckon_agent.model import wire
+from beckon_agent.model.types import Message, Turn
+from beckon_agent.retrieval.choosing import Chooser, Situation
+from beckon_agent.retrieval.finding import FIND_TOOLS, Finder
+from beckon_agent.runs import Agent, Options
+from beckon_agent.telemetry.models import tell_offered
+from beckon_contract.tools import Tool
+
+
+class Limited(Protocol):
+    """Something that takes so many declarations and no more."""
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools of an agent, and who chooses among them."""
+
+    catalogue: CatalogueSource
+    chooser: Chooser
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one answer of the model is given.
+
+    `declared` are the tools that it is sent. It may call all of `known`, for it may remember one that it
+    was sent earlier; those in `theirs` are the client's. `finder` answers calls of `find_tools`.
+    """
+
+    declared: tuple[Tool, ...] = ()
+    known: Mapping[str, Tool] = field(default_factory=dict)
+    theirs: frozenset[str] = frozenset()
+    finder: Finder | None = None
+
+    def read(self, turn: Turn) -> list[Prepared]:
+        """Return the calls of an answer after inspection."""
+        calls = prepare(turn.calls, self.known, cut_off=turn.finish_reason == "length")
+        return [call.handed_back() if call.asked.name in self.theirs else call for call in calls]
+
+    def searched(self, calls: Sequence[Prepared]) -> list[Prepared]:
+        """Return the calls, those of `find_tools` with their answer: they are no event."""
+        return [self._answered(call) if call.way is FIND_TOOLS else call for call in calls]
+
+    def _answered(self, call: Prepared) -> Prepared:
+        return call if self.finder is None else replace(call, way=Outcome(self.finder.answer(call.arguments)))
+
+
+class Offering:
+    """The offers of one run, one after the other: what was sent stays, as far as there is room.
+
+    `sent` are the names of the last one before this process took the run over. After each offer it is what
+    whoever goes on with the run has to know.
+    """
+
+    def __init__(self, tools: Toolbox, agent: Agent, options: Options, sent: Sequence[str] = ()) -> None:
+        self._tools = tools
+        self._agent = agent
+        self._options = options
+        self.sent = tuple(sent)
+
+    async def next(self, messages: Sequence[Message], model: Limited) -> Offer:
+        """Return what the model's next answer is given; raises `ModelError`."""
+        ours = self._tools.catalogue.current.tools if self._options.use_tools else {}
+        theirs = client_tools(self._options, ours, self._agent)
+        if not ours and not theirs:
+            return Offer()
+        room = _room(await model.tool_limit(), self._agent.limits.tools, len(theirs))
+        selection = await self._tools.chooser.choose(self._situation(ours, messages, room))
+        self.sent = selection.names
+        tell_offered(len(ours) + len(theirs))
+        searching = {FIND_TOOLS.name: FIND_TOOLS} if selection.finder else {}
+        return Offer(
+            (*selection.tools, *theirs.values()),
+            {**ours, **theirs, **searching},
+            frozenset(theirs),
+            selection.finder,
+        )
+
+    def _situation(self, ours: Mapping[str, Tool], messages: Sequence[Message], room: int) -> Situation:
+        allowed = self._options.allowed_tools
+        return Situation(
+            tools=ours,
+            messages=messages,
+            limit=room,
+            sent=self.sent,
+            # Where there is room for all of them, the list stays as it is, and providers' caches fit.
+            allowed=None if allowed is None or len(ours) <= room else frozenset(allowed),
+            needed=_forced(self._options),
+            steady=bool(self.sent),
+        )
+
+
+def _room(most: int, wanted: int, theirs: int) -> int:
+    """Return how many declarations of ours there may be: the client's come first, and count."""
+    return max(0, min(most - theirs, max(1, wanted - theirs)))
+
+
+def _forced(options: Options) -> tuple[str, ...]:
+    """Return the tool that the first answer must call: a choice of what is not declared is an error."""
+    function = wire.mapping(wire.mapping(options.first_choice).get("function"))
+    name = wire.text(function.get("name"))
+    return (name,) if name else ()

@@ -1,0 +1,12 @@
+"""Which tools the model was sent, with each of its answers."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Add the column; answers from before do without."""
+    op.add_column("turns", sa.Column("sent", sa.Text))

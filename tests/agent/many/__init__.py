@@ -1,0 +1,1 @@
+"""Agents with far more tools than a request may have."""
