@@ -22,6 +22,7 @@ from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.hang_up import ClientGone
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.mcp.mounting import mount
+from beckon_agent.faces.methods import allowed
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
@@ -128,6 +129,8 @@ def _add_error_handlers(app: FastAPI) -> None:
         path = request.url.path
         answer = refusal(path, error.status_code, f"{request.method} {path[:_SHOWN_PATH]}: {error.detail}")
         answer.headers.update(error.headers or {})
+        if error.status_code == 405:
+            answer.headers["allow"] = allowed(app.router.routes, request.scope)
         return answer
 
     @app.exception_handler(Exception)

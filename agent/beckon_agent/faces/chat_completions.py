@@ -7,7 +7,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from beckon_agent.faces.chat_request import ChatRequest
-from beckon_agent.faces.chat_shapes import Completion
+from beckon_agent.faces.chat_shapes import DOCUMENT, Completion
+from beckon_agent.faces.described import answer
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import find_agent
@@ -20,13 +21,7 @@ from beckon_agent.service import Service
 _KEEPALIVE = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
-    200: {
-        "description": "A chat completion, or with `stream` its chunks as server-sent events.",
-        "content": {
-            "application/json": {"schema": {"type": "object"}},
-            "text/event-stream": {"schema": {"type": "string"}},
-        },
-    },
+    **answer("A chat completion, or with `stream` its chunks as server-sent events.", DOCUMENT, streams=True),
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
@@ -42,7 +37,9 @@ def router(service: Service, pace: Pace) -> APIRouter:
     """Return the routes of this face."""
     routes = APIRouter()
 
-    @routes.post("/v1/chat/completions", response_model=None, responses=_RESPONSES)
+    path = "/v1/chat/completions"
+
+    @routes.post(path, operation_id="createChatCompletion", response_model=None, responses=_RESPONSES)
     async def create(body: ChatRequest, request: Request) -> Response:
         """Answer a conversation, calling the cluster's tools on the way."""
         body.check()

@@ -6,8 +6,21 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from beckon_agent.faces.described import INTEGER, listed, maybe, obj, word
 from beckon_agent.model.types import ReasoningDelta, TextDelta, Usage
 from beckon_agent.runs import CallFinished, CallStarted, Ending, RunEvent, RunFinished
+
+_USAGE = obj(prompt_tokens=INTEGER, completion_tokens=INTEGER, total_tokens=INTEGER)
+_MESSAGE = obj(role=word("assistant"), content=word())
+DOCUMENT = obj(
+    id=word(),
+    object=word("chat.completion"),
+    created=INTEGER,
+    model=word(),
+    choices=listed(obj(index=INTEGER, message=_MESSAGE, finish_reason=word())),
+    usage=maybe(_USAGE),
+)
+"""The schema of a whole completion."""
 
 _FINISH_REASONS: dict[Ending, str] = {"stop": "stop", "content_filter": "content_filter"}
 
