@@ -19,7 +19,7 @@ SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 
 
-@pytest.mark.timeout(7200 if EXAMPLES else 120)
+@pytest.mark.timeout(7200 if EXAMPLES else 400)
 def test_what_is_answered_is_what_the_description_says(platform: LocalPlatform, tmp_path: Path) -> None:
     how = ["--max-examples", EXAMPLES] if EXAMPLES else ["--max-examples=4", "--generation-deterministic"]
     found = subprocess.run(
