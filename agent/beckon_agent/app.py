@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces import catalogue, chat_completions, models, operations
 from beckon_agent.faces.body_limit import BodyLimit
+from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.events import routes as events
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.hang_up import ClientGone
@@ -79,7 +80,7 @@ def build_app(
     app = FastAPI(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
-    app.include_router(chat_completions.router(service, pace or Pace()))
+    app.include_router(chat_completions.router(service, pace or Pace(), _memory_of(kept)))
     for room in (models, catalogue, operations):
         app.include_router(room.router(service))
     if kept is not None:
@@ -89,6 +90,13 @@ def build_app(
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     return TracedRequests(RequestIds(door(app)))  # outside of all that may fail
+
+
+def _memory_of(kept: Kept | None) -> chat_completions.MemoryOf | None:
+    """Return what keeps the runs that hand a call to their client."""
+    if kept is None:
+        return None
+    return lambda request, hosted: Memory(kept.store, _owner(request), hosted.name)
 
 
 def _owner(request: Request) -> str:
