@@ -17,11 +17,13 @@ from starlette.types import ASGIApp
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces import catalogue, chat_completions, models, operations
 from beckon_agent.faces.body_limit import BodyLimit
+from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.events import routes as events
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.hang_up import ClientGone
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.mcp.mounting import mount
+from beckon_agent.faces.methods import allowed
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
@@ -78,7 +80,7 @@ def build_app(
     app = FastAPI(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
-    app.include_router(chat_completions.router(service, pace or Pace()))
+    app.include_router(chat_completions.router(service, pace or Pace(), _memory_of(kept)))
     for room in (models, catalogue, operations):
         app.include_router(room.router(service))
     if kept is not None:
@@ -88,6 +90,13 @@ def build_app(
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     return TracedRequests(RequestIds(door(app)))  # outside of all that may fail
+
+
+def _memory_of(kept: Kept | None) -> chat_completions.MemoryOf | None:
+    """Return what keeps the runs that hand a call to their client."""
+    if kept is None:
+        return None
+    return lambda request, hosted: Memory(kept.store, _owner(request), hosted.name)
 
 
 def _owner(request: Request) -> str:
@@ -128,6 +137,8 @@ def _add_error_handlers(app: FastAPI) -> None:
         path = request.url.path
         answer = refusal(path, error.status_code, f"{request.method} {path[:_SHOWN_PATH]}: {error.detail}")
         answer.headers.update(error.headers or {})
+        if error.status_code == 405:
+            answer.headers["allow"] = allowed(app.router.routes, request.scope)
         return answer
 
     @app.exception_handler(Exception)

@@ -323,10 +323,12 @@ def _plainly_valid(event: CloudEvent) -> bool:
     extensions = event.extensions
     try:
         values = "".join(extensions.values())  # type: ignore[arg-type]  # other than text goes the long way
-        core = event.id + event.source + event.type
+        every = event.id + event.source + event.type + values
+        for optional in (event.datacontenttype, event.subject):
+            if optional is not None:
+                every += optional  # not formatted: what is no text must not pass for one
     except TypeError:
         return False
-    every = f"{core}{event.datacontenttype}{event.dataschema}{event.subject}{values}"
     return (
         every.isascii()
         and every.isprintable()

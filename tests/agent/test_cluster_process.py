@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.agent.agent_process import start
 from tests.agent.api_server import agent, api_server, tool
 from tests.agent.model_server import model_server
 from tests.agent.running_agent import eventually, user
 from tests.agent.scripted_model import KEY
-from tests.agent.test_faces_process import start
 
 
 async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told(

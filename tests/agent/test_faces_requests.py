@@ -37,6 +37,10 @@ def check(document: dict[str, Any], code: str = "invalid_request") -> dict[str, 
     return error
 
 
+def function(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
+
+
 async def send(agent: RunningAgent, body: bytes, content_type: str = "application/json") -> Any:
     headers = {"content-type": content_type} if content_type else {}
     return await agent.http.post("/v1/chat/completions", content=body, headers=headers)
@@ -45,22 +49,40 @@ async def send(agent: RunningAgent, body: bytes, content_type: str = "applicatio
 @pytest.mark.parametrize(
     ("fields", "param", "said"),
     [
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", "brings its own tools"),
-        ({"functions": [{"name": "f"}]}, "functions", "brings its own tools"),
-        ({"tool_choice": "required"}, "tool_choice", "'auto' or 'none'"),
-        ({"tool_choice": {"type": "function"}}, "tool_choice", "'auto' or 'none'"),
-        ({"function_call": {"name": "f"}}, "function_call", "'auto' or 'none'"),
+        ({"tools": [{"type": "web_search"}]}, "tools.0.type", "of the type 'function'"),
+        ({"functions": [{"name": "f"}]}, "functions", "send 'tools' instead"),
+        ({"tool_choice": "any"}, "tool_choice", "'auto', 'none', 'required'"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice", "names a function"),
+        ({"function_call": {"name": "f"}}, "function_call", "send 'tool_choice' instead"),
     ],
 )
-async def test_a_request_may_not_bring_its_own_tools(
+async def test_a_request_may_not_bring_tools_that_nobody_can_run(
     agent: RunningAgent, fields: dict[str, Any], param: str, said: str
 ) -> None:
     response = await agent.post(**fields)
 
     assert response.status_code == 400
-    error = check(response.json(), "tools_not_accepted")
+    error = check(response.json(), "unsupported_value")
     assert error["param"] == param
     assert said in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "code"),
+    [
+        ({"tools": [{"type": "function"}]}, "tools.0", "invalid_request"),
+        ({"tools": [function("two words")]}, "tools.0.function.name", "invalid_request"),
+        ({"tools": [function("f"), function("f")]}, "tools.1.name", "tool_name_taken"),
+        ({"tool_choice": function("f")}, "tool_choice", "unknown_tool"),
+    ],
+)
+async def test_a_function_must_have_a_good_name_of_its_own(
+    agent: RunningAgent, fields: dict[str, Any], param: str, code: str
+) -> None:
+    response = await agent.post(**fields)
+
+    assert response.status_code == 400
+    assert check(response.json(), code)["param"] == param
 
 
 @pytest.mark.parametrize("n", [0, 2, -1])

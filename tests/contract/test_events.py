@@ -128,6 +128,13 @@ def test_what_is_not_utf_8_is_refused(value: str) -> None:
         binary(ce_subject=value)
 
 
+@pytest.mark.parametrize("name", ["id", "source", "type", "subject", "datacontenttype", "dataschema", "time"])
+@pytest.mark.parametrize("value", [0, 7, False, [], ["a"], {}, {"a": 1}])
+def test_what_is_no_text_is_refused_where_an_attribute_is_text(name: str, value: object) -> None:
+    with pytest.raises(EventError, match=name):
+        structured(**{name: value})
+
+
 def test_percent_decoding_is_done_once_and_raw_utf_8_understood() -> None:
     assert binary(ce_subject="%2541").subject == "%41"
     assert binary(ce_subject="Euro%20%E2%82%AC%20%F0%9F%98%80").subject == "Euro € 😀"

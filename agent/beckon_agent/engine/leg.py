@@ -16,6 +16,7 @@ from beckon_agent.journal import CallOfTurn, Keeping
 from beckon_agent.model.errors import ModelError
 from beckon_agent.model.types import Turn
 from beckon_agent.policy.limits import LimitReached
+from beckon_agent.request_id import request_id
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import Options, RunEvent, RunFinished, RunSuspended
 from beckon_agent.service import NoRoom, Service
@@ -88,6 +89,7 @@ class Leg:
         except LimitReached as error:
             await self._fail("rate_limit_exceeded", str(error))
         except (ModelError, NoRoom) as error:
+            logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
             code = getattr(error, "code", "") or "model_error"
             await self._fail(code, str(error))
 

@@ -9,6 +9,7 @@ import orjson
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
+from beckon_agent.faces.described import ANY, NUMBER, answer, leads_to, listed, obj, word
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.problems import ProblemError, problem_responses
@@ -23,7 +24,7 @@ AgentName = Annotated[str | None, Query(description="The agent whose tools are m
 
 _STATUS = {"unknown_tool": 404, "invalid_arguments": 422, "denied": 403, "timeout": 504}
 _RESPONSES = {
-    200: {"description": "The tool's result, and how many seconds it took."},
+    **answer("The tool's result, and how many seconds it took.", obj(result=ANY, seconds=NUMBER)),
     **problem_responses(
         _400="The body is no JSON object.",
         _403="The tool wants a person's approval.",
@@ -33,8 +34,12 @@ _RESPONSES = {
         _502="The tool failed, or the call could not be delivered; `reason` says which.",
         _503="No call can be made now.",
         _504="No answer came in time.",
+        default="Any other error, in the same shape.",
     ),
 }
+
+_TOOL = obj(name=word(), description=word(), parameters={"type": "object"}, declaration={"type": "object"})
+_TOOLS = obj(tools=listed(_TOOL), refused=listed({"type": "object"}), skipped=listed({"type": "object"}))
 
 
 def router(service: Service) -> APIRouter:
@@ -43,11 +48,15 @@ def router(service: Service) -> APIRouter:
 
     @routes.get(
         "/tools",
-        responses=problem_responses(
-            _404="There is no agent of this name.",
-            _503="The agent cannot take requests now.",
-            default="Any other error, in the same shape.",
-        ),
+        operation_id="listTools",
+        responses={
+            **answer("The tools.", _TOOLS, call=leads_to("callTool", name="$response.body#/tools/0/name")),
+            **problem_responses(
+                _404="There is no agent of this name.",
+                _503="The agent cannot take requests now.",
+                default="Any other error, in the same shape.",
+            ),
+        },
     )
     async def list_tools(agent: AgentName = None) -> dict[str, object]:
         """List the tools as a model sees them, and what was refused or skipped, with the reason."""
@@ -58,7 +67,7 @@ def router(service: Service) -> APIRouter:
             "skipped": [asdict(skipped) for skipped in catalogue.skipped],
         }
 
-    @routes.post("/tools/{name}", response_model=None, responses=_RESPONSES)
+    @routes.post("/tools/{name}", operation_id="callTool", response_model=None, responses=_RESPONSES)
     async def call_tool(
         name: str, arguments: Annotated[dict[str, Any], Body()], request: Request, agent: AgentName = None
     ) -> Response:

@@ -1,18 +1,24 @@
 """OpenAI's chat completions: `POST /v1/chat/completions`, streaming and not."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 
 import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.chat_request import ChatRequest
-from beckon_agent.faces.chat_shapes import Completion
+from beckon_agent.faces.chat_shapes import DOCUMENT, Completion
+from beckon_agent.faces.described import answer
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import find_agent
 from beckon_agent.faces.openai_errors import EXPECTED, openai_responses, told
 from beckon_agent.faces.pacing import Pace, Paced
+from beckon_agent.faces.responses.answers import answered
+from beckon_agent.faces.responses.choices import check_tools
+from beckon_agent.model.types import Message
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import RunEvent, RunFinished
 from beckon_agent.service import Service
@@ -20,13 +26,7 @@ from beckon_agent.service import Service
 _KEEPALIVE = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
-    200: {
-        "description": "A chat completion, or with `stream` its chunks as server-sent events.",
-        "content": {
-            "application/json": {"schema": {"type": "object"}},
-            "text/event-stream": {"schema": {"type": "string"}},
-        },
-    },
+    **answer("A chat completion, or with `stream` its chunks as server-sent events.", DOCUMENT, streams=True),
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
@@ -38,18 +38,29 @@ _RESPONSES = {
 }
 
 
-def router(service: Service, pace: Pace) -> APIRouter:
-    """Return the routes of this face."""
+MemoryOf = Callable[[Request, Hosted], Memory]
+"""What is kept for who asks of an agent."""
+
+
+def router(service: Service, pace: Pace, memory_of: MemoryOf | None = None) -> APIRouter:
+    """Return the routes of this face; without a memory a run that hands a call back is forgotten."""
     routes = APIRouter()
 
-    @routes.post("/v1/chat/completions", response_model=None, responses=_RESPONSES)
+    path = "/v1/chat/completions"
+
+    @routes.post(path, operation_id="createChatCompletion", response_model=None, responses=_RESPONSES)
     async def create(body: ChatRequest, request: Request) -> Response:
         """Answer a conversation, calling the cluster's tools on the way."""
         body.check()
         hosted = find_agent(service, body.model)
         await _admitted(service, hosted)
+        options = body.options()
+        check_tools(options, hosted.catalogue.current.tools)
         completion = Completion(hosted.name, body.beckon.events)
-        events = Paced(service.run(hosted, body.conversation(), body.options()))
+        memory = None if memory_of is None else memory_of(request, hosted)
+        with answered():
+            messages = await _conversation(body, memory)
+        events = Paced(_kept(service.run(hosted, messages, options), completion.run, memory))
         if not body.stream:
             found = await unless_gone(request.receive, _all(events))
             return Response(orjson.dumps(completion.whole(found)), media_type="application/json")
@@ -57,6 +68,23 @@ def router(service: Service, pace: Pace) -> APIRouter:
         return EventStream(_stream(completion, events, pace, with_usage=body.wants_usage), pace.stalled)
 
     return routes
+
+
+async def _conversation(body: ChatRequest, memory: Memory | None) -> list[Message]:
+    """Return the messages, with what earlier runs did between them."""
+    messages = body.conversation()
+    return messages if memory is None else await memory.restored(messages)
+
+
+async def _kept(
+    events: AsyncGenerator[RunEvent], run: str, memory: Memory | None
+) -> AsyncGenerator[RunEvent]:
+    """Pass the events on; keep what the run did before its client is told to go on with it."""
+    async with aclosing(events):
+        async for event in events:
+            if memory is not None and isinstance(event, RunFinished) and event.ending == "client_call":
+                await memory.keep(run, event.messages)
+            yield event
 
 
 async def _admitted(service: Service, hosted: Hosted) -> None:

@@ -4,13 +4,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from beckon_agent.faces.chat_tools import client_tools, first_choice
 from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.faces.side_requests import is_side_request
 from beckon_agent.model.pairing import is_blank
 from beckon_agent.model.types import Message
 from beckon_agent.runs import Options
 
 _FORWARDED = ("top_p", "seed", "presence_penalty", "frequency_penalty", "response_format", "reasoning_effort")
 _MAX_MESSAGES = 10_000
+_MAX_TOOLS = 128
 
 
 class ChatMessage(BaseModel):
@@ -63,7 +66,11 @@ class ChatRequest(BaseModel):
     max_completion_tokens: int | None = Field(None, ge=1)
     stop: str | list[str] | None = None
     n: int | None = None
-    tools: list[Any] | None = None
+    tools: list[Any] | None = Field(
+        None,
+        max_length=_MAX_TOOLS,
+        description="Functions that the client runs itself, beside the cluster's.",
+    )
     functions: list[Any] | None = None
     tool_choice: Any = None
     function_call: Any = None
@@ -82,27 +89,24 @@ class ChatRequest(BaseModel):
         """Return what the request asks of the model."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         sent = self.model_extra or {}
+        unwanted = "none" in (self.tool_choice, self.function_call)
+        use_tools = not (unwanted or is_side_request(self.conversation()))
         return Options(
-            use_tools="none" not in (self.tool_choice, self.function_call),
+            use_tools=use_tools,
             temperature=self.temperature,
             max_tokens=self.max_completion_tokens or self.max_tokens,
             stop=tuple(stop),
             extra={name: sent[name] for name in _FORWARDED if sent.get(name) is not None},
+            first_choice=first_choice(self.tool_choice) if use_tools else None,
+            client_tools=client_tools(self.tools or ()) if use_tools else (),
         )
 
     def check(self) -> None:
         """Raise `FaceError` for what this agent does not do, with the rule and the way out."""
-        for name in ("tools", "functions"):
-            if getattr(self, name):
-                message = (
-                    f"this agent brings its own tools and calls them; a request may not bring {name!r}: "
-                    "leave it out, or apply an EventType and a Trigger to add a tool"
-                )
-                raise FaceError(400, message, code="tools_not_accepted", param=name)
-        for name in ("tool_choice", "function_call"):
-            if getattr(self, name) not in (None, "auto", "none"):
-                message = f"the agent chooses its tools itself: leave {name!r} out, or send 'auto' or 'none'"
-                raise FaceError(400, message, code="tools_not_accepted", param=name)
+        for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
+            if getattr(self, old) not in (None, [], "auto", "none"):
+                message = f"{old!r} is the older form of {new!r}, and not served: send {new!r} instead"
+                raise FaceError(400, message, code="unsupported_value", param=old)
         if self.n not in (None, 1):
             message = "one answer a request: leave 'n' out or send 1"
             raise FaceError(400, message, code="unsupported_value", param="n")

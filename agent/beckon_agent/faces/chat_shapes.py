@@ -6,10 +6,28 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from beckon_agent.faces.chat_memory import handed_id, new_run_id
+from beckon_agent.faces.described import INTEGER, listed, maybe, obj, word
 from beckon_agent.model.types import ReasoningDelta, TextDelta, Usage
-from beckon_agent.runs import CallFinished, CallStarted, Ending, RunEvent, RunFinished
+from beckon_agent.runs import CallFinished, CallStarted, ClientCallAsked, Ending, RunEvent, RunFinished
 
-_FINISH_REASONS: dict[Ending, str] = {"stop": "stop", "content_filter": "content_filter"}
+_USAGE = obj(prompt_tokens=INTEGER, completion_tokens=INTEGER, total_tokens=INTEGER)
+_MESSAGE = obj(role=word("assistant"), content=maybe(word()))
+DOCUMENT = obj(
+    id=word(),
+    object=word("chat.completion"),
+    created=INTEGER,
+    model=word(),
+    choices=listed(obj(index=INTEGER, message=_MESSAGE, finish_reason=word())),
+    usage=maybe(_USAGE),
+)
+"""The schema of a whole completion."""
+
+_FINISH_REASONS: dict[Ending, str] = {
+    "stop": "stop",
+    "content_filter": "content_filter",
+    "client_call": "tool_calls",
+}
 
 
 @dataclass(slots=True)
@@ -20,6 +38,10 @@ class Completion:
     tell_events: bool
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
+    run: str = field(default_factory=new_run_id)
+    """What the ids of calls that are handed to the client begin with."""
+
+    handed: int = field(default=0, init=False)
 
     def opening(self) -> bytes:
         """Return the first chunk, which names the role."""
@@ -34,6 +56,10 @@ class Completion:
                 return self._chunk({"reasoning_content": text})
             case CallStarted() | CallFinished() if self.tell_events:
                 return self._chunk({}, beckon=call_document(event))
+            case ClientCallAsked():
+                call = {"index": self.handed, **self._handed(event)}
+                self.handed += 1
+                return self._chunk({"tool_calls": [call]})
             case RunFinished(ending):
                 return self._chunk({}, finish_reason=finish_reason(ending))
         return None
@@ -47,7 +73,11 @@ class Completion:
         text = "".join(event.text for event in events if isinstance(event, TextDelta))
         reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
         finished = next(event for event in events if isinstance(event, RunFinished))
-        message: dict[str, object] = {"role": "assistant", "content": text, "refusal": None}
+        handed = [self._handed(event) for event in events if isinstance(event, ClientCallAsked)]
+        content = None if handed and not text else text
+        message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
+        if handed:
+            message["tool_calls"] = handed
         if reasoning:
             message["reasoning_content"] = reasoning
         choice = {
@@ -67,6 +97,10 @@ class Completion:
             ]
             document["beckon"] = {"events": calls}
         return document
+
+    def _handed(self, call: ClientCallAsked) -> dict[str, object]:
+        function = {"name": call.name, "arguments": call.arguments}
+        return {"id": handed_id(self.run, call.id), "type": "function", "function": function}
 
     def _chunk(self, delta: dict[str, object], *, finish_reason: str | None = None, **extra: object) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}

@@ -4,11 +4,14 @@ import time
 
 from fastapi import APIRouter
 
+from beckon_agent.faces.described import INTEGER, answer, leads_to, listed, obj, word
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
 from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import Service
 
 _SHOWN_AGENTS = 20
+_MODEL = obj(id=word(), object=word("model"), created=INTEGER, owned_by=word())
+_LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
 
 
 def find_agent(service: Service, name: str) -> Hosted:
@@ -44,18 +47,29 @@ def router(service: Service) -> APIRouter:
     def document(hosted: Hosted) -> dict[str, object]:
         return {"id": hosted.name, "object": "model", "created": created, "owned_by": "beckon"}
 
-    @routes.get("/v1/models")
+    @routes.get(
+        "/v1/models",
+        operation_id="listModels",
+        responses={
+            **answer("The agents.", obj(object=word("list"), data=listed(_MODEL)), retrieve=_LINK),
+            **openai_responses(default="Any error."),
+        },
+    )
     async def list_models() -> dict[str, object]:
         """List the agents, each a model in OpenAI's sense."""
         return {"object": "list", "data": [document(hosted) for hosted in service.roster.hosted()]}
 
     @routes.get(
         "/v1/models/{name:path}",  # an agent of another namespace is namespace/name
-        responses=openai_responses(
-            _404="There is no agent of this name.",
-            _503="The agent cannot take requests; the message says why.",
-            default="Any other error.",
-        ),
+        operation_id="retrieveModel",
+        responses={
+            **answer("The agent.", _MODEL),
+            **openai_responses(
+                _404="There is no agent of this name.",
+                _503="The agent cannot take requests; the message says why.",
+                default="Any other error.",
+            ),
+        },
     )
     async def get_model(name: str) -> dict[str, object]:
         """Describe one agent."""

@@ -4,15 +4,25 @@ from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from beckon_agent.faces.described import INTEGER, answer, listed, maybe, obj, word
 from beckon_agent.roster import Hosted
 from beckon_agent.service import Service
+
+_STATE = obj(
+    status=word("ready", "starting", "draining"),
+    model=maybe(word()),
+    tools=INTEGER,
+    agents=listed(word()),
+)
 
 
 def router(service: Service) -> APIRouter:
     """Return the routes of this face."""
     routes = APIRouter()
 
-    @routes.get("/healthz")
+    alive = answer("The process lives.", obj(status=word("ok"), service=word()))
+
+    @routes.get("/healthz", operation_id="healthz", responses=alive)
     async def healthz() -> dict[str, str]:
         """Answer that the process lives, and which service it is."""
         return {"status": "ok", "service": "beckon-agent"}
@@ -20,7 +30,14 @@ def router(service: Service) -> APIRouter:
     @routes.get(
         "/readyz",
         response_model=None,
-        responses={503: {"description": "The agent is shutting down, or has not read its tools yet."}},
+        operation_id="readyz",
+        responses={
+            **answer("Requests are welcome.", _STATE),
+            503: {
+                "description": "The agent is shutting down, or has not read its tools yet.",
+                "content": {"application/json": {"schema": _STATE}},
+            },
+        },
     )
     async def readyz() -> Response:
         """Answer whether requests are welcome, and what the agent works with."""
@@ -35,7 +52,7 @@ def router(service: Service) -> APIRouter:
         }
         return JSONResponse(state, 200 if status == "ready" else 503)
 
-    @routes.get("/metrics", response_class=PlainTextResponse)
+    @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Return the numbers for Prometheus."""
         text = service.metrics.text(tools=service.roster.tools, running=service.running)

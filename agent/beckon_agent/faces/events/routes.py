@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from beckon_agent.engine.base import Engine
 from beckon_agent.faces.events.answer import Said, Silent, outcome
+from beckon_agent.faces.events.described import EVENT
 from beckon_agent.faces.events.intake import Rules, Taken, take
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import known_agents, not_served
@@ -35,14 +36,6 @@ from beckon_contract.problem import Problem, for_dead_letter
 logger = logging.getLogger(__name__)
 
 _MARGIN = 5.0  # a run ends by its own limit; only one that nobody works on is given up by ours
-_EVENT = {
-    "required": True,
-    "content": {
-        "application/cloudevents+json": {"schema": {"type": "object"}},
-        "application/json": {"schema": {}},
-        "text/plain": {"schema": {"type": "string"}},
-    },
-}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The reply event, in binary mode.",
@@ -67,7 +60,6 @@ def router(service: Service, engine: Engine, rules: Rules | None = None) -> APIR
     """Return the routes of this face."""
     routes = APIRouter()
     desk = _Desk(engine, rules or Rules())
-    extra = {"requestBody": _EVENT}
 
     async def answered(request: Request, agent: str) -> Response:
         try:
@@ -84,12 +76,20 @@ def router(service: Service, engine: Engine, rules: Rules | None = None) -> APIR
         except EventError as error:
             raise _problem(400, "invalid-event", "Invalid event", str(error)) from None
 
-    @routes.post("/events", response_model=None, responses=_RESPONSES, openapi_extra=extra)
+    @routes.post(
+        "/events", operation_id="takeEvent", response_model=None, responses=_RESPONSES, openapi_extra=EVENT
+    )
     async def take_event(request: Request) -> Response:
         """Let the service's own agent answer an event."""
         return await answered(request, service.roster.default)
 
-    @routes.post("/events/{agent:path}", response_model=None, responses=_RESPONSES, openapi_extra=extra)
+    @routes.post(
+        "/events/{agent:path}",
+        operation_id="takeEventOf",
+        response_model=None,
+        responses=_RESPONSES,
+        openapi_extra=EVENT,
+    )
     async def take_event_of(agent: str, request: Request) -> Response:
         """Let an agent answer an event; one of another namespace is NAMESPACE/NAME."""
         return await answered(request, agent)

@@ -8,9 +8,12 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from beckon_agent.faces.described import Answers
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
+from beckon_agent.faces.responses import described
 from beckon_agent.faces.responses.answers import PageSize, answered, as_json
 from beckon_agent.faces.responses.creating import OwnerOf
+from beckon_agent.faces.responses.given import Item
 from beckon_agent.faces.responses.items import to_messages
 from beckon_agent.faces.responses.listing import Order, page, to_items
 from beckon_agent.faces.responses.request import Cleaned, Metadata
@@ -28,7 +31,7 @@ _HOLD_SECONDS = 10.0
 _SHOWN = 80
 _MAX_ITEMS = 20  # OpenAI's limit for one request
 
-Items = Annotated[list[dict[str, Any]], Field(max_length=_MAX_ITEMS)]
+Items = Annotated[list[Item], Field(max_length=_MAX_ITEMS)]
 
 
 class CreateConversation(Cleaned):
@@ -59,7 +62,9 @@ def router(store: Store, owner_of: OwnerOf) -> APIRouter:
 
 
 def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
-    @routes.post("/v1/conversations", response_model=None, responses=_ERRORS)
+    path = "/v1/conversations/{conversation_id}"
+
+    @routes.post("/v1/conversations", **_described("createConversation", described.OPENED))
     async def create(request: Request, body: CreateConversation | None = None) -> Response:
         """Open a conversation, with its first items if there are any."""
         with answered():
@@ -73,13 +78,13 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
             await store.conversations.open(conversation, to_messages(said.items or [], alone=True))
             return as_json(_document(conversation))
 
-    @routes.get("/v1/conversations/{conversation_id}", response_model=None, responses=_ERRORS)
+    @routes.get(path, **_described("retrieveConversation", described.CONVERSATION))
     async def retrieve(conversation_id: str, request: Request) -> Response:
         """Return a conversation, without its items."""
         with answered():
             return as_json(_document(await _find(store, conversation_id, owner_of(request))))
 
-    @routes.post("/v1/conversations/{conversation_id}", response_model=None, responses=_ERRORS)
+    @routes.post(path, **_described("updateConversation", described.CONVERSATION))
     async def update(conversation_id: str, body: UpdateConversation, request: Request) -> Response:
         """Replace the metadata of a conversation."""
         with answered():
@@ -89,7 +94,7 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
                 raise _no_conversation(conversation_id)
             return as_json({**_document(found), "metadata": metadata})
 
-    @routes.delete("/v1/conversations/{conversation_id}", response_model=None, responses=_ERRORS)
+    @routes.delete(path, **_described("deleteConversation", described.CLOSED))
     async def delete(conversation_id: str, request: Request) -> Response:
         """Delete a conversation; the responses that belonged to it stay."""
         with answered():
@@ -102,7 +107,7 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
 def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     path = "/v1/conversations/{conversation_id}/items"
 
-    @routes.post(path, response_model=None, responses=_ERRORS)
+    @routes.post(path, **_described("createItems", described.ADDED))
     async def create_items(conversation_id: str, body: CreateItems, request: Request) -> Response:
         """Add items to a conversation; return them with their ids."""
         with answered():
@@ -113,7 +118,7 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             added = (await _items(store, found))[before:]
             return as_json(page(added, after=None, limit=max(1, len(added)), order="asc"))
 
-    @routes.get(path, response_model=None, responses=_ERRORS)
+    @routes.get(path, **_described("listItems", described.PAGE))
     async def list_items(
         conversation_id: str,
         request: Request,
@@ -126,7 +131,7 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             found = await _find(store, conversation_id, owner_of(request))
             return as_json(page(await _items(store, found), after=after, limit=limit, order=order))
 
-    @routes.get(f"{path}/{{item_id}}", response_model=None, responses=_ERRORS)
+    @routes.get(f"{path}/{{item_id}}", **_described("retrieveItem", described.FOUND))
     async def retrieve_item(conversation_id: str, item_id: str, request: Request) -> Response:
         """Return one item of a conversation."""
         with answered():
@@ -136,6 +141,11 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
                     return as_json(item)
             message = f"there is no item {item_id[:_SHOWN]!r} in this conversation"
             raise FaceError(404, message, code="item_not_found", param="item_id")
+
+
+def _described(operation: str, answers: Answers) -> dict[str, Any]:
+    """Return what the description says of a route."""
+    return {"operation_id": operation, "response_model": None, "responses": {**answers, **_ERRORS}}
 
 
 async def _find(store: Store, conversation_id: str, owner: str) -> Conversation:

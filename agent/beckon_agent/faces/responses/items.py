@@ -121,7 +121,7 @@ def to_messages(given: str | Sequence[Item], *, alone: bool) -> list[Message]:
     known: set[str] = set()
     for index, item in enumerate(given):
         place = f"input.{index}"
-        kind = str(item.get("type") or "message")
+        kind = str("message" if item.get("type") is None else item["type"])
         if kind in _IGNORED:
             continue
         called = str(item.get("call_id"))

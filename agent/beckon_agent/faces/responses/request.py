@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.choices import ToolChoice, chosen
+from beckon_agent.faces.responses.given import Item, NotOffered
 from beckon_agent.faces.responses.validation import read, unsupported
 from beckon_agent.model import wire
 from beckon_agent.runs import ClientTool, Options
@@ -115,7 +116,7 @@ class CreateRequest(Cleaned):
     """The body of `POST /v1/responses`; fields that are not listed are ignored, as OpenAI does."""
 
     model: str | None = Field(None, description="The name of an agent, as in GET /v1/models.")
-    input: str | Annotated[list[dict[str, Any]], Field(max_length=_MAX_ITEMS)] = Field(
+    input: str | Annotated[list[Item], Field(max_length=_MAX_ITEMS)] = Field(
         default_factory=list, description="A question, or the items of a conversation."
     )
     instructions: str | None = None
@@ -141,9 +142,9 @@ class CreateRequest(Cleaned):
     user: str | None = Field(None, max_length=512)
     safety_identifier: str | None = Field(None, max_length=128)
     prompt_cache_key: str | None = Field(None, max_length=512)
-    prompt: Any = None
-    context_management: Any = None
-    moderation: Any = None
+    prompt: NotOffered = None
+    context_management: NotOffered = None
+    moderation: NotOffered = None
 
     @property
     def conversation_id(self) -> str | None:

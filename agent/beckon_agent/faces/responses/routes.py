@@ -1,7 +1,7 @@
 """The routes under `/v1/responses`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
 from beckon_agent.faces.pacing import Pace, Paced
-from beckon_agent.faces.responses import conversations
+from beckon_agent.faces.responses import conversations, described
 from beckon_agent.faces.responses.answers import PageSize, answered, as_json
 from beckon_agent.faces.responses.creating import Desk, OwnerOf, no_response
 from beckon_agent.faces.responses.documents import response_document, state_of_run
@@ -22,13 +22,6 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import FINAL, StoredRun
 
-_OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "A response, or with `stream` its events as server-sent ones.",
-        "content": {**_OBJECT, "text/event-stream": {"schema": {"type": "string"}}},
-    }
-}
 _ERRORS = openai_responses(
     _400="The request is not valid, or asks for what an agent does not do.",
     _404="There is no such response, agent or item, or it is not the caller's.",
@@ -78,7 +71,9 @@ def router(engine: Engine, store: Store, service: Service, pace: Pace, owner_of:
 
 
 def _add_asking(routes: APIRouter, face: _Face) -> None:
-    @routes.post("/v1/responses", response_model=None, responses={**_STREAMED, **_ERRORS})
+    said = {**described.CREATED, **_ERRORS}
+
+    @routes.post("/v1/responses", operation_id="createResponse", response_model=None, responses=said)
     async def create(body: CreateRequest, request: Request) -> Response:
         """Answer an input, calling the cluster's tools on the way."""
         with answered():
@@ -92,7 +87,10 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
 
 
 def _add_reading(routes: APIRouter, face: _Face) -> None:
-    @routes.get("/v1/responses/{response_id}", response_model=None, responses={**_STREAMED, **_ERRORS})
+    path = "/v1/responses/{response_id}"
+    said, page_said = {**described.RETRIEVED, **_ERRORS}, {**described.PAGE, **_ERRORS}
+
+    @routes.get(path, operation_id="retrieveResponse", response_model=None, responses=said)
     async def retrieve(
         response_id: str,
         request: Request,
@@ -110,7 +108,9 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
             after = -1 if starting_after is None else starting_after
             return face.stream(run, part, after, hold=True)
 
-    @routes.get("/v1/responses/{response_id}/input_items", response_model=None, responses=_ERRORS)
+    @routes.get(
+        f"{path}/input_items", operation_id="listInputItems", response_model=None, responses=page_said
+    )
     async def input_items(
         response_id: str,
         request: Request,
@@ -126,9 +126,10 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
 
 
 def _add_ending(routes: APIRouter, face: _Face) -> None:
-    engine = face.teller.engine
+    engine, path = face.teller.engine, "/v1/responses/{response_id}"
+    cancelled, deleted = {**described.CANCELLED, **_ERRORS}, {**described.DELETED, **_ERRORS}
 
-    @routes.post("/v1/responses/{response_id}/cancel", response_model=None, responses=_ERRORS)
+    @routes.post(f"{path}/cancel", operation_id="cancelResponse", response_model=None, responses=cancelled)
     async def cancel(response_id: str, request: Request) -> Response:
         """Cancel a response unless it has ended; what its tools have done stays done."""
         with answered():
@@ -140,7 +141,7 @@ def _add_ending(routes: APIRouter, face: _Face) -> None:
                 return as_json(response_document(run, part, state_of_run(run, begun=True), ()))
             return await face.now(run, part, response_id)
 
-    @routes.delete("/v1/responses/{response_id}", response_model=None, responses=_ERRORS)
+    @routes.delete(path, operation_id="deleteResponse", response_model=None, responses=deleted)
     async def delete(response_id: str, request: Request) -> Response:
         """Delete a response with all that is kept of its run; one that is in progress is cancelled."""
         with answered():

@@ -1,0 +1,73 @@
+"""The agent as a process of its own, with a scripted model."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tests.agent.running_agent import eventually
+from tests.agent.scripted_model import KEY, Script, ScriptedModel, scripted_model
+from tests.e2e.local_platform import START_SECONDS, clean_environment
+
+
+@dataclass
+class AgentProcess:
+    """A process, where it serves, and its client."""
+
+    process: asyncio.subprocess.Process
+    http: httpx.AsyncClient
+    model: ScriptedModel
+
+    async def ended(self) -> tuple[int, str]:
+        """Return how the process ended, and all that it said."""
+        _, said = await asyncio.wait_for(self.process.communicate(), 20)
+        assert self.process.returncode is not None
+        return self.process.returncode, said.decode()
+
+
+async def start(**settings: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "beckon_agent",
+        env=clean_environment(settings),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@asynccontextmanager
+async def serving(folder: Path, *script: Script, **settings: str) -> AsyncIterator[AgentProcess]:
+    """Run an agent on a free port."""
+    with_port = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    port = 15_000 + int(with_port) * 400 + os.getpid() % 400
+    async with scripted_model(*script) as model:
+        process = await start(
+            BECKON_PORT=str(port),
+            BECKON_MANIFESTS=str(folder),
+            BECKON_MODEL="m",
+            OPENAI_BASE_URL=model.base_url,
+            OPENAI_API_KEY=KEY,
+            **settings,
+        )
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
+
+            async def answers() -> bool:
+                try:
+                    return (await http.get("/readyz")).status_code == 200
+                except httpx.ConnectError:
+                    return process.returncode is not None
+
+            await eventually(answers, START_SECONDS)
+            try:
+                yield AgentProcess(process, http, model)
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.communicate()

@@ -1,0 +1,55 @@
+"""The OpenAPI description, tried by schemathesis against the platform as a user starts it.
+
+`BECKON_FUZZ_EXAMPLES=300 .venv/bin/pytest tests/e2e/test_openapi.py` tries that many requests for each
+operation, other ones every time; without it they are few, and the same every time.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.local_platform import LocalPlatform, clean_environment
+
+EXAMPLES = os.environ.get("BECKON_FUZZ_EXAMPLES")
+SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+
+
+@pytest.mark.timeout(7200 if EXAMPLES else 400)
+def test_what_is_answered_is_what_the_description_says(platform: LocalPlatform, tmp_path: Path) -> None:
+    how = ["--max-examples", EXAMPLES] if EXAMPLES else ["--max-examples=4", "--generation-deterministic"]
+    found = subprocess.run(
+        [SCHEMATHESIS, "--config-file", CONFIG, "run", f"{platform.url}/openapi.json", *how],
+        env=clean_environment({}),  # has the root in PYTHONPATH, for the hooks
+        cwd=tmp_path,  # it leaves its cache where it runs
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    said = found.stdout + found.stderr
+    assert found.returncode == 0, said
+    operations = sum(map(len, httpx.get(f"{platform.url}/openapi.json").json()["paths"].values()))
+    assert f"Operations:       {operations} selected / {operations} total" in said
+    assert "Traceback" not in platform.text()
+
+
+def test_the_description_names_every_operation(platform: LocalPlatform) -> None:
+    description = httpx.get(f"{platform.url}/openapi.json").json()
+    operations = [
+        (path, operation) for path, methods in description["paths"].items() for operation in methods.values()
+    ]
+
+    names = [operation["operationId"] for _, operation in operations]
+    assert len(set(names)) == len(names)
+    # Made names hold the path and change with it: generated clients would change as well.
+    assert not [name for name in names if "_" in name]
+    # Whoever is asked by a probe answers nothing but 200 and 503.
+    probes = {"/healthz", "/readyz", "/metrics"}
+    assert not [
+        path for path, said in operations if path not in probes and "default" not in said["responses"]
+    ]
