@@ -56,7 +56,7 @@ class Model(Protocol):
         ...
 
 
-class _OutOfTime(Exception):
+class OutOfTime(Exception):
     """The run has used up its seconds."""
 
 
@@ -101,7 +101,7 @@ class Run:
             async with aclosing(self._steps()) as events:
                 async for event in events:
                     yield event
-        except _OutOfTime:
+        except OutOfTime:
             self._ending = "time_limit"
         if self._suspended:
             yield RunSuspended()
@@ -180,7 +180,7 @@ class Run:
                 return await coming
         except TimeoutError:
             if limit.expired():
-                raise _OutOfTime from None
+                raise OutOfTime from None
             raise
 
     @property

@@ -1,6 +1,7 @@
 """Between what a run notes and what the store keeps: out, and back again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 import orjson
@@ -16,14 +17,16 @@ from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
 
 
-def turn_to_store(step: int, turn: Turn) -> StoredTurn:
-    """Return an answer of the model as it is stored."""
+def turn_to_store(step: int, turn: Turn, asked: Mapping[str, str] | None) -> StoredTurn:
+    """Return an answer of the model as it is stored, with what it was asked."""
     return StoredTurn(
         step=step,
         text=turn.text,
         reasoning=turn.reasoning,
         finish_reason=turn.finish_reason,
         usage=turn.usage,
+        written=[asdict(call) for call in turn.calls],
+        asked=asked,
     )
 
 

@@ -76,13 +76,20 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
-    """One answer of the model; its calls are kept as `StoredCall`s."""
+    """One answer of the model; its calls are kept as `StoredCall`s.
+
+    `written` are the calls as the model wrote them, each with `id`, `name`, `arguments` (a text) and `extra`.
+    `asked` is what it was asked: `model`, a name, and the digests of two materials, `system`, a message, and
+    `tools`, a list of digests. Both are `None` in turns that were stored before anybody kept them.
+    """
 
     step: int
     text: str = ""
     reasoning: str = ""
     finish_reason: str | None = None
     usage: Usage | None = None
+    written: Sequence[Mapping[str, object]] | None = None
+    asked: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

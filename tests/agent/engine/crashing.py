@@ -16,6 +16,7 @@ class Crashing:
         self.runs: Any = _Watched(store.runs, self, {"end", "suspend"})
         self.journal: Any = _Watched(store.journal, self, {"add_turn", "sent", "finish"})
         self.events: Any = _Watched(store.events, self, set())
+        self.materials: Any = _Watched(store.materials, self, set())
         self.conversations = store.conversations
         self.counters = store.counters
 

@@ -63,7 +63,7 @@ async def test_a_database_of_a_newer_version_is_refused_and_left_alone(empty: st
     await store.aclose()
     await execute(empty, "UPDATE beckon_schema SET version_num = '9999'")
 
-    with pytest.raises(StoreRefused, match=r"is of a newer Beckon: its schema is 9999, .* up to 0002; .*$"):
+    with pytest.raises(StoreRefused, match=r"is of a newer Beckon: its schema is 9999, .* up to 0003; .*$"):
         await open_store(empty)
 
     assert await execute(empty, "SELECT version_num FROM beckon_schema") == [("9999",)]

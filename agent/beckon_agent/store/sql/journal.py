@@ -138,6 +138,8 @@ def _add_turn(
             "reasoning": turn.reasoning,
             "finish_reason": turn.finish_reason,
             "usage": asdict(turn.usage) if turn.usage else None,
+            "written": turn.written,
+            "asked": turn.asked,
         },
     )
     if made:
