@@ -92,14 +92,19 @@ class _Page:
 
 
 def _verdict(report: dict[str, Any]) -> str:
-    counted = f"{report['turns']} answers of the model, {report['calls']} calls, {report['events']} events"
+    counted = ", ".join(_count(report[f"{word}s"], word) for word in ("turn", "call", "event"))
     if report["same"]:
         return f"{report['run']}: the same, byte for byte ({counted})"
     live = report["live_calls"]
     changed = live["all"] - live["same"]
-    calls = f"{changed} of {live['all']} results differ" if changed else ""
+    differ = "result differs" if live["all"] == 1 else "results differ"
+    calls = f"{changed} of {live['all']} {differ}" if changed else ""
     others = "the run itself differs" if report["differences"] else ""
     return f"{report['run']}: {' and '.join(filter(None, (calls, others)))} ({counted})"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _notes(report: dict[str, Any]) -> list[str]:
