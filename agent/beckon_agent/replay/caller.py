@@ -11,14 +11,14 @@ class RecordedCaller(Caller):
     """Answers calls as they were answered then, in the same order; nothing is sent to anybody."""
 
     def __init__(self, recording: Recording, order: Order, end: End) -> None:
-        self._calls = {call.event_id: call for call in recording.past.calls}
+        self.calls = {call.event_id: call for call in recording.past.calls}
         self._seconds = {event.id: event.seconds for event in recording.finished()}
         self._order = order
         self._end = end
 
     async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
         """Answer a call; one that is refused today is answered with its refusal."""
-        recorded = self._calls.get(event_id)
+        recorded = self.calls.get(event_id)
         if recorded is None:  # of a turn that is not played as it was
             await self._end.stay()
         await self._order.turn_of(recorded)

@@ -9,7 +9,6 @@ from beckon_agent.model import wire
 from beckon_agent.model.types import ToolCall
 from beckon_agent.replay.caller import RecordedCaller
 from beckon_agent.replay.differences import same, unified
-from beckon_agent.replay.order import End, Order
 from beckon_agent.replay.recording import Recording
 from beckon_agent.runs import Agent, CallFinished
 from beckon_agent.store.records import StoredCall
@@ -63,23 +62,21 @@ class LiveTools:
         )
 
 
-class LiveCaller(RecordedCaller):
+class LiveCaller(Caller):
     """Makes every call for real as well, and tells what came of it; the run goes on as recorded."""
 
-    def __init__(self, recording: Recording, order: Order, end: End, live: LiveTools) -> None:
-        super().__init__(recording, order, end)
+    def __init__(self, recorded: RecordedCaller, live: LiveTools) -> None:
+        self._recorded = recorded
         self._live = live
 
     async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
         """Make a call, tell, and return its recorded answer."""
-        recorded = self._calls.get(event_id)
-        if recorded is not None and recorded.state == "done":
+        then = self._recorded.calls.get(event_id)
+        if then is not None and then.state == "done":
             now = await self._live.make(call)
             called = isinstance(call.way, Tool)
-            self._live.tell(
-                LiveCall(recorded.id, recorded.name, call.arguments, recorded.result, now.result, called)
-            )
-        return await super().make(call, event_id=event_id, agent=agent, remaining=remaining)
+            self._live.tell(LiveCall(then.id, then.name, call.arguments, then.result, now.result, called))
+        return await self._recorded.make(call, event_id=event_id, agent=agent, remaining=remaining)
 
 
 def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:

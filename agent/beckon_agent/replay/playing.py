@@ -20,7 +20,6 @@ from beckon_agent.runs import RunSuspended
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import NewRun, StoredCall
-from beckon_agent.store.sql.opening import scratch_store
 
 _PACE = Pace(hold=3600.0, beat=0.05, look=0.01)
 _WITHOUT_END = 1e9  # seconds; how long things took is recorded, too
@@ -36,27 +35,23 @@ class Played:
     asked: Difference | None
 
 
-async def play(recording: Recording, hosted: Hosted, live: LiveTools | None = None) -> Played:
-    """Play a recording with an agent as it is today; with `live` its calls are made for real beside that."""
-    store = await scratch_store()
-    try:
-        order, end = Order(recording, store), End()
-        caller = (
-            RecordedCaller(recording, order, end) if live is None else LiveCaller(recording, order, end, live)
-        )
-        model = RecordedModel(recording, end, tolerant=live is not None)
-        limits = replace(hosted.agent.limits, seconds=_WITHOUT_END, parallel_calls=_SIDE_BY_SIDE)
-        playing = replace(hosted, model=model, agent=replace(hosted.agent, limits=limits))
-        # Who goes on with a suspended run asks for its agent, and must not find the real one.
-        roster = OneAgent(playing, asyncio.Event().wait)
-        service = Service(roster, caller, Metrics(), max_runs=2)
-        engine = RunEngine(store, service, "replay", _PACE)
-        stage = _Stage(recording, store, engine, order, end)
-        return Played(
-            await stage.run(Ask(_new(recording), playing, from_request(recording.run.request))), end.asked
-        )
-    finally:
-        await store.aclose()
+async def play(recording: Recording, hosted: Hosted, store: Store, live: LiveTools | None = None) -> Played:
+    """Play a recording with an agent as it is today, over an empty store that is thrown away.
+
+    With `live` its calls are made for real beside that.
+    """
+    order, end = Order(recording, store), End()
+    recorded = RecordedCaller(recording, order, end)
+    caller = recorded if live is None else LiveCaller(recorded, live)
+    model = RecordedModel(recording, end, tolerant=live is not None)
+    limits = replace(hosted.agent.limits, seconds=_WITHOUT_END, parallel_calls=_SIDE_BY_SIDE)
+    playing = replace(hosted, model=model, agent=replace(hosted.agent, limits=limits))
+    # Who goes on with a suspended run asks for its agent, and must not find the real one.
+    roster = OneAgent(playing, asyncio.Event().wait)
+    engine = RunEngine(store, Service(roster, caller, Metrics(), max_runs=2), "replay", _PACE)
+    stage = _Stage(recording, store, engine, order, end)
+    played = await stage.run(Ask(_new(recording), playing, from_request(recording.run.request)))
+    return Played(played, end.asked)
 
 
 def _new(recording: Recording) -> NewRun:

@@ -98,7 +98,7 @@ class Replayer:
             live = LiveTools(self._service.caller, hosted.agent, wish.effects, told.put_nowait)
         calls: list[LiveCall] = []
         with self._service.place(), hosted.held():
-            playing = asyncio.create_task(_played(recording, hosted, live))
+            playing = asyncio.create_task(self._played(recording, hosted, live))
             playing.add_done_callback(lambda _: told.put_nowait(None))
             try:
                 while (call := await told.get()) is not None:
@@ -109,14 +109,16 @@ class Replayer:
                 playing.cancel()
                 await asyncio.gather(playing, return_exceptions=True)
 
-
-async def _played(recording: Recording, hosted: Hosted, live: LiveTools | None) -> Played:
-    seconds = _PATIENCE + (hosted.agent.limits.seconds if live else 0.0)
-    try:
-        async with asyncio.timeout(seconds):
-            return await play(recording, hosted, live)
-    except TimeoutError:
-        raise CannotReplay("no-end", f"the replay did not come to its end within {seconds:g} s") from None
+    async def _played(self, recording: Recording, hosted: Hosted, live: LiveTools | None) -> Played:
+        seconds = _PATIENCE + (hosted.agent.limits.seconds if live else 0.0)
+        store = await self._store.scratch()
+        try:
+            async with asyncio.timeout(seconds):
+                return await play(recording, hosted, store, live)
+        except TimeoutError:
+            raise CannotReplay("no-end", f"the replay did not come to its end within {seconds:g} s") from None
+        finally:
+            await store.aclose()
 
 
 def _report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> Report:

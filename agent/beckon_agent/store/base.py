@@ -213,6 +213,10 @@ class Store(Protocol):
     conversations: Conversations
     counters: Counters
 
+    async def scratch(self) -> "Store":
+        """Return a new store in memory, for what is thrown away."""
+        ...
+
     async def aclose(self) -> None:
         """Close every connection."""
         ...

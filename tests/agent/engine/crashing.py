@@ -20,6 +20,10 @@ class Crashing:
         self.conversations = store.conversations
         self.counters = store.counters
 
+    async def scratch(self) -> Store:
+        """Nobody replays here."""
+        raise NotImplementedError
+
     async def aclose(self) -> None:
         """Leave the store open: it is the others', too."""
 

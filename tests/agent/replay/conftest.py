@@ -31,9 +31,15 @@ def postgres_here() -> Iterator[Server]:
 
 
 @pytest.fixture
-def start_service(start_agent: StartAgent, tmp_path: Path) -> StartService:
+def database_url(tmp_path: Path) -> str:
+    """The file that a test's services share."""
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+@pytest.fixture
+def start_service(start_agent: StartAgent, database_url: str) -> StartService:
     """Start services over a file."""
-    return _starting(start_agent, f"sqlite:///{tmp_path / 'store.db'}")
+    return _starting(start_agent, database_url)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.app import Kept, build_app
 from beckon_agent.engine.engine import Pace, RunEngine
-from beckon_agent.principals import Principal
+from beckon_agent.principals import ANONYMOUS, Principal, acting_as
 from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.store.base import Store
 from beckon_contract.catalogue import Catalogue
@@ -123,16 +123,20 @@ class _ByHeader:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             named = dict(scope["headers"]).get(b"x-owner", b"").decode()
-            scope.setdefault("state", {})["principal"] = Principal(named, frozenset(), "key")
-        await self._app(scope, receive, send)
+            who = Principal(named, frozenset(), "key") if named else ANONYMOUS
+            scope.setdefault("state", {})["principal"] = who
+            with acting_as(who):
+                await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 @asynccontextmanager
 async def replaying(agent: RunningAgent, store: Store) -> AsyncIterator[Replaying]:
     """Serve the whole application of an agent, with its runs stored."""
     engine = RunEngine(store, agent.service, f"test-{secrets.token_hex(4)}", QUICK)
-    app = build_app(agent.service, max_request_bytes=200_000, kept=Kept(store, engine))
-    async with served(_ByHeader(app)) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+    app = build_app(agent.service, _ByHeader, max_request_bytes=200_000, kept=Kept(store, engine))
+    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
         yield Replaying(agent, engine, store, http, url)
 
 

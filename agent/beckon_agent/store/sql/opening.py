@@ -30,6 +30,12 @@ class SqlStore:
         self.conversations: Conversations = SqlConversations(database)
         self.counters: Counters = SqlCounters(database)
 
+    async def scratch(self) -> "SqlStore":
+        """Return a new store in memory, for what is thrown away."""
+        database = SQLite(None)
+        await database.write(metadata.create_all)  # nothing is there to be brought up to date
+        return SqlStore(database)
+
     async def aclose(self) -> None:
         """Close every connection."""
         await self._database.aclose()
@@ -47,13 +53,6 @@ async def open_store(url: str) -> SqlStore:
     except BaseException:
         await database.aclose()
         raise
-    return SqlStore(database)
-
-
-async def scratch_store() -> SqlStore:
-    """Return a new store in memory, for what is thrown away at its end."""
-    database = SQLite(None)
-    await database.write(metadata.create_all)  # nothing is there to be brought up to date
     return SqlStore(database)
 
 
