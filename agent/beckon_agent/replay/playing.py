@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from beckon_agent.engine.base import Ask
+from beckon_agent.engine.base import Ask, EngineEvent
 from beckon_agent.engine.engine import Pace, RunEngine
 from beckon_agent.engine.options import from_request
 from beckon_agent.metrics import Metrics
@@ -77,24 +77,27 @@ class _Stage:
     end: End
 
     async def run(self, ask: Ask) -> Recording:
-        """Run to the end, and return what is kept of it."""
+        """Run to the end, and return what is kept of it; its log may be written a little later than told."""
         async with _beside(self.engine.serve()):
             started = await self.engine.start(ask)
             async with _beside(self._stop_at_the_end(started.id)):
-                await self._follow(started.id)
+                told = await self._follow(started.id)
         ended = await self.store.runs.get(started.id)
-        return await read(self.store, ended or started)
+        return replace(await read(self.store, ended or started), events=told)
 
     async def _stop_at_the_end(self, run_id: str) -> None:
         await self.end.reached.wait()
         await self.engine.cancel(run_id)
 
-    async def _follow(self, run_id: str) -> None:
+    async def _follow(self, run_id: str) -> list[EngineEvent]:
+        told: list[EngineEvent] = []
         async with aclosing(self.engine.follow(run_id, wait=True)) as events:
             async for _, event in events:
+                told.append(event)
                 self.order.told(event)
                 if isinstance(event, RunSuspended):
                     await self._act(run_id)
+        return told
 
     async def _act(self, run_id: str) -> None:
         """Do what people and late answers did then; where nobody did anything, nothing follows."""

@@ -74,7 +74,7 @@ class Replaying:
         """Return the report of a replay that differs in nothing, and that asked neither model nor tools."""
         asked = len(self.agent.asked)
         calls, report = await self.replay(run)
-        assert report["differences"] == []
+        assert report["differences"] == [], report["differences"]
         assert report["same"]
         assert calls == []
         assert len(self.agent.asked) == asked

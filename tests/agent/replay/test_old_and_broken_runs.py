@@ -1,15 +1,16 @@
 """Runs that processes died in, and runs of a Beckon that kept less."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import Engines, everything
 from tests.agent.replay.conftest import StartService
-from tests.agent.replay.replaying import Replaying
+from tests.agent.replay.replaying import Replaying, ended
 from tests.agent.running_agent import eventually
-from tests.agent.scripted_model import Reply, asks_for, chunk, says, sse
+from tests.agent.scripted_model import Reply, asks_for, chunk, refuses, says, sse
 from tests.agent.store.raw import execute
 from tests.agent.tools_for_tests import BENCH
 
@@ -94,3 +95,26 @@ async def test_what_cannot_be_read_any_more_is_refused(
 
     assert answer.status_code == 409
     assert "another version" in answer.json()["detail"]
+
+
+async def test_a_log_that_breaks_off_anywhere_is_compared_as_far_as_it_goes(
+    start_service: StartService, database_url: str
+) -> None:
+    mixed = asks_for(("test_echo", {"text": "a"}), ("test_ecko", {}), ("test_nap", {"milliseconds": 9}))
+    words = [sse(chunk({"content": word}), done=False) for word in ("Let ", "me ", "see.")]
+    spoken, refusal = Reply((*words, *mixed.pieces)), refuses(400, "no more of this")
+    async with start_service(spoken, mixed, refusal) as service:
+        run = await service.run(background=True)
+        await ended(service, run)
+
+        async def is_told() -> bool:
+            return bool((await _log(service, run))[-1]["type"] == "RunFailed")
+
+        await eventually(is_told)
+        for number in reversed(range(len(await _log(service, run)))):
+            await service.same(run)
+            await execute(database_url, f"DELETE FROM events WHERE number > {number}")
+
+
+async def _log(service: Replaying, run: str) -> list[Any]:
+    return [document for _, document in await service.store.events.after(run, 0, most=500)]
