@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from beckon_agent.engine.engine import RunEngine
-from beckon_agent.faces import catalogue, chat_completions, models, operations
+from beckon_agent.faces import catalogue, chat_completions, models, operations, replays
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.events import routes as events
@@ -86,6 +86,7 @@ def build_app(
     if kept is not None:
         app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), _owner))
         app.include_router(events.router(service, kept.engine, kept.rules))
+        app.include_router(replays.router(kept.store, service, pace or Pace(), _owner))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)

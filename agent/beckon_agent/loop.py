@@ -61,7 +61,7 @@ class Model(Protocol):
         ...
 
 
-class _OutOfTime(Exception):
+class OutOfTime(Exception):
     """The run has used up its seconds."""
 
 
@@ -106,7 +106,7 @@ class Run:
             async with aclosing(self._steps()) as events:
                 async for event in events:
                     yield event
-        except _OutOfTime:
+        except OutOfTime:
             self._ending = "time_limit"
         if self._suspended:
             yield RunSuspended()
@@ -182,7 +182,7 @@ class Run:
                 return await coming
         except TimeoutError:
             if limit.expired():
-                raise _OutOfTime from None
+                raise OutOfTime from None
             raise
 
     @property

@@ -60,7 +60,7 @@ class Service:
 
         Raises `NoRoom` before anything has happened, and `LimitReached` when its tokens are used up.
         """
-        with self._place(), hosted.held():
+        with self.place(), hosted.held():
             watch = Watch(hosted.name, self.metrics, run_id=keeping.run_id if keeping else "")
             model = watch.model(self._counted(hosted))
             tools = Toolbox(hosted.catalogue, hosted.chooser)
@@ -73,7 +73,7 @@ class Service:
         """Make one call without a model, as an agent would; raises what `admit` does."""
         await self.admit(hosted)
         asked = ToolCall(id="by-hand", name=name, arguments=arguments)
-        with self._place():
+        with self.place():
             finished = await self.caller.make(
                 prepare([asked], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
@@ -106,7 +106,8 @@ class Service:
             raise NoRoom(f"the agent has as many runs under way as it may have ({self.max_runs}); try again")
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def place(self) -> Iterator[None]:
+        """Count what is done inside as a run that is under way; raise `NoRoom`."""
         self._look_for_room()
         self.running += 1
         self._idle.clear()

@@ -1,5 +1,6 @@
 """The command line's client of a running agent."""
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -62,6 +63,29 @@ class AgentClient:
         except httpx.HTTPError as error:
             raise CommandError(f"the agent at {self.url} went away: {type(error).__name__}") from None
 
+    async def replay(self, run: str, wish: Mapping[str, object]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Yield the events of a replay with their names: `call`, and `report` at the end."""
+        path = f"/runs/{quote(run, safe='')}/replay"
+        try:
+            async with self._http.stream("POST", path, json=wish) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise _failure(response)
+                name = ""
+                async for line in response.aiter_lines():
+                    if line.startswith("event: "):
+                        name = line[7:]
+                    elif line.startswith("data: "):
+                        yield _told(name, json.loads(line[6:]))
+        except httpx.HTTPError as error:
+            raise self._gone(error) from None
+
+    def _gone(self, error: httpx.HTTPError) -> CommandError:
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            message = f"no agent answers at {self.url} ({type(error).__name__}); start one: beckon up"
+            return CommandError(message)
+        return CommandError(f"the agent at {self.url} went away: {type(error).__name__}")
+
     async def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         try:
             response = await self._http.request(method, path, **request)
@@ -91,6 +115,12 @@ def _checked(chunk: dict[str, Any]) -> dict[str, Any]:
     return chunk
 
 
+def _told(name: str, document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if name == "error":
+        raise CommandError(str(document.get("detail", document)))
+    return name, document
+
+
 def _failure(response: httpx.Response) -> CommandError:
     try:
         document = response.json()
@@ -101,6 +131,8 @@ def _failure(response: httpx.Response) -> CommandError:
     problems = document.get("problems") or []
     if response.status_code == 401:
         return CommandError(f"{detail}; the command line sends the key in BECKON_API_KEY")
+    if str(document.get("type", "")).endswith("may-have-effects"):
+        detail = f"{str(detail).partition(';')[0]}; --yes calls them all the same"
     if document.get("reason") == "unknown_tool":
         detail = f"{str(detail).partition(';')[0]}; see: beckon tools"
     return CommandError("; ".join([str(detail), *map(str, problems)]))

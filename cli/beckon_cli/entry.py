@@ -9,6 +9,7 @@ from beckon_cli.commands.ask import ask, chat
 from beckon_cli.commands.call import call
 from beckon_cli.commands.check import check
 from beckon_cli.commands.keys import keys
+from beckon_cli.commands.replay import replay
 from beckon_cli.commands.tools import tools
 from beckon_cli.commands.up import up
 from beckon_cli.errors import CommandError
@@ -32,7 +33,7 @@ Settings come from flags, the environment, or a .env file, by the same names.
 app = App(name="beckon", help=_HELP, version=version("beckon-cli"), help_format="markdown")
 
 
-for command in (up, ask, chat, tools, call, check):
+for command in (up, ask, chat, tools, call, check, replay):
     app.command(command)
 app.command(keys)
 

@@ -128,6 +128,8 @@ def test_check_reads_knatives_blog_as_it_stands() -> None:
         (["ask"], "no question"),
         (["tools", "--manifests", "/no/such/folder"], "/no/such/folder"),
         (["call", "calculator", "expression"], "key=value"),
+        (["replay", ""], "no run"),
+        (["replay", "resp_1", "--yes"], "--live-tools"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_two(words: list[str], says: str, tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_help_teaches_every_verb() -> None:
     ended = beckon("--help")
 
     assert ended.returncode == 0
-    for verb in ("up", "ask", "chat", "tools", "call", "check", "keys"):
+    for verb in ("up", "ask", "chat", "tools", "call", "check", "keys", "replay"):
         assert f" {verb} " in ended.stdout
         page = beckon(verb, "--help")
         assert page.returncode == 0

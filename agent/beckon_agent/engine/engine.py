@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from beckon_agent.engine.asked import Archive
 from beckon_agent.engine.base import Ask, EngineEvent
 from beckon_agent.engine.codec import from_log
 from beckon_agent.engine.leg import Leg
@@ -45,6 +46,7 @@ class RunEngine:
         self._legs: dict[str, Leg] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._look_now = asyncio.Event()
+        self._archive = Archive(store.materials)
 
     async def start(self, ask: Ask) -> StoredRun:
         """Store and begin a run. Raises what `Service.admit` and storing it raise."""
@@ -148,7 +150,7 @@ class RunEngine:
         await self._store.runs.renew(self._holder, seconds=0)
 
     def _begin(self, run: StoredRun, hosted: Hosted, options: Options) -> None:
-        leg = self._legs[run.id] = Leg(self._store, run, self._holder)
+        leg = self._legs[run.id] = Leg(self._store, run, self._holder, self._archive)
         task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
 
         def done(_: object) -> None:

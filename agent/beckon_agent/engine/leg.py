@@ -5,7 +5,9 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
+from beckon_agent.engine.asked import Archive, Asking
 from beckon_agent.engine.base import EngineEvent, RunFailed, TurnNoted
 from beckon_agent.engine.broadcast import Broadcast
 from beckon_agent.engine.codec import from_log, to_log
@@ -32,11 +34,12 @@ _FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
 class Leg:
     """Works on a run that this process holds."""
 
-    def __init__(self, store: Store, run: StoredRun, holder: str) -> None:
+    def __init__(self, store: Store, run: StoredRun, holder: str, archive: Archive) -> None:
         self.run = run
         self.broadcast = Broadcast()
         self._store = store
         self._holder = holder
+        self._archive = archive
         self.cancelled = False
         self._told = Told()
         self._unwritten: list[EngineEvent] = []
@@ -80,10 +83,12 @@ class Leg:
         messages = await self._store.runs.messages(self.run.id)
         tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
         progress = progress_of(past, tools, limits.result_chars)
-        journal = _Journal(self, StoredJournal(self._store, self.run.id, self._holder))
+        asking = Asking(hosted.model)
+        journal = _Journal(self, StoredJournal(self._store, self.run.id, self._holder, self._archive, asking))
         keeping = Keeping(self.run.id, journal, progress, may_wait=True)
         try:
-            async with aclosing(service.run(hosted, messages, options, keeping=keeping)) as events:
+            asked = replace(hosted, model=asking)
+            async with aclosing(service.run(asked, messages, options, keeping=keeping)) as events:
                 async for event in events:
                     await self._take(event)
         except LimitReached as error:

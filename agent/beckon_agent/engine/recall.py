@@ -1,6 +1,7 @@
 """Between what a run notes and what the store keeps: out, and back again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 import orjson
@@ -16,8 +17,8 @@ from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
 
 
-def turn_to_store(step: int, turn: Turn) -> StoredTurn:
-    """Return an answer of the model as it is stored."""
+def turn_to_store(step: int, turn: Turn, asked: Mapping[str, str] | None) -> StoredTurn:
+    """Return an answer of the model as it is stored, with what it was asked."""
     return StoredTurn(
         step=step,
         text=turn.text,
@@ -25,6 +26,8 @@ def turn_to_store(step: int, turn: Turn) -> StoredTurn:
         finish_reason=turn.finish_reason,
         usage=turn.usage,
         sent=turn.sent,
+        written=[asdict(call) for call in turn.calls],
+        asked=asked,
     )
 
 

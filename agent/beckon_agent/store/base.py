@@ -4,8 +4,8 @@ Every method may raise `StoreUnavailable`. Methods that name a `holder` raise `N
 held by somebody else by now, and change nothing then: a process that slept too long does no harm.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from beckon_agent.model.types import Message
 from beckon_agent.store.records import (
@@ -59,6 +59,10 @@ class Runs(Protocol):
 
     async def messages(self, run_id: str) -> list[Message]:
         """Return the conversation as a run found it: all that came before, and then its own input."""
+        ...
+
+    async def added(self, run_id: str) -> list[Message]:
+        """Return what a run has added behind its input; nothing before it has come to an end by itself."""
         ...
 
     async def delete(self, run_id: str) -> bool:
@@ -167,6 +171,22 @@ class Conversations(Protocol):
         ...
 
 
+class Materials(Protocol):
+    """Documents that many turns share: what models were told of tools, and of themselves."""
+
+    async def keep(self, documents: Mapping[str, object]) -> None:
+        """Store JSON documents under their digests; those that are there stay for longer.
+
+        They are deleted some time after the last run that was under way when they were kept last; so
+        whoever relies on one says so again every hour.
+        """
+        ...
+
+    async def read(self, digests: Iterable[str]) -> dict[str, Any]:
+        """Return those that are there."""
+        ...
+
+
 class Counters(Protocol):
     """What was used of limits, exact over all replicas."""
 
@@ -189,8 +209,13 @@ class Store(Protocol):
     runs: Runs
     journal: Journal
     events: EventLog
+    materials: Materials
     conversations: Conversations
     counters: Counters
+
+    async def scratch(self) -> "Store":
+        """Return a new store in memory, for what is thrown away."""
+        ...
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -76,7 +76,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
-    """One answer of the model; its calls are kept as `StoredCall`s. `sent` is as in `Turn`."""
+    """One answer of the model; its calls are kept as `StoredCall`s. `sent` is as in `Turn`.
+
+    `written` are the calls as the model wrote them, each with `id`, `name`, `arguments` (a text) and `extra`.
+    `asked` is what it was asked: `model`, a name, and the digests of two materials, `system`, a message, and
+    `tools`, a list of digests. Both are `None` in turns that were stored before anybody kept them.
+    """
 
     step: int
     text: str = ""
@@ -84,6 +89,8 @@ class StoredTurn:
     finish_reason: str | None = None
     usage: Usage | None = None
     sent: tuple[str, ...] = ()
+    written: Sequence[Mapping[str, object]] | None = None
+    asked: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,13 @@ class Crashing:
         self.runs: Any = _Watched(store.runs, self, {"end", "suspend"})
         self.journal: Any = _Watched(store.journal, self, {"add_turn", "sent", "finish"})
         self.events: Any = _Watched(store.events, self, set())
+        self.materials: Any = _Watched(store.materials, self, set())
         self.conversations = store.conversations
         self.counters = store.counters
+
+    async def scratch(self) -> Store:
+        """Nobody replays here."""
+        raise NotImplementedError
 
     async def aclose(self) -> None:
         """Leave the store open: it is the others', too."""

@@ -139,6 +139,8 @@ def _add_turn(
             "finish_reason": turn.finish_reason,
             "usage": asdict(turn.usage) if turn.usage else None,
             "sent": turn.sent or None,
+            "written": turn.written,
+            "asked": turn.asked,
         },
     )
     if made:

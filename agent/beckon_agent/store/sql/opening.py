@@ -5,15 +5,17 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from beckon_agent.store.base import Conversations, Counters, EventLog, Journal, Runs, StoreRefused
+from beckon_agent.store.base import Conversations, Counters, EventLog, Journal, Materials, Runs, StoreRefused
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters
 from beckon_agent.store.sql.database import ADDRESSES, Database
 from beckon_agent.store.sql.event_log import SqlEventLog
 from beckon_agent.store.sql.journal import SqlJournal
+from beckon_agent.store.sql.materials import SqlMaterials
 from beckon_agent.store.sql.runs import SqlRuns
 from beckon_agent.store.sql.schema import bring_up_to_date
 from beckon_agent.store.sql.sqlite import SQLite, make_file
+from beckon_agent.store.sql.tables import metadata
 
 
 class SqlStore:
@@ -24,8 +26,15 @@ class SqlStore:
         self.runs: Runs = SqlRuns(database)
         self.journal: Journal = SqlJournal(database)
         self.events: EventLog = SqlEventLog(database)
+        self.materials: Materials = SqlMaterials(database)
         self.conversations: Conversations = SqlConversations(database)
         self.counters: Counters = SqlCounters(database)
+
+    async def scratch(self) -> "SqlStore":
+        """Return a new store in memory, for what is thrown away."""
+        database = SQLite(None)
+        await database.write(metadata.create_all)  # nothing is there to be brought up to date
+        return SqlStore(database)
 
     async def aclose(self) -> None:
         """Close every connection."""

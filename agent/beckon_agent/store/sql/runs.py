@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from beckon_agent.model.types import Message
 from beckon_agent.store.base import NotHeld, RunExists
 from beckon_agent.store.records import FINAL, Ended, NewRun, Past, RunStatus, StoredRun
-from beckon_agent.store.sql import chain
+from beckon_agent.store.sql import chain, materials
 from beckon_agent.store.sql.counters import sweep
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now
@@ -90,6 +90,11 @@ class SqlRuns:
         own = select(runs.c.segment).where(runs.c.id == run_id).scalar_subquery()
         return await self._database.read(lambda connection: chain.messages(connection, own, found=True))
 
+    async def added(self, run_id: str) -> list[Message]:
+        """Return what its own segment holds behind the input."""
+        own = select(segments.c.added).join(runs, runs.c.segment == segments.c.id).where(runs.c.id == run_id)
+        return await self._database.read(lambda connection: connection.scalar(own) or [])
+
     async def delete(self, run_id: str) -> bool:
         """Delete a run, and of its messages what nobody else needs."""
         return await self._database.write(lambda connection: _delete(connection, run_id))
@@ -119,6 +124,7 @@ class SqlRuns:
         while piece := await self._database.write(lambda connection: _purge(connection, before)):
             deleted += piece
         await self._database.write(sweep)
+        await self._database.write(materials.sweep)
         return deleted
 
 

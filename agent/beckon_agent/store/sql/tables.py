@@ -96,6 +96,8 @@ turns = Table(
     Column("finish_reason", Word),
     Column("usage", Document),
     Column("sent", Document),
+    Column("written", Document),
+    Column("asked", Document),
 )
 
 calls = Table(
@@ -133,6 +135,14 @@ events = Table(
     Column("run_id", Word, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("event", Document, nullable=False),
+)
+
+materials = Table(
+    "materials",
+    metadata,
+    Column("digest", Word, primary_key=True),
+    Column("document", Document, nullable=False),
+    Column("used_at", Double, nullable=False, index=True),
 )
 
 buckets = Table(

@@ -1,0 +1,165 @@
+"""`POST /runs/{id}/replay`: a stored run of the caller's own, played again; told as server-sent events."""
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from beckon_agent.faces.event_stream import EventStream
+from beckon_agent.faces.models import not_served
+from beckon_agent.faces.pacing import Pace, Paced
+from beckon_agent.faces.problems import ProblemError, problem_responses
+from beckon_agent.faces.responses.creating import OwnerOf
+from beckon_agent.faces.responses.ids import run_and_part
+from beckon_agent.replay.live import LiveCall
+from beckon_agent.replay.replayer import CannotReplay, MayHaveEffects, Replayer, Report, Wish
+from beckon_agent.roster import Hosted, NotServed
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.store.records import StoredRun
+from beckon_contract.problem import Problem
+
+_KEEPALIVE = b": keep-alive\n\n"
+_SHOWN = 80
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: `call` for each call that was made for real, and at the end "
+        "`report`, or `error` in its place.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    **problem_responses(
+        _400="The body is no JSON object, or asks for what there is not.",
+        _404="There is no such run, or it is not the caller's.",
+        _409="The run has not ended, its agent is gone, or tools would be called that may have effects.",
+        _503="No replay can begin now.",
+        default="Any other error, in the same shape.",
+    ),
+}
+
+
+class ReplayRequest(BaseModel):
+    """How to play a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    live_tools: bool = Field(False, description="Call the tools of today, and compare their results.")
+    effects: bool = Field(False, description="Call also tools that are not declared read-only.")
+
+
+def router(store: Store, service: Service, pace: Pace, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes of this face; `owner_of` says who asks."""
+    routes = APIRouter()
+    replayer = Replayer(store, service)
+
+    @routes.post("/runs/{run_id}/replay", response_model=None, responses=_RESPONSES)
+    async def replay(run_id: str, body: ReplayRequest, request: Request) -> Response:
+        """Play a stored run again, with the model's answers and the results of its calls as recorded."""
+        wish = Wish(body.live_tools, body.effects)
+        try:
+            run = await _find(store, run_id, owner_of(request))
+            hosted = _agent_of(service, run)
+            recording = await replayer.prepared(run, wish, hosted)
+        except CannotReplay as error:
+            raise _problem(error) from error
+        except StoreUnavailable as error:
+            detail = "the store of the agent does not answer; ask again shortly"
+            raise ProblemError(Problem(503, "store-unavailable", "Store unavailable", detail)) from error
+        if not service.has_room():
+            detail = "the agent has as many runs under way as it may have; try again"
+            raise ProblemError(Problem(503, "overloaded", "Overloaded", detail))
+        told = Paced(replayer.replay(recording, wish, hosted))
+        return EventStream(_server_sent(told, pace.keep_alive), pace.stalled)
+
+    return routes
+
+
+async def _find(store: Store, named: str, owner: str) -> StoredRun:
+    """Return the run that an id means, or a part of it as a response is; raise a 404 for another's."""
+    response = run_and_part(named)
+    run = await store.runs.get(response[0] if response else named)
+    if run is None or run.owner != owner:
+        detail = f"there is no run {named[:_SHOWN]!r}: it was not stored, or was deleted"
+        raise ProblemError(Problem(404, "unknown-run", "Unknown run", detail))
+    return run
+
+
+def _agent_of(service: Service, run: StoredRun) -> Hosted:
+    match service.roster.find(run.agent):
+        case Hosted() as found:
+            return found
+        case NotServed() as found:
+            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+    raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")
+
+
+def _problem(error: CannotReplay) -> ProblemError:
+    members = {"tools": list(error.tools)} if isinstance(error, MayHaveEffects) else {}
+    title = error.code.replace("-", " ").capitalize()
+    return ProblemError(Problem(409, error.code, title, str(error), members))
+
+
+async def _server_sent(told: Paced[LiveCall | Report], keep_alive: float) -> AsyncGenerator[bytes]:
+    try:
+        while True:
+            while not await told.ready(keep_alive):
+                yield _KEEPALIVE
+            item = await told.take()
+            if item is None:
+                return
+            yield (
+                _event("call", call_document(item))
+                if isinstance(item, LiveCall)
+                else _event("report", report_document(item))
+            )
+    except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
+        yield _event("error", {"detail": str(error)})
+    except Exception:
+        yield _event("error", {"detail": "an unexpected error; the log of the agent has the details"})
+        raise
+    finally:
+        await told.close()
+
+
+def _event(name: str, document: dict[str, object]) -> bytes:
+    # ASCII: some readers of lines take other characters for the end of one, too.
+    return f"event: {name}\ndata: {json.dumps(document)}\n\n".encode("ascii")
+
+
+def call_document(call: LiveCall) -> dict[str, object]:
+    """Return a call that was made for real as JSON."""
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "called": call.called,
+        "same": call.same,
+        "recorded": call.recorded,
+        "now": call.now,
+        "diff": call.diff,
+    }
+
+
+def report_document(report: Report) -> dict[str, object]:
+    """Return what came of a replay as JSON."""
+    recording = report.recording
+    known = [asked.model for asked in recording.asked if asked is not None]
+    return {
+        "run": recording.run.id,
+        "agent": recording.run.agent,
+        "model": known[0] if known else None,
+        "status": recording.run.status,
+        "same": report.same,
+        "live_tools": report.live,
+        "turns": len(recording.past.turns),
+        "calls": len(recording.past.calls),
+        "events": len(recording.events),
+        "answers_dropped": recording.dropped,
+        "requests_unknown": report.unknown,
+        "log_is_whole": recording.is_whole,
+        "live_calls": {"same": sum(call.same for call in report.calls), "all": len(report.calls)},
+        "differences": [asdict(difference) for difference in report.differences],
+    }

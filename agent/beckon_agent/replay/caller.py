@@ -1,0 +1,31 @@
+"""A caller that answers with what was recorded."""
+
+from beckon_agent.calls import Caller, Prepared
+from beckon_agent.exchange import Outcome
+from beckon_agent.replay.order import End, Order
+from beckon_agent.replay.recording import Recording
+from beckon_agent.runs import Agent, CallFinished
+
+
+class RecordedCaller(Caller):
+    """Answers calls as they were answered then, in the same order; nothing is sent to anybody."""
+
+    def __init__(self, recording: Recording, order: Order, end: End) -> None:
+        self.calls = {call.event_id: call for call in recording.past.calls}
+        self._seconds = {event.id: event.seconds for event in recording.finished()}
+        self._order = order
+        self._end = end
+
+    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+        """Answer a call; one that is refused today is answered with its refusal."""
+        recorded = self.calls.get(event_id)
+        if recorded is None:  # of a turn that is not played as it was
+            await self._end.stay()
+        await self._order.turn_of(recorded)
+        result, failed = recorded.result, recorded.failed
+        if isinstance(call.way, Outcome):
+            result, failed = call.way.result, call.way.failed
+        elif recorded.state != "done":
+            await self._end.stay()
+        seconds = self._seconds.get(recorded.id, recorded.seconds or 0.0)
+        return CallFinished(call.asked.id, call.asked.name, result, failed, seconds)

@@ -1,0 +1,94 @@
+"""Calls made for real beside a replay: what the tools of today answer to what was asked then."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from beckon_agent.calls import Caller, NeedsApproval, Prepared, prepare
+from beckon_agent.model import wire
+from beckon_agent.model.types import ToolCall
+from beckon_agent.replay.caller import RecordedCaller
+from beckon_agent.replay.differences import same, unified
+from beckon_agent.replay.recording import Recording
+from beckon_agent.runs import Agent, CallFinished
+from beckon_agent.store.records import StoredCall
+from beckon_contract.failures import Reason
+from beckon_contract.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCall:
+    """A call of the run, what came of it then, and what comes of it now.
+
+    `called` is whether a tool was called now: what is refused before that has its refusal as its result.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, object]
+    recorded: object
+    now: object
+    called: bool
+
+    @property
+    def same(self) -> bool:
+        """Whether the results are the same byte for byte."""
+        return same(self.recorded, self.now)
+
+    @property
+    def diff(self) -> str:
+        """The results as a unified diff, empty where they are the same."""
+        return "" if self.same else unified(self.recorded, self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTools:
+    """How calls are made for real: by whom, for which agent, and whether they may have effects."""
+
+    caller: Caller
+    agent: Agent
+    effects: bool
+    tell: Callable[[LiveCall], None]
+
+    async def make(self, call: Prepared) -> CallFinished:
+        """Make a call that passed the inspection of today, under an id that no tool has seen."""
+        if isinstance(call.way, Tool) and not (call.way.read_only or self.effects):
+            call = call.refused(Reason.DENIED, f"not called: {call.way.name} may have effects")
+        return await self.caller.make(
+            call,
+            event_id=f"replay.{secrets.token_hex(8)}",
+            agent=self.agent,
+            remaining=self.agent.limits.seconds,
+        )
+
+
+class LiveCaller(Caller):
+    """Makes every call for real as well, and tells what came of it; the run goes on as recorded."""
+
+    def __init__(self, recorded: RecordedCaller, live: LiveTools) -> None:
+        self._recorded = recorded
+        self._live = live
+
+    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+        """Make a call, tell, and return its recorded answer."""
+        then = self._recorded.calls.get(event_id)
+        if then is not None and then.state == "done":
+            now = await self._live.make(call)
+            called = isinstance(call.way, Tool)
+            self._live.tell(LiveCall(then.id, then.name, call.arguments, then.result, now.result, called))
+        return await self._recorded.make(call, event_id=event_id, agent=agent, remaining=remaining)
+
+
+def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:
+    """Return the tools of today that a replay would call, and that may do more than read."""
+    found = {tool.name for call in recording.past.calls if (tool := _callable(call, tools)) is not None}
+    return sorted(name for name in found if not tools[name].read_only)
+
+
+def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
+    """Return the tool that would be called, `None` for a call that was never made, or would not be today."""
+    if call.state != "done" or call.decision == "denied":
+        return None
+    asked = ToolCall(call.id, call.name, wire.dumps(call.arguments))
+    way = prepare([asked], tools)[0].way
+    return way.tool if isinstance(way, NeedsApproval) else way if isinstance(way, Tool) else None

@@ -1,0 +1,136 @@
+"""A model that says again what was recorded, and minds what it is asked."""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any
+
+from beckon_agent.engine.asked import told_of
+from beckon_agent.loop import OutOfTime
+from beckon_agent.model import wire
+from beckon_agent.model.errors import ModelError
+from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
+from beckon_agent.replay.differences import Difference, first_difference
+from beckon_agent.replay.order import End
+from beckon_agent.replay.recording import Piece, Recording
+from beckon_agent.runs import Options
+from beckon_agent.store.records import StoredCall, StoredTurn
+from beckon_contract.tools import Tool
+
+
+class RecordedModel:
+    """Answers as the model did; where it is asked something else, the replay ends, unless `tolerant`."""
+
+    def __init__(self, recording: Recording, end: End, *, tolerant: bool) -> None:
+        self._recording = recording
+        self._end = end
+        self._tolerant = tolerant
+        self._next = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the model that was asked then."""
+        known = [asked.model for asked in self._recording.asked if asked is not None]
+        return known[0] if known else ""
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield the next answer, in the pieces in which it came; raise what ended the run then."""
+        step, self._next = self._next, self._next + 1
+        await self._mind(step, messages, tools)
+        turn = self._recording.turn(step)
+        if turn is None:
+            for piece in self._unfinished(step):
+                yield piece
+            await self._last()
+        else:
+            for piece in _cut(turn, self._recording.pieces(step)):
+                yield piece
+            yield _turn(turn, self._recording.calls_of(step))
+
+    async def _mind(self, step: int, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
+        found = asked_differently(self._recording, step, messages, tools)
+        if found is not None:
+            self._end.asked = self._end.asked or found
+            if not self._tolerant:
+                await self._end.stay()
+
+    async def _last(self) -> None:
+        """End as the run did: by its time, by an error, or by being told to stop."""
+        run = self._recording.run
+        if run.ending == "time_limit":
+            raise OutOfTime
+        if run.status == "failed" and run.error is not None:
+            raise ModelError(run.error.get("message", ""), code=run.error.get("code", ""))
+        await self._end.stay()
+
+    def _unfinished(self, step: int) -> Iterator[Piece]:
+        """Yield the pieces of an answer that never became whole, without what sets the first one off."""
+        spoke = any(turn.text for turn in self._recording.past.turns)
+        for piece in self._recording.pieces(step):
+            if spoke and isinstance(piece, TextDelta):
+                spoke = False
+                yield TextDelta(piece.text.removeprefix("\n\n"))
+            else:
+                yield piece
+
+
+def _cut(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
+    """Yield an answer as its turn has it, cut as it was told: the loop sets off what follows a call."""
+    left: dict[type[Piece], str] = {TextDelta: turn.text, ReasoningDelta: turn.reasoning}
+    told = sum(len(shape.text) for shape in shapes if isinstance(shape, TextDelta))
+    gap = max(0, told - len(turn.text))
+    for shape in shapes:
+        length = len(shape.text)
+        if isinstance(shape, TextDelta):
+            length, gap = max(0, length - gap), max(0, gap - length)
+        kind = type(shape)
+        text, left[kind] = left[kind][:length], left[kind][length:]
+        yield kind(text)
+    for kind, text in left.items():
+        if text:  # a log that breaks off
+            yield kind(text)
+
+
+def _turn(turn: StoredTurn, calls: Sequence[StoredCall]) -> Turn:
+    return Turn(turn.text, turn.reasoning, tuple(_written(turn, calls)), turn.finish_reason, turn.usage)
+
+
+def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall]:
+    """Yield the calls as the model wrote them; of one that was taken apart the parts, with their new ids."""
+    raw: Mapping[object, Any] = {written["id"]: written for written in turn.written or ()}
+    for position, call in enumerate(calls):
+        followed_by_parts = position + 1 < len(calls) and calls[position + 1].id not in raw
+        if call.id in raw and not followed_by_parts:
+            yield ToolCall(**raw[call.id])
+        else:
+            yield ToolCall(call.id, call.name, wire.dumps(call.arguments), call.extra)
+
+
+def asked_differently(
+    recording: Recording, step: int, messages: Sequence[Message], tools: Sequence[Tool]
+) -> Difference | None:
+    """Return the first difference between what the model is asked now and what it was asked then."""
+    asked = recording.asked[step] if step < len(recording.asked) else None
+    system = messages[0] if asked is None else asked.system
+    then = [system, *recording.found, *_added_before(recording, step, messages)]
+    where = f"the model's request {step + 1}"
+    found = first_difference(f"{where}: messages", then, list(messages))
+    if found is None and asked is not None:
+        found = first_difference(
+            f"{where}: tools", _by_name(asked.tools), _by_name([told_of(tool) for tool in tools])
+        )
+    return found
+
+
+def _added_before(recording: Recording, step: int, messages: Sequence[Message]) -> Sequence[Message]:
+    """Return what a run had added before an answer; where nobody kept it, what it has added now."""
+    if recording.added is None:
+        return messages[1 + len(recording.found) :]
+    answers = [index for index, message in enumerate(recording.added) if message.get("role") == "assistant"]
+    return recording.added[: answers[step]] if step < len(answers) else recording.added
+
+
+def _by_name(tools: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    return {
+        str(tool["name"]): {name: value for name, value in tool.items() if name != "name"} for tool in tools
+    }

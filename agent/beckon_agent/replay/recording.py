@@ -1,0 +1,131 @@
+"""A run with all that is kept of it, as a replay reads it; what was played is read in the same way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_agent.engine.base import AnswerDropped, EngineEvent, TurnNoted
+from beckon_agent.engine.codec import from_log
+from beckon_agent.engine.told import is_end
+from beckon_agent.model.types import Message, ReasoningDelta, TextDelta
+from beckon_agent.runs import CallFinished, Ending, RunSuspended
+from beckon_agent.store.base import Store
+from beckon_agent.store.records import Past, StoredCall, StoredRun, StoredTurn
+
+Piece = TextDelta | ReasoningDelta
+
+_PAGE = 500
+_WITH_A_NOTE: frozenset[Ending | None] = frozenset({"step_limit", "time_limit", "token_limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the model was asked for one answer: the system's message, and its tools as it was told of them."""
+
+    model: str
+    system: Message
+    tools: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A stored run.
+
+    `found` is the conversation as the run found it, `added` what it put behind that, `None` where it did
+    not come to an end by itself. `events` is its log without what was void; `dropped` counts the answers
+    that were. `asked` is, for each turn, what is kept of it.
+    """
+
+    run: StoredRun
+    found: Sequence[Message]
+    added: Sequence[Message] | None
+    past: Past
+    events: Sequence[EngineEvent]
+    dropped: int
+    asked: Sequence[Asked | None]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log goes to the end; where a process died, or was told to stop, it may not."""
+        return bool(self.events) and is_end(self.events[-1])
+
+    def turn(self, step: int) -> StoredTurn | None:
+        """Return an answer of the model, `None` behind the last."""
+        return self.past.turns[step] if step < len(self.past.turns) else None
+
+    def calls_of(self, step: int) -> list[StoredCall]:
+        """Return the calls of a turn."""
+        return [call for call in self.past.calls if call.step == step]
+
+    def pieces(self, step: int) -> list[Piece]:
+        """Return the pieces in which an answer was told; behind the last one, those that led to no turn."""
+        found: list[list[Piece]] = [[]]
+        for event in self.events:
+            match event:
+                case TextDelta() | ReasoningDelta():
+                    found[-1].append(event)
+                case TurnNoted():
+                    found.append([])
+        if self.run.ending in _WITH_A_NOTE and found[-1]:
+            del found[-1][-1]  # said by the loop, not by the model
+        return found[step] if step < len(found) else []
+
+    def finished(self) -> list[CallFinished]:
+        """Return the answers of calls in the order in which they were told."""
+        return [event for event in self.events if isinstance(event, CallFinished)]
+
+
+async def read(store: Store, run: StoredRun) -> Recording:
+    """Read a run; raise `StoreUnavailable`, and `ValueError` for a log that cannot be read."""
+    past = await store.runs.past(run.id)
+    events, dropped = _valid(await _log(store, run.id))
+    whole = run.status in ("completed", "incomplete")
+    return Recording(
+        run=run,
+        found=await store.runs.messages(run.id),
+        added=await store.runs.added(run.id) if whole else None,
+        past=past,
+        events=events,
+        dropped=dropped,
+        asked=await _asked(store, past.turns),
+    )
+
+
+async def _log(store: Store, run_id: str) -> list[EngineEvent]:
+    events: list[EngineEvent] = []
+    while page := await store.events.after(run_id, len(events), most=_PAGE):
+        events += [from_log(document) for _, document in page]
+    return events
+
+
+def _valid(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
+    """Return a log as it would be if no process had died, and how many answers were begun in vain."""
+    events: list[EngineEvent] = []
+    dropped = 0
+    for event in log:
+        if isinstance(event, AnswerDropped):
+            dropped += 1
+            while events and isinstance(events[-1], TextDelta | ReasoningDelta):
+                events.pop()
+        elif not (isinstance(event, RunSuspended) and events and events[-1] == event):
+            events.append(event)
+    return events, dropped
+
+
+async def _asked(store: Store, turns: Sequence[StoredTurn]) -> list[Asked | None]:
+    noted = [turn.asked for turn in turns if turn.asked is not None]
+    named = {digest for asked in noted for digest in (asked["system"], asked["tools"])}
+    found = await store.materials.read(named)
+    tools = await store.materials.read(digest for asked in noted for digest in found.get(asked["tools"], ()))
+    return [_whole(turn.asked, found | tools) for turn in turns]
+
+
+def _whole(asked: Mapping[str, str] | None, materials: Mapping[str, Any]) -> Asked | None:
+    """Return what a turn was asked, `None` where not all of it is kept."""
+    if asked is None:
+        return None
+    try:
+        tools = [materials[digest] for digest in materials[asked["tools"]]]
+        return Asked(asked["model"], materials[asked["system"]], tools)
+    except KeyError:
+        return None
