@@ -9,7 +9,7 @@ BIN := .venv/bin
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ask test check fix docs lock bench bench-cluster images cluster cluster-down test-cluster clean
+.PHONY: help setup run ask test check fix docs lock bench bench-agent bench-cluster images cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ docs: .venv/ready ## Make the pages that are made from the code
 
 bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
 	$(BIN)/python -m bench.shim
+
+bench-agent: .venv/ready ## Measure the agent beside Pydantic AI, OpenAI Agents, LangChain and a bare loop
+	$(BIN)/python -m bench.agent
 
 bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestReply, and the catalogue
 	$(BIN)/python -m bench.requestreply

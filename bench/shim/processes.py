@@ -17,6 +17,11 @@ class Child:
         self._process = process
         self._proc = Path("/proc") / str(process.pid)
 
+    def pin(self, cores: set[int]) -> None:
+        """Let the process, every thread of it, run on these cores alone."""
+        for thread in (self._proc / "task").iterdir():
+            os.sched_setaffinity(int(thread.name), cores)
+
     def cpu_seconds(self) -> float:
         """Return the CPU time that all threads used so far, user and system."""
         fields = (self._proc / "stat").read_text().rpartition(") ")[2].split()
@@ -27,10 +32,10 @@ class Child:
         pages = int((self._proc / "statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
-    async def first_line(self) -> str:
+    async def first_line(self, seconds: float = 20) -> str:
         """Return the first line that the process prints."""
         output = cast(asyncio.StreamReader, self._process.stdout)
-        return (await asyncio.wait_for(output.readline(), 20)).decode().strip()
+        return (await asyncio.wait_for(output.readline(), seconds)).decode().strip()
 
     async def stop(self) -> None:
         """End the process: politely first."""
@@ -43,10 +48,12 @@ class Child:
             await self._process.wait()
 
 
-async def start(module: str, *arguments: str, environment: dict[str, str] | None = None) -> Child:
+async def start(
+    module: str, *arguments: str, environment: dict[str, str] | None = None, python: str = sys.executable
+) -> Child:
     """Start `python -m module`; it ends when this process does."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        python,
         "-m",
         module,
         *arguments,

@@ -1,0 +1,260 @@
+"""Measure the agent beside others: `python -m bench.agent [--quick]`, tables on standard output.
+
+Everything is asked the same questions, over HTTP, in one run: Beckon's agent (broker, shim and agent as they
+run on a laptop, with their defaults), Pydantic AI, the OpenAI Agents SDK, LangChain's agent, and a loop of
+httpx alone. All have the same fake model and the same tool; a peer calls the tool over HTTP itself, Beckon
+sends it an event through shim and Broker. Each peer is a bare ASGI application on uvicorn around the
+library, in an environment of its own, so that what is measured is the library; Beckon is what is deployed.
+
+A run has two turns: the model asks for the tool, gets its result, and answers in 32 words. Every answer is
+checked, the tool's number in it included. CPU is that of the agent's process, user and system, from /proc;
+`path` adds the tool and, with Beckon, shim and broker. Rounds are interleaved and the figures are medians.
+Chat completions are not stored; a second row is the Responses face, which stores every step in a SQLite file.
+Traces are off, as by default.
+"""
+
+import argparse
+import asyncio
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import uvloop
+
+from bench.agent import measure
+from bench.agent.contestants import Contestant, Field, open_field
+from bench.agent.environments import BARE, NoEnvironment, Peer, is_made, make, peers
+from bench.cluster.table import show
+from bench.shim.processes import raise_file_limit
+
+_CPU_MS, _IDLE_MB, _FIRST_MS = 5.0, 100.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured; `every` are the milliseconds between two chunks of a stream."""
+
+    rounds: int
+    alone: int
+    at_once: int
+    together: int
+    first_words: int
+    streams: int
+    words: int
+    every: int
+    idle_seconds: float
+    judged: bool
+
+
+FULL = Plan(
+    rounds=5,
+    alone=60,
+    at_once=16,
+    together=160,
+    first_words=60,
+    streams=500,
+    words=60,
+    every=50,
+    idle_seconds=5,
+    judged=True,
+)
+QUICK = Plan(
+    rounds=1,
+    alone=10,
+    at_once=4,
+    together=20,
+    first_words=10,
+    streams=20,
+    words=10,
+    every=20,
+    idle_seconds=0.5,
+    judged=False,
+)
+
+
+class Bench:
+    """The agents under measurement, and what was found; `missed` are the aims that were not reached."""
+
+    def __init__(self, field: Field, contestants: Sequence[Contestant], plan: Plan) -> None:
+        self._field = field
+        self._all = contestants
+        self._plan = plan
+        self._beckon = contestants[0]
+        self._idle: dict[str, float] = {}
+        self.wrong = 0
+        self.missed: list[str] = []
+
+    async def idle(self) -> None:
+        """Look at the memory before anything was asked."""
+        await asyncio.sleep(self._plan.idle_seconds)
+        self._idle = {one.name: one.own.rss_megabytes() for one in self._all}
+
+    async def cost(self) -> None:
+        """Measure the CPU of a run of two turns: one at a time, several at once, and streamed."""
+        plan = self._plan
+        for one in self._all:
+            _note(f"warming up: {one.name}")
+            await measure.runs(one, 2 * plan.at_once, plan.at_once, measure.Runs())
+            await measure.runs(one, 2 * plan.at_once, plan.at_once, measure.Runs(), stream=True)
+        found = {one.name: (measure.Runs(), measure.Runs(), measure.Runs()) for one in self._all}
+        for number in range(plan.rounds):
+            for one in self._all:
+                _note(f"runs, round {number + 1} of {plan.rounds}: {one.name}")
+                alone, together, streamed = found[one.name]
+                await measure.runs(one, plan.alone, 1, alone)
+                await measure.runs(one, plan.together, plan.at_once, together)
+                await measure.runs(one, plan.together, plan.at_once, streamed, stream=True)
+        rows = [_cost_row(name, *kinds) for name, kinds in found.items()]
+        self.wrong += sum(runs.wrong for kinds in found.values() for runs in kinds)
+        at_once = f"{plan.at_once} at once"
+        columns = [
+            "one run alone: own",
+            "path",
+            "p50 ms",
+            f"{at_once}: own",
+            "path",
+            "streamed: own",
+            "wrong",
+        ]
+        show("CPU of a run of two turns with one tool call, in milliseconds", ["agent", *columns], rows)
+        for what, runs in zip(("alone", at_once, "streamed"), found[self._beckon.name], strict=True):
+            self._judge(f"CPU of a run, {what}, in ms", runs.median.own, _CPU_MS)
+
+    async def first_word(self) -> None:
+        """Measure what an agent adds to the time to the first word."""
+        model: list[float] = []
+        found: dict[str, list[float]] = {one.name: [] for one in self._all}
+        for number in range(self._plan.rounds):
+            model += await measure.direct(self._field, self._plan.first_words)
+            for one in self._all:
+                _note(f"first words, round {number + 1} of {self._plan.rounds}: {one.name}")
+                found[one.name] += await measure.first_words(one.port, one.wire, self._plan.first_words)
+        p50, p99 = (measure.quantile(model, part) for part in (0.5, 0.99))
+        rows = [["the model itself", f"{p50:.2f}", f"{p99:.2f}", "", ""]]
+        for name, times in found.items():
+            own = [measure.quantile(times, part) for part in (0.5, 0.99)]
+            added = [own[0] - p50, own[1] - p99]
+            rows.append([name, *(f"{value:.2f}" for value in own + added)])
+        columns = ["p50", "p99", "added, p50", "added, p99"]
+        show(
+            "Milliseconds to the first word of a streamed answer, one at a time", ["through", *columns], rows
+        )
+        added_p50 = statistics.median(found[self._beckon.name]) - statistics.median(model)
+        self._judge("added to the first word, p50 in ms", added_p50, _FIRST_MS)
+
+    async def streams(self) -> None:
+        """Let many streams be open at once, with the agent on one core."""
+        plan, rows = self._plan, []
+        for one in self._all:
+            _note(f"{plan.streams} streams: {one.name}")
+            found = await measure.streams(one, self._field, plan.streams, plan.words, plan.every)
+            lost = found.sent - found.arrived
+            rows.append(
+                [
+                    one.name,
+                    str(found.open_at_once),
+                    f"{found.sent:,}",
+                    f"{lost:,}",
+                    str(found.whole),
+                    f"{found.seconds:.1f}",
+                    f"{1e6 * found.cpu_seconds / max(found.arrived, 1):.0f}",
+                    f"{self._idle[one.name]:.0f}",
+                    f"{found.rss:.0f}",
+                ]
+            )
+            if one is self._beckon:
+                self._judge(f"chunks lost of {plan.streams} streams", lost, 0)
+        title = (
+            f"{plan.streams} streams at once on one core: {plan.words} chunks each, one every "
+            f"{plan.every} ms, so {plan.words * plan.every / 1000:g} s"
+        )
+        columns = [
+            "open at once",
+            "chunks",
+            "lost",
+            "whole answers",
+            "s",
+            "CPU µs/chunk",
+            "MB idle",
+            "MB under load",
+        ]
+        show(title, ["agent", *columns], rows)
+        self._judge("idle memory in MB", self._idle[self._beckon.name], _IDLE_MB)
+
+    def _judge(self, what: str, found: float, aim: float) -> None:
+        met = found <= aim
+        print(f"{what}: {found:.2f}, the aim is at most {aim:g}: {'met' if met else 'MISSED'}", flush=True)
+        if not met:
+            self.missed.append(what)
+
+
+async def run(plan: Plan, with_libraries: Sequence[Peer]) -> int:
+    """Start everything, measure, stop everything; return 0 where all aims were met."""
+    field = await open_field()
+    try:
+        contestants = await field.beckon()
+        for peer in (BARE, *with_libraries):
+            _note(f"starting {peer.title}")
+            contestants.append(await field.peer(peer))
+        bench = Bench(field, contestants, plan)
+        await bench.idle()
+        await bench.cost()
+        await bench.first_word()
+        await bench.streams()
+    finally:
+        await field.close()
+    print(f"\nwrong answers: {bench.wrong}; aims missed: {'; '.join(bench.missed) or 'none'}")
+    return 1 if bench.wrong or (plan.judged and bench.missed) else 0
+
+
+def main() -> int:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.agent", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="less than a minute, not judged, and only the peers whose environments are there already",
+    )
+    plan = QUICK if parser.parse_args().quick else FULL
+    raise_file_limit()
+    try:
+        present = _present(install=plan.judged)
+    except NoEnvironment as error:
+        sys.stderr.write(f"the environment of a peer cannot be made: {error}\n")
+        return 2
+    print(f"{platform.python_implementation()} {platform.python_version()}; Linux {platform.release()}")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run(plan, present))
+
+
+def _present(*, install: bool) -> list[Peer]:
+    """Return the peers that can be measured; make what they need, or say which are left out."""
+    known = peers()
+    for peer in known:
+        if install and not is_made(peer):
+            _note(f"making the environment of {peer.title}")
+            make(peer)
+    absent = [peer.title for peer in known if not is_made(peer)]
+    if absent:
+        print(f"Left out, as their environments are not made: {', '.join(absent)}. Without --quick they are.")
+    return [peer for peer in known if is_made(peer)]
+
+
+def _cost_row(name: str, alone: measure.Runs, together: measure.Runs, streamed: measure.Runs) -> list[str]:
+    one, several, pieces = alone.median, together.median, streamed.median
+    figures = (one.own, one.path, one.p50, several.own, several.path, pieces.own)
+    wrong = alone.wrong + together.wrong + streamed.wrong
+    return [name, *(f"{figure:.1f}" for figure in figures), str(wrong)]
+
+
+def _note(what: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

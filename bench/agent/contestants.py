@@ -1,0 +1,190 @@
+"""What is measured: each an agent behind HTTP, with its own way of being asked and of telling its answer."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+
+from beckon_cli.local.generated import manifests
+from bench.agent.environments import ROOT, Peer
+from bench.shim.processes import Child, free_port, listening, start
+from bench.shim.wire import request
+
+_MOST_RUNS = 2_000
+_WEATHER = Path(__file__).with_name("weather.yaml")
+_SECONDS_TO_START = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How an agent is asked, and where the text of its answer stands."""
+
+    path: str
+    asked: Callable[[str, bool], dict[str, object]]
+    whole: Callable[[Any], str]
+    piece: Callable[[Any], str]
+
+    def request(self, question: str, *, stream: bool) -> bytes:
+        """Return the bytes of a request."""
+        headers = [("content-type", "application/json")]
+        # Without a key, Beckon is there for this machine alone, and the name says who is meant.
+        return request(self.path, headers, orjson.dumps(self.asked(question, stream)), "127.0.0.1")
+
+    def text(self, body: bytes, *, stream: bool) -> str:
+        """Return the text of an answer."""
+        return "".join(self.piece(event) for event in _events(body)) if stream else self.whole(_json(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """An agent that serves at a port; `path` are the processes that its runs go through, its own first."""
+
+    name: str
+    port: int
+    wire: Wire
+    path: Sequence[Child]
+
+    @property
+    def own(self) -> Child:
+        """The agent's process."""
+        return self.path[0]
+
+
+CHAT = Wire(
+    "/chat",
+    lambda question, stream: {"question": question, "stream": stream},
+    lambda document: str(document["text"]),
+    str,
+)
+COMPLETIONS = Wire(
+    "/v1/chat/completions",
+    lambda question, stream: {
+        "model": "beckon",
+        "messages": [{"role": "user", "content": question}],
+        "stream": stream,
+    },
+    lambda document: str(document["choices"][0]["message"]["content"]),
+    lambda event: "".join(choice["delta"].get("content") or "" for choice in event["choices"]),
+)
+RESPONSES = Wire(
+    "/v1/responses",
+    lambda question, stream: {"model": "beckon", "input": question, "stream": stream},
+    lambda document: "".join(
+        part["text"] for item in document["output"] if item["type"] == "message" for part in item["content"]
+    ),
+    lambda event: event["delta"] if event["type"] == "response.output_text.delta" else "",
+)
+
+
+@dataclass(slots=True)
+class Field:
+    """The processes of one benchmark; closed, all end."""
+
+    model: Child
+    model_port: int
+    tool: Child
+    tool_port: int
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def close(self) -> None:
+        """End every process."""
+        await self.stack.aclose()
+
+    @property
+    def model_url(self) -> str:
+        """The base URL of the model."""
+        return f"http://127.0.0.1:{self.model_port}/v1"
+
+    async def peer(self, peer: Peer) -> Contestant:
+        """Start another agent."""
+        child = await start(
+            f"bench.agent.peers.{peer.module}",
+            self.model_url,
+            f"http://127.0.0.1:{self.tool_port}/",
+            environment={"PYTHONPATH": str(ROOT)},
+            python=str(peer.python),
+        )
+        self.stack.push_async_callback(child.stop)
+        port = int(await child.first_line(_SECONDS_TO_START))
+        return Contestant(peer.title, port, CHAT, (child, self.tool))
+
+    async def beckon(self) -> list[Contestant]:
+        """Start Beckon as on a laptop: broker, shim and agent, each with its defaults but for its ports."""
+        folder = Path(self.stack.enter_context(TemporaryDirectory(prefix="beckon-bench-")))
+        broker_port, shim_port, reply_port = free_port(), free_port(), free_port()
+        replies = f"http://127.0.0.1:{reply_port}"
+        (folder / "generated.yaml").write_text(
+            manifests(
+                addresses={},
+                brokers={("default", "default"): None},
+                broker_url=f"http://127.0.0.1:{broker_port}",
+                reply_url=replies,
+                reply_attribute="replyid",
+            )
+        )
+        weather = _WEATHER.read_text().replace("$tool", f"http://127.0.0.1:{self.tool_port}/")
+        (folder / "weather.yaml").write_text(weather)
+        broker = await self._started(
+            "beckon_broker",
+            broker_port,
+            BECKON_BROKER_PORT=str(broker_port),
+            BECKON_MANIFESTS=str(folder),
+        )
+        shim = await self._started(
+            "beckon_shim",
+            shim_port,
+            BECKON_SHIM_PORT=str(shim_port),
+            BECKON_SHIM_REPLY_PORT=str(reply_port),
+            BECKON_SHIM_BROKER_URL=f"http://127.0.0.1:{broker_port}/{{namespace}}/{{name}}",
+        )
+        rest = (shim, broker, self.tool)
+        plain = {"BECKON_MANIFESTS": str(folder), "BECKON_SHIM_URL": f"http://127.0.0.1:{shim_port}"}
+        port, stored_port = free_port(), free_port()
+        agent = await self._agent(port, plain)
+        storing = await self._agent(stored_port, {**plain, "BECKON_STORE": f"sqlite:///{folder / 'runs.db'}"})
+        return [
+            Contestant("Beckon", port, COMPLETIONS, (agent, *rest)),
+            Contestant("Beckon, Responses, stored", stored_port, RESPONSES, (storing, *rest)),
+        ]
+
+    async def _agent(self, port: int, environment: dict[str, str]) -> Child:
+        return await self._started(
+            "beckon_agent",
+            port,
+            BECKON_PORT=str(port),
+            BECKON_MAX_RUNS=str(_MOST_RUNS),
+            OPENAI_BASE_URL=self.model_url,
+            OPENAI_API_KEY="",
+            BECKON_MODEL="bench",
+            **environment,
+        )
+
+    async def _started(self, module: str, port: int, **environment: str) -> Child:
+        child = await start(module, environment=environment)
+        self.stack.push_async_callback(child.stop)
+        await listening(port)
+        return child
+
+
+async def open_field() -> Field:
+    """Start the model and the tool."""
+    model, tool = await start("bench.agent.model"), await start("bench.agent.tool")
+    stack = AsyncExitStack()
+    stack.push_async_callback(model.stop)
+    stack.push_async_callback(tool.stop)
+    return Field(model, int(await model.first_line()), tool, int(await tool.first_line()), stack)
+
+
+def _json(body: bytes) -> Any:
+    return orjson.loads(body)
+
+
+def _events(body: bytes) -> Iterator[Any]:
+    for line in body.split(b"\n"):
+        if line.startswith(b"data: ") and line != b"data: [DONE]":
+            yield json.loads(line[6:])
