@@ -15,7 +15,8 @@ Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "c
 class Limits:
     """How far one run may go: model requests, seconds, tokens in all, calls side by side.
 
-    `call_timeout` is in seconds, for tools that name none of their own.
+    `call_timeout` is in seconds, for tools that name none of their own; `late_seconds` is what such a
+    tool has for its answer once it has taken a call to answer it later.
     """
 
     steps: int = 16
@@ -24,6 +25,7 @@ class Limits:
     parallel_calls: int = 8
     result_chars: int = 20_000
     call_timeout: float = 30.0
+    late_seconds: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 """One leg of a run: from where it stands to its end, its suspension, or the end of this process."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from beckon_agent.engine.base import EngineEvent, RunFailed, TurnNoted
 from beckon_agent.engine.broadcast import Broadcast
-from beckon_agent.engine.codec import from_log, to_log
+from beckon_agent.engine.codec import to_log
 from beckon_agent.engine.journal import StoredJournal
+from beckon_agent.engine.log import logged
 from beckon_agent.engine.recall import progress_of
 from beckon_agent.engine.told import Told, is_end, is_last
 from beckon_agent.journal import CallOfTurn, Keeping
@@ -17,14 +18,14 @@ from beckon_agent.model.errors import ModelError
 from beckon_agent.model.types import Turn
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.roster import Hosted
-from beckon_agent.runs import Options, RunEvent, RunFinished, RunSuspended
+from beckon_agent.runs import Ending, Options, RunEvent, RunFinished, RunSuspended
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
 from beckon_agent.store.records import Ended, RunStatus, StoredRun
 
 logger = logging.getLogger(__name__)
 
-_PAGE = 500
+_WELL: frozenset[Ending] = frozenset({"stop", "client_call"})
 _FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
 
 
@@ -36,7 +37,7 @@ class Leg:
         self.broadcast = Broadcast()
         self._store = store
         self._holder = holder
-        self.cancelled = False
+        self.lingers = False
         self._told = Told()
         self._unwritten: list[EngineEvent] = []
         self._written = 0
@@ -57,20 +58,17 @@ class Leg:
             logger.exception("run %s failed", self.run.id)
             await self._fail("internal", "an unexpected error; the log of the agent has the details")
         finally:
-            if self.cancelled:  # nobody goes on with it, so nobody else writes into its log
-                with contextlib.suppress(StoreUnavailable):
-                    await self.write()
             self.broadcast.close()
 
     async def _recall(self) -> None:
         """Take up what earlier processes told."""
-        while page := await self._store.events.after(self.run.id, self._told.last, most=_PAGE):
-            for _, document in page:
-                event = from_log(document)
+        async with aclosing(logged(self._store.events, self.run.id)) as told:
+            async for _, event in told:
                 self._told.recall(event)
                 if not is_end(event):  # of which the store does not know: it has this run still running
                     self.broadcast.tell(event)
         self._written = self._told.last
+        self.lingers = self._written > 0 and not self.run.kept
 
     async def _go_on(self, service: Service, hosted: Hosted, options: Options) -> None:
         past = await self._store.runs.past(self.run.id)
@@ -97,7 +95,7 @@ class Leg:
         match event:
             case RunFinished():
                 await self.write()
-                status: RunStatus = "completed" if event.ending == "stop" else "incomplete"
+                status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.tell(event)
             case RunSuspended():
@@ -106,16 +104,17 @@ class Leg:
                 self.broadcast.tell(event)
 
     async def _fail(self, code: str, message: str) -> None:
-        failed = Ended("failed", error={"code": code, "message": message})
+        failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
         try:
+            self._tell(event, aloud=False)
+            await self.write()
             if await self._end(failed):
-                self._tell(RunFailed(code, message))
-                await self.write()
+                self.broadcast.tell(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
     async def _end(self, ended: Ended) -> bool:
-        return await self._store.runs.end(self.run.id, self._holder, ended)
+        return await self._store.runs.end(self.run.id, self._holder, replace(ended, lingers=self.lingers))
 
     def noted(self, step: int) -> None:
         """Tell that a turn is stored."""
@@ -137,7 +136,8 @@ class Leg:
         events, self._unwritten = self._unwritten, []
         if events:
             first, self._written = self._written + 1, self._written + len(events)
-            await self._store.events.append(self.run.id, first, [to_log(event) for event in events])
+            documents = [to_log(event) for event in events]
+            await self._store.events.append(self.run.id, self._holder, first, documents)
 
 
 class _Journal:
@@ -147,6 +147,7 @@ class _Journal:
         self._leg = leg
         self._journal = journal
         self.sending = journal.sending
+        self.accepted = journal.accepted
         self.finished = journal.finished
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:
