@@ -187,6 +187,9 @@ async def test_a_tool_of_the_clients_is_handed_back_and_answered_in_the_next_run
         assert (asked.name, asked.arguments) == ("look_up", '{"key":"k"}')
         assert isinstance(events[-1], RunFinished)
         assert events[-1].ending == "client_call"
+        stored = await engine.get(run.id)
+        assert stored is not None
+        assert (stored.status, stored.ending) == ("completed", "client_call")
         assert said == "It is 7."
         results = [m["content"] for m in shared.agent.asked[1].body["messages"] if m["role"] == "tool"]
         assert sorted(results) == ["7", "a"]
