@@ -5,6 +5,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from beckon_agent.exchange import Outcome
+from beckon_agent.principals import acting_as, kept
 from beckon_agent.roster import Hosted, Roster
 from beckon_agent.runs import Limits
 from beckon_agent.store.base import Store
@@ -52,7 +53,10 @@ class LateReplies:
     async def _patience(self, run_id: str, name: str) -> float:
         """Return the seconds for which a run waits for the answer of a tool."""
         run = await self._store.runs.get(run_id)
-        hosted = self._roster.find(run.agent) if run is not None else None
+        if run is None:
+            return Limits().late_seconds
+        with acting_as(kept(run.request)):
+            hosted = self._roster.find(run.agent)
         if not isinstance(hosted, Hosted):
             return Limits().late_seconds
         tool = hosted.catalogue.current.tools.get(name)

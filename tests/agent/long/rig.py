@@ -32,7 +32,7 @@ from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Still, eventually
 from tests.agent.scripted_model import KEY as MODEL_KEY
 from tests.agent.scripted_model import Asked, Script, ScriptedModel, scripted_model
-from tests.agent.serving import served
+from tests.agent.serving import open_door, served
 from tests.broker.broker_process import RunningBroker, broker, delivery, running_broker, service, trigger
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
@@ -159,7 +159,7 @@ class Rig:
             model, service = await self._service(stack, script, limits)
             engine = RunEngine(store, service, f"test-{secrets.token_hex(4)}", BEAT)
             kept = Kept(store, engine, reply_keys=ReplyKeys(KEY))
-            app = build_app(service, max_request_bytes=200_000, kept=kept)
+            app = build_app(service, open_door, max_request_bytes=200_000, kept=kept)
             url = await stack.enter_async_context(served(app, self.port))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))
             yield LongAgent(model, store, service, engine, http)
