@@ -22,6 +22,7 @@ from beckon_agent.dispatch import Dispatcher
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
+from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.metrics import Metrics
@@ -87,14 +88,17 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
-            engine = RunEngine(store, service, holder, keep_seconds=settings.keep_days * _DAY or None)
+            rules = Rules(max_depth=settings.max_depth, sink=settings.answer_sink)
+            late = LateAnswers(session, rules)
+            keep_seconds = settings.keep_days * _DAY or None
+            engine = RunEngine(store, service, holder, keep_seconds=keep_seconds, announce=late.tell)
             doors = Doors.at(settings.host, listed(settings.mcp_hosts), listed(settings.mcp_origins))
             app = build_app(
                 service,
                 _door(settings, session),
                 max_request_bytes=settings.max_request_bytes,
                 mcp=McpSettings(doors, settings.max_request_bytes),
-                kept=Kept(store, engine, Rules(max_depth=settings.max_depth), _reply_keys(settings)),
+                kept=Kept(store, engine, rules, _reply_keys(settings)),
             )
             server = Server(app, service, settings.drain_seconds)
             gc.freeze()

@@ -55,6 +55,13 @@ class Settings(BaseSettings):
         description="The origins of web pages that may call MCP, such as https://chat.example.com, "
         "separated by commas.",
     )
+    answer_sink: str = Field(
+        "",
+        validation_alias=AliasChoices("K_SINK", "answer_sink"),
+        pattern=r"^(https?://.+)?$",
+        description="The Broker for answers to events whose runs had to wait, as a SinkBinding sets it; "
+        "without one they are told as a time-out.",
+    )
     max_depth: int = Field(
         4, ge=0, description="How many agents may call each other in a row before the next one refuses."
     )

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from beckon_agent.engine.base import Ask, EngineEvent
+from beckon_agent.engine.base import Announce, Ask, EngineEvent
 from beckon_agent.engine.housekeeping import Housekeeping
 from beckon_agent.engine.leg import Leg
 from beckon_agent.engine.log import logged
@@ -44,8 +44,10 @@ class RunEngine:
         pace: Pace | None = None,
         *,
         keep_seconds: float | None = None,
+        announce: Announce | None = None,
     ) -> None:
         """`holder` is a name that no other process has, nor had; ended runs stay for `keep_seconds`."""
+        self._announce = announce
         self._store = store
         self._service = service
         self._holder = holder
@@ -169,7 +171,7 @@ class RunEngine:
             logger.warning("the runs of this process are taken over late: %s", error)
 
     def _begin(self, run: StoredRun, hosted: Hosted, options: Options) -> None:
-        leg = self._legs[run.id] = Leg(self._store, run, self._holder)
+        leg = self._legs[run.id] = Leg(self._store, run, self._holder, self._announce)
         task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
 
         def done(_: object) -> None:

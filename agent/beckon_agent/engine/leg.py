@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from beckon_agent.engine.base import EngineEvent, RunFailed, TurnNoted
+from beckon_agent.engine.base import Announce, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.engine.broadcast import Broadcast
 from beckon_agent.engine.codec import to_log
 from beckon_agent.engine.journal import StoredJournal
@@ -32,8 +32,10 @@ _FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
 class Leg:
     """Works on a run that this process holds."""
 
-    def __init__(self, store: Store, run: StoredRun, holder: str) -> None:
+    def __init__(self, store: Store, run: StoredRun, holder: str, announce: Announce | None = None) -> None:
         self.run = run
+        self._announce = announce
+        self._hosted: Hosted | None = None
         self.broadcast = Broadcast()
         self._store = store
         self._holder = holder
@@ -44,6 +46,7 @@ class Leg:
 
     async def work(self, service: Service, hosted: Hosted, options: Options) -> None:
         """Work until nothing is left to do here; never raises but when cancelled."""
+        self._hosted = hosted
         try:
             await self._recall()
             async with asyncio.TaskGroup() as group:
@@ -95,6 +98,7 @@ class Leg:
         match event:
             case RunFinished():
                 await self.write()
+                await self._tell_outside(event)
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.tell(event)
@@ -108,10 +112,17 @@ class Leg:
         try:
             self._tell(event, aloud=False)
             await self.write()
+            await self._tell_outside(event)
             if await self._end(failed):
                 self.broadcast.tell(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
+
+    async def _tell_outside(self, last: EngineEvent) -> None:
+        """Announce the end of a run whose client was let go meanwhile."""
+        events = self.broadcast.events
+        if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
+            await self._announce(self.run, self._hosted, [*events, last])
 
     async def _end(self, ended: Ended) -> bool:
         return await self._store.runs.end(self.run.id, self._holder, replace(ended, lingers=self.lingers))

@@ -80,6 +80,7 @@ def core_programs(
         BECKON_PORT=str(settings.port),
         BECKON_MANIFESTS=manifests,
         BECKON_SHIM_URL=where.shim,
+        K_SINK=where.broker + "/default/default",
         **keys,
     )
     return [*programs, agent]

@@ -19,6 +19,8 @@ from beckon_agent.calls import Caller
 from beckon_agent.catalogue.folder import FolderSource
 from beckon_agent.dispatch import Dispatcher
 from beckon_agent.engine.engine import Pace, RunEngine
+from beckon_agent.faces.events.intake import Rules
+from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.reply_keys import ReplyKeys
@@ -38,6 +40,7 @@ from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
 
 BEAT = Pace(hold=0.6, beat=0.05, look=0.02)
+_QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
 LIMITS = Limits(call_timeout=5)
 
 
@@ -138,17 +141,17 @@ class LongAgent:
 
 @dataclass(slots=True)
 class Rig:
-    """All that stands while agents come and go; `port` is theirs."""
+    """All that stands while agents come and go; `port` is theirs.
+
+    With `answers_later` they know a Broker for answers to events whose runs had to wait.
+    """
 
     tool: LongTool
     shim: Shim
     folder: Path
     url: str
     port: int
-
-    @property
-    def sink(self) -> str:
-        return f"http://127.0.0.1:{self.port}/late-replies"
+    answers_later: bool = True
 
     @asynccontextmanager
     async def agent(self, *script: Script, limits: Limits = LIMITS) -> AsyncIterator[LongAgent]:
@@ -157,8 +160,12 @@ class Rig:
             store = await open_store(self.url)
             stack.push_async_callback(store.aclose)
             model, service = await self._service(stack, script, limits)
-            engine = RunEngine(store, service, f"test-{secrets.token_hex(4)}", BEAT)
-            kept = Kept(store, engine, reply_keys=ReplyKeys(KEY))
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            rules = Rules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
+            late = LateAnswers(session, rules)
+            holder = f"test-{secrets.token_hex(4)}"
+            engine = RunEngine(store, service, holder, BEAT, announce=late.tell)
+            kept = Kept(store, engine, rules, ReplyKeys(KEY))
             app = build_app(service, open_door, max_request_bytes=200_000, kept=kept)
             url = await stack.enter_async_context(served(app, self.port))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))
@@ -198,7 +205,9 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
         manifests = [
             *described("report", "reports"),
             *described("hurried", "reports", timeout="0.4s"),
+            *described("ask", "agent", parameters=_QUESTION),
             service("reports", by_hand.url),
+            service("agent", f"http://127.0.0.1:{port}/events/beckon"),
         ]
         running = await stack.enter_async_context(running_broker(folder, *manifests))
         sink = f"http://127.0.0.1:{port}/late-replies"
