@@ -79,7 +79,7 @@ class ThroughShim:
                 return too_large(self._max_reply_bytes)
             if response.status == 200:
                 return from_reply(response.raw_headers, content)
-            if response.status == 202:
+            if response.status == 202 and call.may_be_late:
                 return Outcome(None, later=True)
             problem = problem_in(content)
             if response.status == 503 and not problem.get("delivered"):

@@ -1,6 +1,7 @@
 """A tool that takes hours: no connection is held, and its answer resumes exactly that call, once."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -157,6 +158,26 @@ async def test_a_conversation_that_is_not_stored_waits_for_the_answer_as_for_any
 
         assert (await asking).json()["choices"][0]["message"]["content"] == "Done."
         assert agent.told() == ["42"]
+
+
+async def test_a_stream_ends_while_its_tool_works_and_can_be_joined_for_the_rest(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("It says 42.")) as agent:
+        request = {"model": "beckon", "input": "go", "stream": True, "background": True}
+        streamed = await agent.http.post("/v1/responses", json=request)
+        begun = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: {")]
+        assert begun[-1]["response"]["status"] == "in_progress"
+
+        url = f"/v1/responses/{begun[-1]['response']['id']}"
+        after = {"stream": "true", "starting_after": begun[-1]["sequence_number"]}
+        joining = asyncio.create_task(agent.http.get(url, params=after))
+        await rig.tool.answer(await rig.tool.called(), 42)
+
+        rest = [
+            json.loads(line[6:]) for line in (await joining).text.splitlines() if line.startswith("data: {")
+        ]
+        assert rest[0]["sequence_number"] == begun[-1]["sequence_number"] + 1
+        assert rest[-1]["type"] == "response.completed"
+        assert "response.mcp_call.completed" in [event["type"] for event in rest]
 
 
 @pytest.mark.parametrize(
