@@ -12,7 +12,7 @@ from beckon_agent.engine.codec import to_log
 from beckon_agent.engine.journal import StoredJournal
 from beckon_agent.engine.log import logged
 from beckon_agent.engine.recall import progress_of
-from beckon_agent.engine.told import Told, is_end, is_last
+from beckon_agent.engine.told import Told, is_last
 from beckon_agent.journal import CallOfTurn, Keeping
 from beckon_agent.model.errors import ModelError
 from beckon_agent.model.types import Turn
@@ -43,6 +43,7 @@ class Leg:
         self._told = Told()
         self._unwritten: list[EngineEvent] = []
         self._written = 0
+        self._over: RunFinished | RunFailed | None = None
 
     async def work(self, service: Service, hosted: Hosted, options: Options) -> None:
         """Work until nothing is left to do here; never raises but when cancelled."""
@@ -68,12 +69,21 @@ class Leg:
         async with aclosing(logged(self._store.events, self.run.id)) as told:
             async for _, event in told:
                 self._told.recall(event)
-                if not is_end(event):  # of which the store does not know: it has this run still running
+                if isinstance(event, RunFinished | RunFailed):  # of which the store does not know yet
+                    self._over = event
+                else:
                     self.broadcast.tell(event)
         self._written = self._told.last
         self.lingers = self._written > 0 and not self.run.kept
 
     async def _go_on(self, service: Service, hosted: Hosted, options: Options) -> None:
+        match self._over:
+            case RunFinished() as end:
+                await self._take(end)
+                return
+            case RunFailed(code, message):
+                await self._fail(code, message)
+                return
         past = await self._store.runs.past(self.run.id)
         for missing in self._told.missing(len(past.turns)):
             self._tell(missing)

@@ -158,6 +158,25 @@ async def test_a_model_that_fails_ends_the_run_with_its_words(engines: StartEngi
         assert stored.error == {"code": events[-1].code, "message": events[-1].message}
 
 
+@pytest.mark.parametrize("lands", [False, True], ids=["before", "after"])
+async def test_a_run_that_failed_as_its_process_died_has_failed_everywhere(
+    engines: StartEngines, lands: bool
+) -> None:
+    refusal = Reply((b'{"error": {"message": "no such model", "code": "model_not_found"}}',), status=404)
+    async with engines(refusal) as shared:
+        dying = Crashing(shared.store, 0, lands=lands)  # its first note is the end
+        async with shared.running(dying) as first:
+            run = await first.start(shared.ask())
+            await eventually(lambda: _is(dying.dead))
+        async with shared.running() as second:
+            events = await everything(second, run.id)
+
+            stored = await second.get(run.id)
+            assert stored is not None
+            assert stored.status == "failed"
+            assert [type(event) for event in events] == [RunFailed]
+
+
 async def test_a_deleted_run_is_gone(engines: StartEngines) -> None:
     async with engines(says("Hello.")) as shared, shared.running() as engine:
         run = await engine.start(shared.ask())
