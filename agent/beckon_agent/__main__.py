@@ -22,12 +22,14 @@ from beckon_agent.dispatch import Dispatcher
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
+from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.policy.limited import LimitedCaller
 from beckon_agent.policy.limits import Limits as SharedLimits
+from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.roster import Hosted, OneAgent, Roster
 from beckon_agent.runs import Agent, Limits
@@ -43,6 +45,7 @@ from beckon_contract.variables import setting_problem
 
 logger = logging.getLogger("beckon_agent")
 
+_DAY = 86_400.0
 _MODEL_SETTINGS = "OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT"
 
 
@@ -85,14 +88,18 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             caller = LimitedCaller(Dispatcher(session, settings.shim_url), limits)
             permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
-            engine = RunEngine(store, service, f"{socket.gethostname()}.{secrets.token_hex(8)}")
+            holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
+            rules = Rules(max_depth=settings.max_depth, sink=settings.answer_sink)
+            late = LateAnswers(session, rules)
+            keep_seconds = settings.keep_days * _DAY or None
+            engine = RunEngine(store, service, holder, keep_seconds=keep_seconds, announce=late.tell)
             doors = Doors.at(settings.host, listed(settings.mcp_hosts), listed(settings.mcp_origins))
             app = build_app(
                 service,
                 _door(settings, session),
                 max_request_bytes=settings.max_request_bytes,
                 mcp=McpSettings(doors, settings.max_request_bytes),
-                kept=Kept(store, engine, Rules(max_depth=settings.max_depth)),
+                kept=Kept(store, engine, rules, _reply_keys(settings)),
             )
             server = Server(app, service, settings.drain_seconds)
             gc.freeze()
@@ -191,6 +198,13 @@ async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[Roster
             await cluster.close()
 
 
+def _reply_keys(settings: Settings) -> ReplyKeys:
+    try:
+        return ReplyKeys(settings.shim_keys.get_secret_value(), settings.shim_keys_file)
+    except (OSError, ValueError) as error:
+        raise _CannotStart(f"BECKON_SHIM_KEYS, BECKON_SHIM_KEYS_FILE: {error}") from None
+
+
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio switches Nagle's algorithm off only where the protocol is named.
@@ -214,6 +228,7 @@ def _agent(settings: Settings) -> Agent:
         result_chars=settings.max_result_chars,
         call_timeout=settings.call_timeout,
         tools=settings.max_tools,
+        late_seconds=settings.late_seconds,
     )
     return Agent(
         settings.agent_name,

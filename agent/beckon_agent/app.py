@@ -15,12 +15,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from beckon_agent.engine.engine import RunEngine
-from beckon_agent.faces import catalogue, chat_completions, models, operations, replays
+from beckon_agent.engine.late import LateReplies
+from beckon_agent.faces import catalogue, chat_completions, late_replies, models, operations, replays
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.events import routes as events
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.hang_up import ClientGone
+from beckon_agent.faces.late_replies import LateFace
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.mcp.mounting import mount
 from beckon_agent.faces.methods import allowed
@@ -31,6 +33,7 @@ from beckon_agent.faces.refusals import refusal
 from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.faces.responses import routes as responses
 from beckon_agent.principals import NOBODY, Principal
+from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.telemetry.requests import NOT_BY_FASTAPI, TracedRequests
@@ -47,6 +50,7 @@ class Kept:
     store: Store
     engine: RunEngine
     rules: Rules = field(default_factory=Rules)
+    reply_keys: ReplyKeys = field(default_factory=ReplyKeys)
 
 
 Door = Callable[[ASGIApp], ASGIApp]
@@ -87,6 +91,8 @@ def build_app(
         app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), _owner))
         app.include_router(events.router(service, kept.engine, kept.rules))
         app.include_router(replays.router(kept.store, service, pace or Pace(), _owner))
+        late = LateReplies(kept.store, service.roster, kept.engine.look)
+        app.include_router(late_replies.router(LateFace(late, kept.reply_keys, kept.rules.reply_attribute)))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)

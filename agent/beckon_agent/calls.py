@@ -64,33 +64,48 @@ class Prepared:
         return {**self.asked.extra, "id": self.asked.id, "type": "function", "function": function}
 
 
+class AnswersLater(Exception):
+    """The tool has taken the call; its answer comes by an event that no connection waits for."""
+
+
 class Caller:
     """Makes the calls of runs."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
 
-    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+    async def make(
+        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal; never raises for what a tool does.
 
-        `remaining` are the seconds that the run has left.
+        `remaining` are the seconds that the run has left. With `may_be_late` it raises `AnswersLater`
+        where the tool has taken the call, and answers by an event that comes later.
         """
         known = not isinstance(call.way, Outcome) or not call.way.failed
         with execute_tool(call.asked, call.arguments, agent.name, known=known) as span:
-            finished = await self._make(call, event_id, agent, remaining)
-            span.finished(finished)
+            finished = await self._make(call, event_id, agent, remaining, may_be_late)
+            if finished is not None:
+                span.finished(finished)
+        if finished is None:
+            raise AnswersLater  # out here, for it is no failure of the span
         return finished
 
-    async def _make(self, call: Prepared, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+    async def _make(
+        self, call: Prepared, event_id: str, agent: Agent, remaining: float, may_be_late: bool
+    ) -> CallFinished | None:
         begun = time.monotonic()
         match call.way:
             case Tool() as tool:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
-                outcome = await self._send(Call(event_id, tool, call.arguments, agent.source, wait))
+                event = Call(event_id, tool, call.arguments, agent.source, wait, may_be_late)
+                outcome = await self._send(event)
             case NeedsApproval() | HandedBack():
                 outcome = _nobody_to_ask(call.asked)
             case Outcome() as outcome:
                 pass
+        if outcome.later:
+            return None
         seconds = time.monotonic() - begun
         return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
 

@@ -9,6 +9,7 @@ import orjson
 
 from beckon_agent.chain import carried
 from beckon_agent.telemetry.calls import joined
+from beckon_contract.acceptance import is_acceptance
 from beckon_contract.events import CloudEvent, EventError, from_http, is_json
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
@@ -25,10 +26,14 @@ RawHeaders = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call came to: the tool's data, or an error object as in `failures`."""
+    """What a call came to: the tool's data, or an error object as in `failures`; or neither, yet.
+
+    `later` is whether the tool has taken the call, and answers by an event that no connection waits for.
+    """
 
     result: object
     failed: bool = False
+    later: bool = False
 
 
 def failed(reason: Reason, message: str, **details: object) -> Outcome:
@@ -38,13 +43,17 @@ def failed(reason: Reason, message: str, **details: object) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that is ready to go: its arguments have passed the schema; `wait` is in seconds."""
+    """A call that is ready to go: its arguments have passed the schema; `wait` is in seconds.
+
+    With `may_be_late` its outcome may be that the answer comes later.
+    """
 
     id: str
     tool: Tool
     arguments: Mapping[str, object]
     source: str
     wait: float
+    may_be_late: bool = False
 
 
 def call_event(call: Call) -> CloudEvent:
@@ -80,9 +89,17 @@ def too_large(limit: int) -> Outcome:
 
 
 def from_reply(headers: RawHeaders, body: bytes) -> Outcome:
-    """Return what a reply event says: JSON as it is, text as text, other bytes as `Media` of the SDK."""
+    """Return what a reply says: JSON as it is, text as text, other bytes as `Media` of the SDK."""
     try:
         event = from_http(headers, body)
+    except EventError as error:
+        return failed(Reason.TOOL_FAILED, f"the tool's reply is not readable: {error}")
+    return _too_late() if is_acceptance(event.extensions) else from_event(event)
+
+
+def from_event(event: CloudEvent) -> Outcome:
+    """Return what a reply says that has been read."""
+    try:
         if event.data is None or is_json(event.datacontenttype):
             return from_json(event.json())
     except (EventError, NotReadable) as error:
@@ -91,6 +108,14 @@ def from_reply(headers: RawHeaders, body: bytes) -> Outcome:
         return Outcome(event.data.decode(errors="replace"))
     encoded = base64.b64encode(event.data).decode()
     return Outcome({"media_type": event.datacontenttype, "data_base64": encoded})
+
+
+def _too_late() -> Outcome:
+    message = (
+        "the tool has taken the call and answers later; it has to be called through a Broker for that, "
+        "in a conversation that is stored"
+    )
+    return failed(Reason.TIMEOUT, message)
 
 
 def from_json(result: object) -> Outcome:

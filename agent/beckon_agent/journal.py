@@ -11,11 +11,15 @@ from beckon_agent.runs import CallFinished, Ending
 
 @dataclass(slots=True)
 class CallOfTurn:
-    """A call of a turn: the id of its event, and its answer once there is one."""
+    """A call of a turn: the id of its event, and its answer once there is one.
+
+    `accepted` is whether its tool has taken it, to answer by an event that comes later.
+    """
 
     event_id: str
     prepared: Prepared
     finished: CallFinished | None = None
+    accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,12 @@ class Journal(Protocol):
         """Note that a call may have its effect from now on."""
         ...
 
+    async def accepted(self, call: CallOfTurn, *, seconds: float) -> None:
+        """Note that the answer of a call comes later, within so many seconds."""
+        ...
+
     async def finished(self, call: CallOfTurn) -> None:
-        """Note the answer of a call, before the model is told."""
+        """Note the answer of a call, before the model is told; another one that came before replaces it."""
         ...
 
 
@@ -60,7 +68,8 @@ class Journal(Protocol):
 class Keeping:
     """How a run is kept: its id, where its steps are noted, how far it has come, whether it may wait.
 
-    A run that may wait for people is suspended where a call needs approval; else that call is denied.
+    A run that may wait is suspended where a call needs approval, or its tool answers later; else that
+    call is denied, or waited for as long as any other.
     """
 
     run_id: str
@@ -76,6 +85,9 @@ class NoJournal:
         """Note nothing."""
 
     async def sending(self, call: CallOfTurn) -> None:
+        """Note nothing."""
+
+    async def accepted(self, call: CallOfTurn, *, seconds: float) -> None:
         """Note nothing."""
 
     async def finished(self, call: CallOfTurn) -> None:

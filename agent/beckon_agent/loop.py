@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import orjson
 
-from beckon_agent.calls import Caller, HandedBack, NeedsApproval
+from beckon_agent.calls import AnswersLater, Caller, HandedBack, NeedsApproval
 from beckon_agent.chain import sending
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.journal import CallOfTurn, Keeping, NoJournal, Progress
@@ -198,11 +198,11 @@ class Run:
     ) -> AsyncGenerator[CallStarted | ClientCallAsked | ApprovalAsked | CallFinished]:
         """Make the calls of one turn side by side; their results stand in the order of the calls.
 
-        Where calls are left that wait for a person, nothing is added, and the run is suspended. Where
-        some are the client's, the run ends after all others.
+        Where calls are left that wait for a person, or for a tool that answers later, nothing is added,
+        and the run is suspended. Where some are the client's, the run ends after all others.
         """
         for call in calls:
-            if self._waits(call):  # it has not started, and may never
+            if self._needs_approval(call):  # it has not started, and may never
                 asked = call.prepared.asked
                 yield ApprovalAsked(call.event_id, asked.id, asked.name, call.prepared.arguments)
             else:
@@ -212,7 +212,9 @@ class Run:
         tasks = [asyncio.create_task(self._finish(call, gate)) for call in ours]
         try:
             for next_done in asyncio.as_completed(tasks):
-                yield await next_done
+                finished = await next_done
+                if finished is not None:
+                    yield finished
         finally:
             for task in tasks:
                 task.cancel()
@@ -231,17 +233,31 @@ class Run:
             self._over, self._ending = True, "client_call"
 
     def _waits(self, call: CallOfTurn) -> bool:
+        """Whether a call waits for a person, or for its tool to answer later."""
+        return call.finished is None and (call.accepted or self._needs_approval(call))
+
+    def _needs_approval(self, call: CallOfTurn) -> bool:
         """Whether a call waits for a person."""
-        needs = isinstance(call.prepared.way, NeedsApproval)
+        needs = isinstance(call.prepared.way, NeedsApproval) and not call.accepted
         return needs and self._keeping.may_wait and call.finished is None
 
-    async def _finish(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished:
-        """Return the answer of a call, which an earlier process may have had already."""
+    async def _finish(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished | None:
+        """Return the answer of a call, which an earlier process may have had; `None` if it comes later."""
         if call.finished is None:
-            finished = await self._make(call, gate)
-            call.finished = finished
+            try:
+                call.finished = await self._make(call, gate)
+            except AnswersLater:
+                await self._keeping.journal.accepted(call, seconds=self._patience_with(call))
+                call.accepted = True
+                return None
             await self._keeping.journal.finished(call)
         return call.finished
+
+    def _patience_with(self, call: CallOfTurn) -> float:
+        """Return the seconds for which the run waits for an answer that comes later."""
+        tool = call.prepared.way
+        timeout = tool.timeout if isinstance(tool, Tool) else None
+        return timeout or self._agent.limits.late_seconds
 
     async def _make(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished:
         """Make a call once there is room for it; the end of the run ends it, whatever its tool does."""
@@ -251,7 +267,11 @@ class Run:
                 await self._keeping.journal.sending(call)
                 with sending(self._options.chain.onward(self._agent.limits.tokens, self._usage)):
                     return await self._caller.make(
-                        call.prepared, event_id=call.event_id, agent=self._agent, remaining=self._left
+                        call.prepared,
+                        event_id=call.event_id,
+                        agent=self._agent,
+                        remaining=self._left,
+                        may_be_late=self._keeping.may_wait,
                     )
         except TimeoutError:
             late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")

@@ -15,7 +15,8 @@ Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "c
 class Limits:
     """How far one run may go: model requests, seconds, tokens in all, calls side by side.
 
-    `call_timeout` is in seconds, for tools that name none of their own. `tools` is how many
+    `call_timeout` is in seconds, for tools that name none of their own; `late_seconds` is what such a
+    tool has for its answer once it has taken a call to answer it later. `tools` is how many
     declarations one model request may have, fewer where the provider takes fewer.
     """
 
@@ -26,6 +27,7 @@ class Limits:
     result_chars: int = 20_000
     call_timeout: float = 30.0
     tools: int = 64
+    late_seconds: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,22 @@ class Settings(BaseSettings):
         description="The origins of web pages that may call MCP, such as https://chat.example.com, "
         "separated by commas.",
     )
+    answer_sink: str = Field(
+        "",
+        validation_alias=AliasChoices("K_SINK", "answer_sink"),
+        pattern=r"^(https?://.+)?$",
+        description="The Broker for answers to events whose runs had to wait, as a SinkBinding sets it; "
+        "without one they are told as a time-out.",
+    )
     max_depth: int = Field(
         4, ge=0, description="How many agents may call each other in a row before the next one refuses."
+    )
+    shim_keys: SecretStr = Field(
+        SecretStr(""),
+        description="The shim's BECKON_SHIM_KEYS, by which late replies prove which call they answer.",
+    )
+    shim_keys_file: Path | None = Field(
+        None, description="The shim's BECKON_SHIM_KEYS_FILE, for the same; read again when it changes."
     )
     shim_url: str = Field("http://127.0.0.1:8082", description="Where the agent sends tool calls.")
     agent_name: str = Field(
@@ -130,6 +144,15 @@ class Settings(BaseSettings):
     )
     call_timeout: float = Field(
         30, gt=0, description="Seconds a tool may take, unless its EventType says otherwise."
+    )
+    late_seconds: float = Field(
+        86_400,
+        gt=0,
+        description="Seconds that a tool has which takes a call and answers it later, unless its EventType "
+        "says otherwise.",
+    )
+    keep_days: float = Field(
+        30, ge=0, description="Days for which ended runs are kept; 0 keeps them until they are deleted."
     )
     max_result_chars: int = Field(
         20_000, ge=100, description="How much of a tool's result the model is shown."

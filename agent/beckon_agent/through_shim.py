@@ -67,7 +67,8 @@ class ThroughShim:
 
     async def _post(self, call: Call, event: CloudEvent, wait: float) -> Outcome:
         headers, body = to_binary(event)
-        headers += [("prefer", f"wait={wait:.3f}"), ("x-request-id", request_id()), *trace_headers(event)]
+        prefer = f"respond-async, wait={wait:.3f}" if call.may_be_late else f"wait={wait:.3f}"
+        headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
         address = f"{self._url}/{call.tool.namespace}/{call.tool.broker}"
         # A redirect would turn the POST into a GET.
         async with self._session.post(
@@ -78,6 +79,8 @@ class ThroughShim:
                 return too_large(self._max_reply_bytes)
             if response.status == 200:
                 return from_reply(response.raw_headers, content)
+            if response.status == 202 and call.may_be_late:
+                return Outcome(None, later=True)
             problem = problem_in(content)
             if response.status == 503 and not problem.get("delivered"):
                 pause = retry_after(response.headers.get("retry-after", ""))

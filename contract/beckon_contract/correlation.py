@@ -1,9 +1,11 @@
 """Correlation tokens: they name the replica that waits, and mean nothing to a forger.
 
-A token is `<replica>.<nonce>.<mac>`: a DNS label, 16 characters of random base64url,
-and 22 of a truncated HMAC-SHA256 (RFC 2104, section 5) over what stands before it. It
-travels as the value of a CloudEvents attribute, so it is plain ASCII without spaces,
-quotes, percent signs or colons. A tool copies it as it is; nobody but a shim reads it.
+A token is `<replica>.<nonce>.<mac>`: a DNS label, 16 characters of base64url, and 22 of a
+truncated HMAC-SHA256 (RFC 2104, section 5) over what stands before it. The first half of the
+nonce is random, the second an HMAC over it and the id of the call: whoever has the keys can tell
+whether a token belongs to a call, and a tool that was called once cannot answer for another call.
+It travels as the value of a CloudEvents attribute, so it is plain ASCII without spaces, quotes,
+percent signs or colons. A tool copies it as it is; nobody but shims and agents reads it.
 """
 
 import base64
@@ -15,13 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MAX_TOKEN = 103
-_NONCE_BYTES = 12
+_RANDOM_BYTES = 6
+_PROOF_BYTES = 6
 _MAC_BYTES = 16
 _SHORTEST_KEY = 16
 _CONTEXT = b"beckon correlation 1\n"
+_CALL_CONTEXT = b"beckon call 1\n"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _REPLICA = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\Z", re.ASCII)
+_MOST_KEYS = 8
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}\Z")
 
@@ -71,6 +76,14 @@ class Keyring:
         if not self.keys:
             raise ValueError("a keyring needs at least one key")
 
+    @classmethod
+    def parse(cls, text: str) -> "Keyring":
+        """Read keys separated by commas or lines; raise `ValueError` that never holds a key."""
+        keys = [Key.parse(part) for part in re.split(r"[,\s]+", text) if part]
+        if len(keys) > _MOST_KEYS:
+            raise ValueError(f"there are {len(keys)} keys; at most {_MOST_KEYS} may be in force")
+        return cls(keys)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -89,12 +102,13 @@ def check_replica(replica: str) -> str:
     return replica
 
 
-def mint(keyring: Keyring, replica: str) -> str:
-    """Return a new token of this replica, signed with the first key.
+def mint(keyring: Keyring, replica: str, call_id: bytes = b"") -> str:
+    """Return a new token of this replica for a call, signed with the first key.
 
     `replica` must have passed `check_replica`. The nonce is the text between the dots.
     """
-    nonce = _encode(secrets.token_bytes(_NONCE_BYTES))
+    random = secrets.token_bytes(_RANDOM_BYTES)
+    nonce = _encode(random + _proof(keyring.keys[0], random, call_id))
     named = f"{replica}.{nonce}"
     return f"{named}.{_sign(keyring.keys[0], named)}"
 
@@ -112,6 +126,20 @@ def verify(keyring: Keyring, token: str) -> Claim | None:
     for key in keyring.keys:
         genuine |= hmac.compare_digest(_sign(key, named), mac)
     return Claim(replica, nonce) if genuine else None
+
+
+def is_of_call(keyring: Keyring, claim: Claim, call_id: bytes) -> bool:
+    """Whether the token of this claim was minted for this call."""
+    nonce = base64.urlsafe_b64decode(claim.nonce)
+    random, proof = nonce[:_RANDOM_BYTES], nonce[_RANDOM_BYTES:]
+    genuine = False
+    for key in keyring.keys:
+        genuine |= hmac.compare_digest(_proof(key, random, call_id), proof)
+    return genuine
+
+
+def _proof(key: Key, random: bytes, call_id: bytes) -> bytes:
+    return hmac.digest(key.secret, _CALL_CONTEXT + random + call_id, "sha256")[:_PROOF_BYTES]
 
 
 def _sign(key: Key, named: str) -> str:

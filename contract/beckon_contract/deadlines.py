@@ -1,4 +1,4 @@
-"""How those who send an event say how long they wait: `Prefer: wait=`, and `expirytime`."""
+"""How those who send an event say how long they wait: `Prefer: wait=`, `respond-async`, `expirytime`."""
 
 import re
 from collections.abc import Iterable
@@ -19,6 +19,16 @@ def preferred_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
                 if wait is not None:
                     return float(wait[1])
     return None
+
+
+def prefers_async(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether there is `Prefer: respond-async` (RFC 7240, section 4.1): the sender takes the answer later."""
+    return any(
+        preference.split(b";", maxsplit=1)[0].strip().lower() == b"respond-async"
+        for name, value in headers
+        if name == b"prefer"
+        for preference in value.split(b",")
+    )
 
 
 def parse_expiry(text: str) -> float:

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait
+from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_contract.events import EventError, is_timestamp
 from beckon_shim import endings
 from beckon_shim.ack import Ack
@@ -101,12 +101,13 @@ class Calls:
         self, event: WireEvent, request: Request, target: Target, seconds: float, respond: Respond
     ) -> HangUp:
         """Register the waiter, then post: the reply may come before the acknowledgement."""
-        token, nonce = self._exchange.tokens.mint()
         attributes = event.attributes
+        call_id = attributes[b"ce-id"]
+        token, nonce = self._exchange.tokens.mint(call_id)
         attributes[self._exchange.marks.correlation] = token.encode()
         # A call that already bore the reply attribute would come straight back as its reply.
         attributes.pop(self._exchange.marks.reply, None)
-        waiter = Waiter(nonce, attributes[b"ce-id"], target.url, respond)
+        waiter = Waiter(nonce, call_id, target.url, respond, prefers_async(request.headers))
         waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds, token)
         self._waiters.open(waiter)
         headers = event.headers()

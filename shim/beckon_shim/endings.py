@@ -20,6 +20,11 @@ def replied(event: WireEvent) -> Answer:
     return Answer(200, event.headers(), event.body, REPLIED)
 
 
+def accepted(event: WireEvent) -> Answer:
+    """Return 202 with the event by which the tool says that it answers later."""
+    return Answer(202, event.headers(), event.body, "accepted")
+
+
 def timed_out(seconds: float, token: str) -> Answer:
     """Return 504: no reply came in time. The tool may still be working."""
     detail = (

@@ -2,24 +2,14 @@
 
 import asyncio
 import logging
-import re
 from pathlib import Path
 
 from beckon_contract.correlation import Key, Keyring
 from beckon_shim.tokens import Tokens
 
 _LOOK_SECONDS = 10.0
-_MOST_KEYS = 8
 
 logger = logging.getLogger(__name__)
-
-
-def parse_keys(text: str) -> Keyring:
-    """Read keys separated by commas or lines; raise `ValueError` that never holds a key."""
-    keys = [Key.parse(part) for part in re.split(r"[,\s]+", text) if part]
-    if len(keys) > _MOST_KEYS:
-        raise ValueError(f"there are {len(keys)} keys; at most {_MOST_KEYS} may be in force")
-    return Keyring(keys)
 
 
 def load_keys(text: str, path: Path | None) -> Keyring:
@@ -28,9 +18,9 @@ def load_keys(text: str, path: Path | None) -> Keyring:
     Raises `ValueError` for bad ones, `OSError` for a file that cannot be read.
     """
     if path is not None:
-        return parse_keys(path.read_text())
+        return Keyring.parse(path.read_text())
     if text:
-        return parse_keys(text)
+        return Keyring.parse(text)
     logger.warning("no keys are set: a random one is used, which serves one replica until it restarts")
     return Keyring([Key.random()])
 
@@ -42,7 +32,7 @@ async def follow_keys(path: Path, tokens: Tokens, seconds: float = _LOOK_SECONDS
         try:
             text = await asyncio.to_thread(path.read_text)
             if text != seen:
-                tokens.rotate(parse_keys(text))
+                tokens.rotate(Keyring.parse(text))
                 seen = text
                 logger.info("the keys in %s are in force", path)
         except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ refusal would make a failed delivery of somebody else's reply. It just wakes nob
 import asyncio
 from collections.abc import Coroutine
 
+from beckon_contract.acceptance import ACCEPTED, STATE
 from beckon_contract.correlation import Claim
 from beckon_contract.events import EventError
 from beckon_contract.problem import Problem
@@ -24,6 +25,7 @@ from beckon_shim.wire import WireEvent, read
 REPLIES = "/replies"
 DEAD_LETTERS = "/dead-letters"
 _ACCEPTED = Answer(202, [], b"", "accepted")
+_STATE, _NO_ANSWER = b"ce-" + STATE.encode(), ACCEPTED.encode()
 
 
 # Most events are dealt with at once; those for elsewhere take a moment.
@@ -98,9 +100,14 @@ class Replies:
 
     def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
         """Wake the call, or hand the reply to the sink of late ones."""
-        fate = self._waiters.reply(claim.nonce, self._to_caller(event))
+        told = self._to_caller(event)
+        accepted = _is_acceptance(event)
+        if accepted:
+            fate = self._waiters.accept(claim.nonce, endings.accepted(told))
+        else:
+            fate = self._waiters.reply(claim.nonce, endings.replied(told))
         if fate is Fate.WAITING:
-            self._metrics.reply("answered")
+            self._metrics.reply("accepted" if accepted else "answered")
             return _ACCEPTED
         if fate is Fate.ANSWERED:
             self._metrics.reply("duplicate")
@@ -114,7 +121,8 @@ class Replies:
                 503, "sink-busy", "Late reply not stored", "the late reply sink did not take it"
             )
             return of_problem(problem, "sink_busy", (b"retry-after", b"1"))
-        self._waiters.settle(claim.nonce)
+        if not _is_acceptance(event):
+            self._waiters.settle(claim.nonce)
         self._metrics.reply("late")
         return _ACCEPTED
 
@@ -125,12 +133,12 @@ class Replies:
         # That replica is gone, and its callers with it.
         return await self._hand_over(claim, event)
 
-    def _to_caller(self, event: WireEvent) -> Answer:
-        """Return the answer of a reply: the event without the attributes that carry the token."""
+    def _to_caller(self, event: WireEvent) -> WireEvent:
+        """Return a reply without the attributes that carry the token."""
         attributes = event.attributes.copy()
         attributes.pop(self._marks.correlation, None)
         attributes.pop(self._marks.reply, None)
-        return endings.replied(WireEvent(attributes, event.content_type, event.body))
+        return WireEvent(attributes, event.content_type, event.body)
 
     def _dead_letter(self, event: WireEvent, request: Request) -> _Dealt:
         attributes = event.attributes
@@ -162,6 +170,11 @@ class Replies:
         taken = await self._peers.forward(claim.replica, DEAD_LETTERS, event)
         self._metrics.dead_letter("forwarded" if taken else "lost")
         return _ACCEPTED
+
+
+def _is_acceptance(event: WireEvent) -> bool:
+    """Whether a reply says that the answer comes in another one."""
+    return event.attributes.get(_STATE) == _NO_ANSWER
 
 
 async def _respond_later(dealt: Coroutine[None, None, Answer], respond: Respond) -> None:

@@ -10,9 +10,9 @@ class Tokens:
         self.replica = check_replica(replica)
         self._keyring = keyring
 
-    def mint(self) -> tuple[str, str]:
-        """Return a new token and the nonce in it."""
-        token = mint(self._keyring, self.replica)
+    def mint(self, call_id: bytes) -> tuple[str, str]:
+        """Return a new token for a call, and the nonce in it."""
+        token = mint(self._keyring, self.replica, call_id)
         return token, token.split(".", maxsplit=2)[1]
 
     def verify(self, value: bytes | None) -> Claim | None:

@@ -20,12 +20,16 @@ class Fate(Enum):
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One call: where its answer goes, and what is known of it."""
+    """One call: where its answer goes, and what is known of it.
+
+    With `takes_later` its caller is content to hear that the tool has taken the call.
+    """
 
     nonce: str
     call_id: bytes
     broker_url: str
     respond: Respond
+    takes_later: bool = False
     timer: asyncio.TimerHandle | None = None
 
 
@@ -64,12 +68,24 @@ class Waiters:
         self.settle(nonce)
         return Fate.WAITING
 
+    def accept(self, nonce: str, answer: Answer) -> Fate:
+        """Tell a caller that its tool answers later; return what the call was doing before.
+
+        A caller that does not take that goes on waiting.
+        """
+        waiter = self._waiting.get(nonce)
+        if waiter is None:
+            return self._fate(nonce)
+        if waiter.takes_later:
+            self.fail(waiter, answer)  # nobody waits for the answer any more, which is yet to come
+        return Fate.WAITING
+
     def settle(self, nonce: str) -> None:
         """Remember that the reply of a call is where it belongs; further ones are duplicates."""
         self._remember(nonce, None)
 
     def fail(self, waiter: Waiter, answer: Answer) -> bool:
-        """Answer a call with a failure; return whether it still waited."""
+        """Answer a call without its reply; return whether it still waited."""
         if self._waiting.pop(waiter.nonce, None) is None:
             return False
         self._end(waiter, answer)

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.correlation import MAX_TOKEN, Claim, Key, Keyring, check_replica, mint, verify
+from beckon_contract.correlation import (
+    MAX_TOKEN,
+    Claim,
+    Key,
+    Keyring,
+    check_replica,
+    is_of_call,
+    mint,
+    verify,
+)
 
 OLD, NEW = Key(b"o" * 32), Key(b"n" * 32)
 RING = Keyring([NEW])
@@ -65,6 +74,16 @@ def test_keys_rotate_without_losing_a_token() -> None:
     assert verify(Keyring([NEW]), token) is None
     assert verify(Keyring([NEW]), mint(Keyring([NEW, OLD]), "a")) is not None
     assert verify(Keyring([OLD]), mint(Keyring([NEW, OLD]), "a")) is None
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_a_token_belongs_to_the_call_that_it_was_minted_for(call: bytes, other: bytes) -> None:
+    token = mint(Keyring([OLD]), "a", call)
+    claim = verify(Keyring([NEW, OLD]), token)
+    assert claim is not None
+    assert is_of_call(Keyring([NEW, OLD]), claim, call)
+    assert is_of_call(Keyring([NEW, OLD]), claim, other) == (call == other)
+    assert not is_of_call(RING, claim, call)
 
 
 @pytest.mark.parametrize(

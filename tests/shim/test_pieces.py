@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.correlation import check_replica, verify
+from beckon_contract.correlation import Keyring, check_replica, verify
 from beckon_contract.events import CloudEvent, EventError, from_http, to_binary
 from beckon_shim.deadletters import decode_error, undeliverable
 from beckon_shim.deadlines import Deadlines
-from beckon_shim.keys import follow_keys, parse_keys
+from beckon_shim.keys import follow_keys
 from beckon_shim.messages import Answer
 from beckon_shim.peers import Addresses, PodAddresses, pod_replica
 from beckon_shim.targets import Target, Templates
@@ -177,11 +177,11 @@ def test_peers_are_a_template_or_a_list() -> None:
 
 
 def test_keys_come_by_comma_or_line_and_not_too_many() -> None:
-    assert len(parse_keys("00" * 16 + ",\n" + "11" * 16 + "\n").keys) == 2
+    assert len(Keyring.parse("00" * 16 + ",\n" + "11" * 16 + "\n").keys) == 2
     with pytest.raises(ValueError, match="at most 8"):
-        parse_keys(",".join(["00" * 16] * 9))
+        Keyring.parse(",".join(["00" * 16] * 9))
     with pytest.raises(ValueError, match="at least one"):
-        parse_keys(" \n")
+        Keyring.parse(" \n")
 
 
 async def test_a_key_file_is_followed_and_an_unusable_one_changes_nothing(
@@ -190,12 +190,12 @@ async def test_a_key_file_is_followed_and_an_unusable_one_changes_nothing(
     first, second = "00" * 16, "11" * 16
     file = tmp_path / "keys"
     file.write_text("nonsense")
-    tokens = Tokens(parse_keys(first), "shim-0")
+    tokens = Tokens(Keyring.parse(first), "shim-0")
     following = asyncio.create_task(follow_keys(file, tokens, seconds=0.005))
     await until(lambda: "the old ones stay" in caplog.text)
-    assert verify(parse_keys(first), tokens.mint()[0]) is not None
+    assert verify(Keyring.parse(first), tokens.mint(b"call-1")[0]) is not None
     file.write_text(second)
-    await until(lambda: verify(parse_keys(second), tokens.mint()[0]) is not None)
+    await until(lambda: verify(Keyring.parse(second), tokens.mint(b"call-1")[0]) is not None)
     assert "11111111" not in caplog.text
     following.cancel()
 

@@ -1,3 +1,4 @@
+import asyncio
 import base64
 import json
 
@@ -5,7 +6,16 @@ import pytest
 from aiohttp import web
 
 from beckon_contract.correlation import Key, Keyring
-from tests.shim.support import Posted, Server, Shim, reply_headers, serving, shim_in_front_of, waiting_call
+from tests.shim.support import (
+    Posted,
+    Server,
+    Shim,
+    reply_headers,
+    serving,
+    shim_in_front_of,
+    until,
+    waiting_call,
+)
 
 
 async def test_a_second_reply_is_ignored_and_counted(shim: Shim, broker: Server) -> None:
@@ -183,3 +193,45 @@ async def test_a_late_reply_without_a_sink_is_counted_and_logged(
     assert await shim.reply(broker.posts[0].token) == 202
     assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
     assert "late reply reply-1 was dropped" in caplog.text
+
+
+async def test_a_tool_that_takes_the_call_and_answers_later_lets_its_caller_go(broker: Server) -> None:
+    async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim:
+        call = asyncio.create_task(shim.call(prefer="respond-async, wait=5"))
+        await until(lambda: bool(broker.posts))
+        token = broker.posts[0].token
+
+        assert await shim.reply(token, b"{}", ce_beckonstate="accepted") == 202
+        status, headers, _ = await call
+        assert (status, headers["ce-beckonstate"], "ce-replyid" in headers) == (202, "accepted", False)
+        assert sink.posts == []
+
+        for _ in range(2):
+            assert await shim.reply(token, b"7") == 202
+        assert [(posted.body, posted.headers["ce-causationid"]) for posted in sink.posts] == [
+            (b"7", "call-1")
+        ]
+        assert await shim.metric('beckon_shim_replies_total{fate="accepted"}') == 1
+
+
+async def test_a_caller_that_does_not_take_that_waits_for_the_answer(shim: Shim, broker: Server) -> None:
+    call = await waiting_call(shim, broker)
+    token = broker.posts[0].token
+
+    assert await shim.reply(token, b"{}", ce_beckonstate="accepted") == 202
+    assert not call.done()
+    assert await shim.reply(token, b"7") == 202
+
+    assert await call == (200, b"7")
+
+
+async def test_that_a_call_is_taken_is_told_to_the_sink_where_its_caller_is_gone(broker: Server) -> None:
+    async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim:
+        await shim.call(prefer="respond-async, wait=0.01")
+        token = broker.posts[0].token
+
+        assert await shim.reply(token, b"{}", ce_beckonstate="accepted") == 202
+        assert await shim.reply(token, b"7") == 202
+
+        states = [posted.headers.get("ce-beckonstate") for posted in sink.posts]
+        assert states == ["accepted", None]

@@ -13,13 +13,27 @@
     serve(order_status)
 
 Only what a tool's author needs is here: the decorator, the error that tells the model why, media
-results, and the two ways to serve. Settings, manifests and the command line stay in their modules.
+results, answers that come later, and the two ways to serve. Settings, manifests and the command
+line stay in their modules.
 """
 
 from beckon_tools.app import app
 from beckon_tools.declaration import Hints, Tool, tool
-from beckon_tools.errors import DeclarationError, ToolError
+from beckon_tools.errors import DeclarationError, NotSent, ToolError
+from beckon_tools.later import Later, Ticket
 from beckon_tools.results import Media
 from beckon_tools.server import serve
 
-__all__ = ["DeclarationError", "Hints", "Media", "Tool", "ToolError", "app", "serve", "tool"]
+__all__ = [
+    "DeclarationError",
+    "Hints",
+    "Later",
+    "Media",
+    "NotSent",
+    "Ticket",
+    "Tool",
+    "ToolError",
+    "app",
+    "serve",
+    "tool",
+]

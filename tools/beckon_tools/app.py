@@ -51,7 +51,6 @@ class ToolApp:
     def __init__(self, tool: AnyTool, settings: Settings) -> None:
         self._tool = tool
         self._settings = settings
-        self._correlation = (settings.correlation_attribute, settings.reply_attribute)
         self._calls = OnceOnly(
             capacity=settings.remember_calls,
             budget=settings.remember_bytes,
@@ -101,7 +100,7 @@ class ToolApp:
             return
         with processing(call):
             data = await self._outcome(call)
-            headers, body = to_binary(reply_event(self._tool, call, data, self._correlation))
+            headers, body = to_binary(reply_event(self._tool, call, data, self._settings.correlation))
         await _send(send, 200, headers, body)
 
     async def _outcome(self, call: CloudEvent) -> bytes:
@@ -111,7 +110,7 @@ class ToolApp:
             return failure_data(Reason.TIMEOUT, "the call had expired when it came; the tool did not run")
         try:
             return await self._calls.outcome(
-                (call.source, call.id), lambda: run_call(self._tool, call, self._settings.reply_limit)
+                (call.source, call.id), lambda: run_call(self._tool, call, self._settings)
             )
         except InvalidArguments as error:
             raise Refused(Problem(400, "invalid-arguments", "Invalid arguments", str(error))) from None

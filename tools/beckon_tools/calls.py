@@ -9,14 +9,18 @@ from beckon_contract.events import CloudEvent, EventError, is_json
 from beckon_contract.failures import Reason
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import ToolError
-from beckon_tools.replies import failure_data
+from beckon_tools.later import Later, Ticket
+from beckon_tools.replies import NO_ANSWER_YET, failure_data, reply_event
 from beckon_tools.results import NotJson, to_data
+from beckon_tools.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 
-async def run_call(tool: AnyTool, call: CloudEvent, reply_limit: int) -> bytes:
+async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes:
     """Run the tool on a call and return the data of the reply, `ToolError` told as a failure.
+
+    `NO_ANSWER_YET` is that of a call which is answered later.
 
     Raises `InvalidArguments` and `EventError` for a bad call, and whatever the function raises.
     """
@@ -25,9 +29,13 @@ async def run_call(tool: AnyTool, call: CloudEvent, reply_limit: int) -> bytes:
     arguments = tool.signature.read(call.data)
     if tool.signature.event_parameter is not None:
         arguments[tool.signature.event_parameter] = to_public(call)
+    if tool.signature.ticket_parameter is not None:
+        reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation)
+        arguments[tool.signature.ticket_parameter] = Ticket.of(reply)
     logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
     try:
-        data = to_data(await tool.function(**arguments))
+        result = await tool.function(**arguments)
+        data = NO_ANSWER_YET if isinstance(result, Later) else to_data(result)
     except ToolError as error:
         logger.info("%s told event %s: %s", tool.name, call.id, error)
         return failure_data(Reason.TOOL_FAILED, str(error))
@@ -35,8 +43,9 @@ async def run_call(tool: AnyTool, call: CloudEvent, reply_limit: int) -> bytes:
         # Not left to the broker to retry: what the function did would be done again, in vain.
         logger.exception("%s returned what JSON cannot say", tool.name)
         return failure_data(Reason.TOOL_FAILED, "the tool ran, but its result cannot be written as JSON")
-    if len(data) > reply_limit:
-        message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {reply_limit}"
+    limit = settings.reply_limit
+    if len(data) > limit:
+        message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"
         return failure_data(Reason.TOOL_FAILED, message)
     return data
 

@@ -2,12 +2,17 @@
 
 ToolError           the model: the call failed for good, the message says what to change
 DeclarationError    the tool's author: the function cannot become a tool
+NotSent             whoever sends an answer later: keep the ticket, and try again
 UsageError          whoever typed the command: one line on standard error, exit 2
 """
 
 
 class ToolError(Exception):
     """The tool cannot do what was asked; the message is for the model, and is not retried."""
+
+
+class NotSent(Exception):
+    """The Broker has not taken an answer that came later; the message says why."""
 
 
 class DeclarationError(TypeError):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import orjson
 
 from beckon_contract import chains
+from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tracing import carried
@@ -16,11 +17,16 @@ from beckon_tools.declaration import AnyTool
 _CARRIED = ("traceparent", "tracestate", "knativebrokerttl", *chains.CARRIED)
 
 
+NO_ANSWER_YET = b""
+"""The data of a reply that says that the answer comes later; a result is JSON, which is never empty."""
+
+
 def reply_event(tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple[str, str]) -> CloudEvent:
     """Build the reply to a call.
 
     `correlation` is the attribute to take from the call and the extension that returns its value;
-    a call without it is answered all the same, for whoever listens.
+    a call without it is answered all the same, for whoever listens. With `NO_ANSWER_YET` for data it
+    says that the call is taken.
     """
     taken, returned = correlation
     attributes = call.attributes()
@@ -28,16 +34,18 @@ def reply_event(tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple
         name: call.extensions[name] for name in _CARRIED if name in call.extensions
     }
     extensions |= carried()  # the reply belongs to the span in which the call was processed
-    extensions["causationid"] = call.id
+    extensions[CAUSE] = call.id
+    if data == NO_ANSWER_YET:
+        extensions[STATE] = ACCEPTED
     if taken in attributes:
         extensions[returned] = attributes[taken]
     return CloudEvent(
         id=str(uuid.uuid4()),
         source=tool.source,
         type=tool.reply_type,
-        datacontenttype="application/json",
+        datacontenttype="application/json" if data else None,
         time=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-        data=data,
+        data=data or None,
         extensions=extensions,
     )
 

@@ -17,6 +17,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="BECKON_TOOLS_", extra="ignore", populate_by_name=True)
 
+    @property
+    def correlation(self) -> tuple[str, str]:
+        """The attribute to take from a call, and the extension that returns its value."""
+        return self.correlation_attribute, self.reply_attribute
+
     host: str = Field(
         "127.0.0.1",
         description="Address to listen on; 0.0.0.0 in a container.",

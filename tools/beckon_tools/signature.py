@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -14,8 +14,10 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 
 from beckon_tools.errors import DeclarationError
+from beckon_tools.later import Ticket
 
 _PREFIX = "p_"  # keeps parameters called `schema` or `copy` clear of pydantic's own methods
+_SPECIAL: Mapping[type, str] = {PublicEvent: "the call event", Ticket: "the ticket of the call"}
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -29,11 +31,12 @@ class InvalidArguments(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a tool: `schema` for the model, `event_parameter` for the call event."""
+    """The parameters of a tool: `schema` for the model, the others for the call event and its ticket."""
 
     model: type[BaseModel]
     schema: Mapping[str, Any]
     event_parameter: str | None
+    ticket_parameter: str | None = None
 
     def read(self, data: bytes | None) -> dict[str, object]:
         """Read the JSON data of a call as keyword arguments; raise `InvalidArguments`.
@@ -55,7 +58,7 @@ def read_signature(function: Callable[..., object]) -> Signature:
         )
     hints = _hints(function)
     fields: dict[str, Any] = {}
-    event_parameter = None
+    special: dict[type, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in _BY_NAME:
             raise DeclarationError(
@@ -65,14 +68,16 @@ def read_signature(function: Callable[..., object]) -> Signature:
             raise DeclarationError(
                 f"the parameter {name!r} of {function.__qualname__} has no type; annotate it"
             )
-        if _is_event(hints[name]):
-            if event_parameter is not None:
-                raise DeclarationError(f"{function.__qualname__} takes the call event twice")
-            event_parameter = name
+        kind = _special(hints[name])
+        if kind is not None:
+            if kind in special:
+                raise DeclarationError(f"{function.__qualname__} takes {_SPECIAL[kind]} twice")
+            special[kind] = name
             continue
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[_PREFIX + name] = (hints[name], Field(default, alias=name))
-    return _build(function, fields, event_parameter)
+    built = _build(function, fields)
+    return replace(built, event_parameter=special.get(PublicEvent), ticket_parameter=special.get(Ticket))
 
 
 def _hints(function: Callable[..., object]) -> dict[str, object]:
@@ -82,15 +87,19 @@ def _hints(function: Callable[..., object]) -> dict[str, object]:
         raise DeclarationError(f"an annotation of {function.__qualname__} cannot be read: {error}") from None
 
 
-def _is_event(annotation: object) -> bool:
+def _special(annotation: object) -> type | None:
+    """Return what a parameter stands for that no caller sets, `None` for one that callers do."""
     if get_origin(annotation) is Annotated:
-        return _is_event(get_args(annotation)[0])
+        return _special(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return any(_is_event(member) for member in get_args(annotation) if member is not NoneType)
-    return isinstance(annotation, type) and issubclass(annotation, PublicEvent)
+        members = (_special(member) for member in get_args(annotation) if member is not NoneType)
+        return next((found for found in members if found is not None), None)
+    if not isinstance(annotation, type):
+        return None
+    return next((kind for kind in _SPECIAL if issubclass(annotation, kind)), None)
 
 
-def _build(function: Callable[..., object], fields: dict[str, Any], event_parameter: str | None) -> Signature:
+def _build(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
     try:
         model: type[BaseModel] = create_model(
             "Arguments", __config__=ConfigDict(extra="forbid", hide_input_in_errors=True), **fields
@@ -103,7 +112,7 @@ def _build(function: Callable[..., object], fields: dict[str, Any], event_parame
         ) from None
     order = ("type", "properties", "required", "additionalProperties", "$defs")
     ordered = {"properties": {}, **{key: schema[key] for key in order if key in schema}}
-    return Signature(model, {"type": ordered.pop("type"), **ordered}, event_parameter)
+    return Signature(model, {"type": ordered.pop("type"), **ordered}, None)
 
 
 class _PlainSchema(GenerateJsonSchema):

@@ -1,6 +1,6 @@
 """The engine as the faces see it: start a run, follow it from anywhere, decide, cancel."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,10 @@ class AnswerDropped:
 
 EngineEvent = RunEvent | TurnNoted | AnswerDropped | RunFailed
 """The last one is `RunFinished`, `RunFailed`, or `RunSuspended` where the follower asked not to wait."""
+
+
+Announce = Callable[[StoredRun, Hosted, Sequence[EngineEvent]], Awaitable[None]]
+"""Tells the outside of the end of a run that had to wait, before it is stored: maybe more than once."""
 
 
 class Engine(Protocol):

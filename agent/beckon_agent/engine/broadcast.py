@@ -1,7 +1,7 @@
 """The events of one run that this process works on, for those who follow it here."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from beckon_agent.engine.base import EngineEvent
 
@@ -14,6 +14,11 @@ class Broadcast:
         self.over = False
         self._news = asyncio.Event()
         self.followers = 0
+
+    @property
+    def events(self) -> Sequence[EngineEvent]:
+        """All events that were told."""
+        return self._events
 
     def tell(self, event: EngineEvent) -> None:
         """Add the next event."""

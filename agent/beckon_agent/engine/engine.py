@@ -1,28 +1,28 @@
 """The engine: runs that this process works on, and the way to all others."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from beckon_agent.engine.asked import Archive
-from beckon_agent.engine.base import Ask, EngineEvent
-from beckon_agent.engine.codec import from_log
+from beckon_agent.engine.base import Announce, Ask, EngineEvent
+from beckon_agent.engine.housekeeping import Housekeeping
 from beckon_agent.engine.leg import Leg
+from beckon_agent.engine.log import logged
 from beckon_agent.engine.options import from_request, to_request
 from beckon_agent.engine.told import is_end, is_last
 from beckon_agent.principals import acting_as, kept, to_keep
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import Options, RunSuspended
 from beckon_agent.service import Service
-from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
 from beckon_agent.store.records import FINAL, Decision, Ended, StoredRun
 from beckon_agent.telemetry.rejoin import rejoined, to_store
 
 logger = logging.getLogger(__name__)
-
-_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,18 @@ class Pace:
 class RunEngine:
     """Works on the runs that it starts or takes over; `serve` must run beside it."""
 
-    def __init__(self, store: Store, service: Service, holder: str, pace: Pace | None = None) -> None:
-        """`holder` is a name that no other process has, nor had."""
+    def __init__(
+        self,
+        store: Store,
+        service: Service,
+        holder: str,
+        pace: Pace | None = None,
+        *,
+        keep_seconds: float | None = None,
+        announce: Announce | None = None,
+    ) -> None:
+        """`holder` is a name that no other process has, nor had; ended runs stay for `keep_seconds`."""
+        self._announce = announce
         self._store = store
         self._service = service
         self._holder = holder
@@ -47,6 +57,8 @@ class RunEngine:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._look_now = asyncio.Event()
         self._archive = Archive(store.materials)
+        self._housekeeping = Housekeeping(store, keep_seconds)
+        self._forgetting: set[asyncio.Task[None]] = set()
 
     async def start(self, ask: Ask) -> StoredRun:
         """Store and begin a run. Raises what `Service.admit` and storing it raise."""
@@ -84,10 +96,11 @@ class RunEngine:
 
     async def cancel(self, run_id: str) -> StoredRun | None:
         """Cancel a run unless it has ended; return it as it is then."""
+        leg = self._legs.get(run_id)
+        if leg is not None:
+            with contextlib.suppress(NotHeld):
+                await leg.write()  # once the run has ended, nobody may
         if await self._store.runs.end(run_id, None, Ended("cancelled")):
-            leg = self._legs.get(run_id)
-            if leg is not None:
-                leg.cancelled = True
             self._stop(run_id)
         return await self._store.runs.get(run_id)
 
@@ -102,22 +115,31 @@ class RunEngine:
         self._look_now.set()
         return counted
 
+    def look(self) -> None:
+        """Look for runs that can go on without waiting for the next beat."""
+        self._look_now.set()
+
     async def serve(self) -> None:
         """Keep the runs of this process, and take over those that nobody works on, until cancelled."""
         try:
-            while True:
-                try:
-                    await self._beat()
-                except StoreUnavailable as error:
-                    logger.warning("the store does not answer: %s", error)
-                try:
-                    async with asyncio.timeout(self._pace.beat):
-                        await self._look_now.wait()
-                except TimeoutError:
-                    pass
-                self._look_now.clear()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._housekeeping.work(self._pace.beat))
+                await self._keep_beating()
         finally:
             await self._leave()
+
+    async def _keep_beating(self) -> None:
+        while True:
+            try:
+                await self._beat()
+            except StoreUnavailable as error:
+                logger.warning("the store does not answer: %s", error)
+            try:
+                async with asyncio.timeout(self._pace.beat):
+                    await self._look_now.wait()
+            except TimeoutError:
+                pass
+            self._look_now.clear()
 
     async def _beat(self) -> None:
         known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
@@ -143,22 +165,33 @@ class RunEngine:
 
     async def _leave(self) -> None:
         """Stop everything; another replica takes it over at once."""
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *self._forgetting]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._store.runs.renew(self._holder, seconds=0)
+        try:
+            await self._store.runs.renew(self._holder, seconds=0)
+        except StoreUnavailable as error:
+            logger.warning("the runs of this process are taken over late: %s", error)
 
     def _begin(self, run: StoredRun, hosted: Hosted, options: Options) -> None:
-        leg = self._legs[run.id] = Leg(self._store, run, self._holder, self._archive)
+        leg = self._legs[run.id] = Leg(self._store, run, self._holder, self._archive, self._announce)
         task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
 
         def done(_: object) -> None:
             if self._legs.get(run.id) is leg:
                 del self._legs[run.id], self._tasks[run.id]
+            if leg.lingers:
+                self._forget_later(run.id)
             self._look_now.set()
 
         task.add_done_callback(done)
+
+    def _forget_later(self, run_id: str) -> None:
+        """Delete a run that is not kept, once its followers elsewhere have heard of its end."""
+        task = asyncio.create_task(self._housekeeping.forget(run_id))
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
 
     def _stop(self, run_id: str) -> None:
         task = self._tasks.get(run_id)
@@ -174,10 +207,8 @@ class RunEngine:
 
     async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, EngineEvent]]:
         """Yield what is in the log behind a number."""
-        number = after
-        while page := await self._store.events.after(run_id, number, most=_PAGE):
-            for number, document in page:
-                event = from_log(document)
+        async with aclosing(logged(self._store.events, run_id, after)) as told:
+            async for number, event in told:
                 if is_end(event) and not await self._has_ended(run_id):
                     return  # it was told, and its process died before it was so
                 yield number, event

@@ -1,6 +1,8 @@
 """The journal of a run that is stored."""
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from beckon_agent.engine.asked import Archive, Asking
 from beckon_agent.engine.recall import call_to_store, turn_to_store
@@ -31,10 +33,19 @@ class StoredJournal:
         if not isinstance(call.prepared.way, Outcome):
             await self._journal.sent(self._run_id, self._holder, call.event_id)
 
+    async def accepted(self, call: CallOfTurn, *, seconds: float) -> None:
+        """Store that the answer of a call comes later; where it has come already, that stays."""
+        deadline = time.time() + seconds
+        await self._journal.accepted(self._run_id, self._holder, call.event_id, deadline=deadline)
+
     async def finished(self, call: CallOfTurn) -> None:
-        """Store the result of a call."""
+        """Store the result of a call; where it had one already, take that: a late reply may be earlier."""
         answer = call.finished
-        if answer is not None:
-            await self._journal.finish(
-                call.event_id, result=answer.result, failed=answer.failed, seconds=answer.seconds
-            )
+        if answer is None:
+            return
+        first = await self._journal.finish(
+            call.event_id, result=answer.result, failed=answer.failed, seconds=answer.seconds
+        )
+        if not first and (found := await self._journal.call(call.event_id)) is not None:
+            stored = found[1]
+            call.finished = replace(answer, result=stored.result, failed=stored.failed)

@@ -1,52 +1,58 @@
 """One leg of a run: from where it stands to its end, its suspension, or the end of this process."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from beckon_agent.engine.asked import Archive, Asking
-from beckon_agent.engine.base import EngineEvent, RunFailed, TurnNoted
+from beckon_agent.engine.base import Announce, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.engine.broadcast import Broadcast
-from beckon_agent.engine.codec import from_log, to_log
+from beckon_agent.engine.codec import to_log
 from beckon_agent.engine.journal import StoredJournal
+from beckon_agent.engine.log import logged
 from beckon_agent.engine.recall import progress_of
-from beckon_agent.engine.told import Told, is_end, is_last
+from beckon_agent.engine.told import Told, is_last
 from beckon_agent.journal import CallOfTurn, Keeping
 from beckon_agent.model.errors import ModelError
 from beckon_agent.model.types import Turn
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.request_id import request_id
 from beckon_agent.roster import Hosted
-from beckon_agent.runs import Options, RunEvent, RunFinished, RunSuspended
+from beckon_agent.runs import Ending, Options, RunEvent, RunFinished, RunSuspended
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
 from beckon_agent.store.records import Ended, RunStatus, StoredRun
 
 logger = logging.getLogger(__name__)
 
-_PAGE = 500
+_WELL: frozenset[Ending] = frozenset({"stop", "client_call"})
 _FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
 
 
 class Leg:
     """Works on a run that this process holds."""
 
-    def __init__(self, store: Store, run: StoredRun, holder: str, archive: Archive) -> None:
+    def __init__(
+        self, store: Store, run: StoredRun, holder: str, archive: Archive, announce: Announce | None = None
+    ) -> None:
         self.run = run
+        self._announce = announce
+        self._hosted: Hosted | None = None
         self.broadcast = Broadcast()
         self._store = store
         self._holder = holder
         self._archive = archive
-        self.cancelled = False
+        self.lingers = False
         self._told = Told()
         self._unwritten: list[EngineEvent] = []
         self._written = 0
+        self._over: RunFinished | RunFailed | None = None
 
     async def work(self, service: Service, hosted: Hosted, options: Options) -> None:
         """Work until nothing is left to do here; never raises but when cancelled."""
+        self._hosted = hosted
         try:
             await self._recall()
             async with asyncio.TaskGroup() as group:
@@ -61,22 +67,28 @@ class Leg:
             logger.exception("run %s failed", self.run.id)
             await self._fail("internal", "an unexpected error; the log of the agent has the details")
         finally:
-            if self.cancelled:  # nobody goes on with it, so nobody else writes into its log
-                with contextlib.suppress(StoreUnavailable):
-                    await self.write()
             self.broadcast.close()
 
     async def _recall(self) -> None:
         """Take up what earlier processes told."""
-        while page := await self._store.events.after(self.run.id, self._told.last, most=_PAGE):
-            for _, document in page:
-                event = from_log(document)
+        async with aclosing(logged(self._store.events, self.run.id)) as told:
+            async for _, event in told:
                 self._told.recall(event)
-                if not is_end(event):  # of which the store does not know: it has this run still running
+                if isinstance(event, RunFinished | RunFailed):  # of which the store does not know yet
+                    self._over = event
+                else:
                     self.broadcast.tell(event)
         self._written = self._told.last
+        self.lingers = self._written > 0 and not self.run.kept
 
     async def _go_on(self, service: Service, hosted: Hosted, options: Options) -> None:
+        match self._over:
+            case RunFinished() as end:
+                await self._take(end)
+                return
+            case RunFailed(code, message):
+                await self._fail(code, message)
+                return
         past = await self._store.runs.past(self.run.id)
         for missing in self._told.missing(len(past.turns)):
             self._tell(missing)
@@ -104,7 +116,8 @@ class Leg:
         match event:
             case RunFinished():
                 await self.write()
-                status: RunStatus = "completed" if event.ending == "stop" else "incomplete"
+                await self._tell_outside(event)
+                status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.tell(event)
             case RunSuspended():
@@ -113,16 +126,24 @@ class Leg:
                 self.broadcast.tell(event)
 
     async def _fail(self, code: str, message: str) -> None:
-        failed = Ended("failed", error={"code": code, "message": message})
+        failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
         try:
+            self._tell(event, aloud=False)
+            await self.write()
+            await self._tell_outside(event)
             if await self._end(failed):
-                self._tell(RunFailed(code, message))
-                await self.write()
+                self.broadcast.tell(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
+    async def _tell_outside(self, last: EngineEvent) -> None:
+        """Announce the end of a run whose client was let go meanwhile."""
+        events = self.broadcast.events
+        if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
+            await self._announce(self.run, self._hosted, [*events, last])
+
     async def _end(self, ended: Ended) -> bool:
-        return await self._store.runs.end(self.run.id, self._holder, ended)
+        return await self._store.runs.end(self.run.id, self._holder, replace(ended, lingers=self.lingers))
 
     def noted(self, step: int) -> None:
         """Tell that a turn is stored."""
@@ -144,7 +165,8 @@ class Leg:
         events, self._unwritten = self._unwritten, []
         if events:
             first, self._written = self._written + 1, self._written + len(events)
-            await self._store.events.append(self.run.id, first, [to_log(event) for event in events])
+            documents = [to_log(event) for event in events]
+            await self._store.events.append(self.run.id, self._holder, first, documents)
 
 
 class _Journal:
@@ -154,6 +176,7 @@ class _Journal:
         self._leg = leg
         self._journal = journal
         self.sending = journal.sending
+        self.accepted = journal.accepted
         self.finished = journal.finished
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:

@@ -93,7 +93,7 @@ def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
     finished = None
     if stored.state == "done":
         finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, stored.seconds or 0.0)
-    return CallOfTurn(stored.event_id, prepared, finished)
+    return CallOfTurn(stored.event_id, prepared, finished, accepted=stored.state == "accepted")
 
 
 def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | NeedsApproval | HandedBack:

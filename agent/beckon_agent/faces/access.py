@@ -4,12 +4,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.access.authentication import Authenticator
 from beckon_agent.access.errors import KeysUnavailable, NotFromHere, NotLetIn
+from beckon_agent.faces.late_replies import PATH as LATE_REPLIES
 from beckon_agent.faces.protected_resource import ProtectedResource
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.principals import EVENTS, NOBODY, Principal, acting_as
 
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-"""They are asked by what has no credential; to a stranger they tell nothing of agents."""
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", LATE_REPLIES})
+"""They are asked by what has no credential; to a stranger they tell nothing of agents.
+
+A late reply proves itself: who was not sent the call cannot answer it.
+"""
 
 _EVENTS = "/events"
 _POLICY_VIOLATION = 1008  # RFC 6455, section 7.4.1

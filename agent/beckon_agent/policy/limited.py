@@ -27,16 +27,22 @@ class LimitedCaller(Caller):
         super().__init__(dispatcher)
         self._limits = limits
 
-    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+    async def make(
+        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal."""
         if not isinstance(call.way, Tool) or not (agent.terms.policies or agent.terms.quotas):
-            return await super().make(call, event_id=event_id, agent=agent, remaining=remaining)
+            return await super().make(
+                call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
+            )
         begun = time.monotonic()
         patience = min(call.way.timeout or agent.limits.call_timeout, remaining)
         try:
             async with self._limits.call(agent, principal().id, call.way, event_id, patience=patience):
                 left = remaining - (time.monotonic() - begun)
-                return await super().make(call, event_id=event_id, agent=agent, remaining=left)
+                return await super().make(
+                    call, event_id=event_id, agent=agent, remaining=left, may_be_late=may_be_late
+                )
         except LimitReached as error:
             outcome = failed(Reason.DENIED, str(error), retry_after=error.retry_after)
         except StoreUnavailable as error:

@@ -92,7 +92,10 @@ class Runs(Protocol):
         ...
 
     async def purge(self, before: float) -> int:
-        """Delete all runs that ended before a time; return how many. Limits that ran out go too."""
+        """Delete all runs that ended before a time; return how many. Limits that ran out go too.
+
+        So do runs that are not kept, and ended a minute ago or longer.
+        """
         ...
 
 
@@ -107,8 +110,11 @@ class Journal(Protocol):
         """Note that a call is about to be sent."""
         ...
 
-    async def accepted(self, run_id: str, holder: str, event_id: str, *, deadline: float) -> None:
-        """Note that the answer of a call will come later, by an event."""
+    async def accepted(self, run_id: str, holder: str | None, event_id: str, *, deadline: float) -> None:
+        """Note that the answer of a call that was sent will come later, by an event.
+
+        With `holder` `None` it is not the process that made the call who says so, but the tool.
+        """
         ...
 
     async def finish(self, event_id: str, *, result: object, failed: bool, seconds: float | None) -> bool:
@@ -138,7 +144,9 @@ class Journal(Protocol):
 class EventLog(Protocol):
     """What a run told its client, so that a broken stream can be resumed anywhere."""
 
-    async def append(self, run_id: str, first: int, events: Sequence[Mapping[str, object]]) -> None:
+    async def append(
+        self, run_id: str, holder: str, first: int, events: Sequence[Mapping[str, object]]
+    ) -> None:
         """Store events under consecutive numbers; those that are there already stay as they are."""
         ...
 

@@ -64,7 +64,9 @@ class Ended:
     """How a run ended.
 
     `added` are the messages that stand behind its input for whoever goes on from it. Its conversation gets
-    both, and neither where `added` is `None`. `error` has the members `code` and `message`.
+    both, and neither where `added` is `None`. `error` has the members `code` and `message`. A run that is
+    not kept is deleted at once, unless it `lingers` for those who follow it elsewhere: then whoever ends
+    it deletes it shortly after, or `purge` does.
     """
 
     status: RunStatus
@@ -72,6 +74,7 @@ class Ended:
     usage: Usage | None = None
     error: Mapping[str, str] | None = None
     added: Sequence[Message] | None = None
+    lingers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

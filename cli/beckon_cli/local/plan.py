@@ -53,6 +53,7 @@ def core_programs(
             BECKON_SHIM_PORT=_port(where.shim),
             BECKON_SHIM_REPLY_PORT=_port(where.replies),
             BECKON_SHIM_BROKER_URL=where.broker + "/{namespace}/{name}",
+            BECKON_SHIM_LATE_REPLY_SINK=where.agent + "/late-replies",
             **keys,
         ),
     ]
@@ -79,14 +80,22 @@ def core_programs(
         BECKON_PORT=str(settings.port),
         BECKON_MANIFESTS=manifests,
         BECKON_SHIM_URL=where.shim,
+        K_SINK=where.broker + "/default/default",
+        **keys,
     )
     return [*programs, agent]
 
 
-def tool_program(local: LocalService, port: int) -> Program:
-    """Return the program of a tool; it finds its port in `PORT`, as in Knative."""
+def tool_program(local: LocalService, port: int, broker: str) -> Program:
+    """Return the program of a tool.
+
+    It finds its port in `PORT`, as in Knative, and in `K_SINK`, as with a SinkBinding, its Broker at the
+    broker service `broker`, for answers that it sends later.
+    """
     url = f"http://{_LOOPBACK}:{port}"
-    return Program(local.service.name, local.command, {"PORT": str(port), "BECKON_HOST": _LOOPBACK}, url)
+    sink = f"{broker}/{local.service.namespace}/{local.broker}"
+    environment = {"PORT": str(port), "BECKON_HOST": _LOOPBACK, "K_SINK": sink}
+    return Program(local.service.name, local.command, environment, url)
 
 
 def _program(name: str, module: str, url: str, **environment: str) -> Program:

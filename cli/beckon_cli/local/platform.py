@@ -121,7 +121,8 @@ class Platform:
         self._write_generated(needs)
 
     async def _start_tool(self, local: LocalService) -> None:
-        process = Process(plan.tool_program(local, next(self._ports)), self._environment)
+        program = plan.tool_program(local, next(self._ports), self.addresses.broker)
+        process = Process(program, self._environment)
         self._tools[local.service] = process
         await process.start()
 

@@ -7,7 +7,7 @@ when it runs already (`beckon.dev/local-url`), or when it is one of the tools th
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from beckon_contract.delivery import Destination
 from beckon_contract.eventtypes import InvalidEventType, is_event_type, parse_event_type
@@ -35,13 +35,14 @@ class ServiceName:
 class LocalService:
     """How a Service is to be had here: by running `command`, or at `url`; neither means not at all.
 
-    `problem` says what is wrong with what its manifest says of it.
+    `problem` says what is wrong with what its manifest says of it; `broker` is whose events it gets.
     """
 
     service: ServiceName
     command: tuple[str, ...] = ()
     url: str = ""
     problem: str = ""
+    broker: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,15 @@ def wanted(resources: Iterable[Resource]) -> Wanted:
     """Read from manifests which Services and Brokers must be there; broken ones ask for nothing."""
     known: dict[ServiceName, Resource] = {}
     asked: set[ServiceName] = set()
+    feeding: dict[ServiceName, str] = {}
     brokers: dict[tuple[str, str], Resource | None] = {("default", "default"): None}
     for resource in resources:
         if resource.kind == "Service" and resource.group in (_SERVING, ""):
             known[ServiceName(resource.namespace, resource.name)] = resource
         elif resource.kind == "Trigger" and (trigger := _trigger(resource)):
-            asked.update(_services_of(trigger))
+            for name in _services_of(trigger):
+                asked.add(name)
+                feeding.setdefault(name, trigger.broker)
             brokers.setdefault((trigger.namespace, trigger.broker), None)
         elif is_event_type(resource):
             asked.update(_called_directly(resource))
@@ -79,7 +83,11 @@ def wanted(resources: Iterable[Resource]) -> Wanted:
             if (broker := _broker(resource)) and broker.delivery.dead_letter:
                 asked.update(_service_of(broker.delivery.dead_letter, broker.namespace))
     asked.update(name for name, service in known.items() if _has_local_form(service))
-    return Wanted({name: _local(name, known.get(name)) for name in sorted(asked)}, brokers)
+    services = {
+        name: replace(_local(name, known.get(name)), broker=feeding.get(name, "default"))
+        for name in sorted(asked)
+    }
+    return Wanted(services, brokers)
 
 
 def _local(name: ServiceName, manifest: Resource | None) -> LocalService:

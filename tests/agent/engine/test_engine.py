@@ -158,6 +158,25 @@ async def test_a_model_that_fails_ends_the_run_with_its_words(engines: StartEngi
         assert stored.error == {"code": events[-1].code, "message": events[-1].message}
 
 
+@pytest.mark.parametrize("lands", [False, True], ids=["before", "after"])
+async def test_a_run_that_failed_as_its_process_died_has_failed_everywhere(
+    engines: StartEngines, lands: bool
+) -> None:
+    refusal = Reply((b'{"error": {"message": "no such model", "code": "model_not_found"}}',), status=404)
+    async with engines(refusal) as shared:
+        dying = Crashing(shared.store, 0, lands=lands)  # its first note is the end
+        async with shared.running(dying) as first:
+            run = await first.start(shared.ask())
+            await eventually(lambda: _is(dying.dead))
+        async with shared.running() as second:
+            events = await everything(second, run.id)
+
+            stored = await second.get(run.id)
+            assert stored is not None
+            assert stored.status == "failed"
+            assert [type(event) for event in events] == [RunFailed]
+
+
 async def test_a_deleted_run_is_gone(engines: StartEngines) -> None:
     async with engines(says("Hello.")) as shared, shared.running() as engine:
         run = await engine.start(shared.ask())
@@ -187,6 +206,9 @@ async def test_a_tool_of_the_clients_is_handed_back_and_answered_in_the_next_run
         assert (asked.name, asked.arguments) == ("look_up", '{"key":"k"}')
         assert isinstance(events[-1], RunFinished)
         assert events[-1].ending == "client_call"
+        stored = await engine.get(run.id)
+        assert stored is not None
+        assert (stored.status, stored.ending) == ("completed", "client_call")
         assert said == "It is 7."
         results = [m["content"] for m in shared.agent.asked[1].body["messages"] if m["role"] == "tool"]
         assert sorted(results) == ["7", "a"]

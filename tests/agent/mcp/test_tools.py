@@ -203,7 +203,9 @@ async def test_no_more_calls_are_made_than_the_agent_takes(start_mcp: StartMcp, 
 class Spent(Caller):
     """Makes no call: its user has used up what there is."""
 
-    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+    async def make(
+        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
         raise LimitReached("too many calls", 2.5)
 
 

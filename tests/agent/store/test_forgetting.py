@@ -5,7 +5,7 @@ import asyncio
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import Conversation, Ended
 from tests.agent.store.examples import ME, answered, begun, ended, said
-from tests.agent.store.raw import count
+from tests.agent.store.raw import count, execute
 
 THREAD = Conversation(id="c1", owner="ann", metadata={}, created_at=1.0)
 
@@ -41,6 +41,19 @@ async def test_a_run_that_is_not_kept_leaves_nothing(store: Store, url: str) -> 
     await store.runs.end("r1", ME, Ended("completed", added=[answered("yes")]))
 
     assert await count(url, "segments") == 0
+
+
+async def test_a_run_that_lingers_goes_with_a_purge_a_minute_after_its_end(store: Store, url: str) -> None:
+    await begun(store, "r1", kept=False)
+    await begun(store, "r2", kept=False)
+    await store.runs.end("r1", ME, Ended("completed", added=[answered("yes")], lingers=True))
+    await store.runs.end("r2", ME, Ended("completed", added=[answered("yes")], lingers=True))
+    await execute(url, "UPDATE runs SET ended_at = ended_at - 61 WHERE id = 'r1'")
+
+    assert await store.runs.purge(0) == 1
+
+    assert await store.runs.get("r1") is None
+    assert await store.runs.get("r2") is not None
 
 
 async def test_a_closed_conversation_leaves_what_its_runs_need(store: Store, url: str) -> None:

@@ -167,8 +167,8 @@ async def test_late_answers_are_found_the_longest_overdue_first(store: Store) ->
 
 async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> None:
     await begun(store, "r1")
-    await store.events.append("r1", 1, [{"n": 1}, {"n": BIG}])
-    await store.events.append("r1", 3, [{"n": 3}])
+    await store.events.append("r1", ME, 1, [{"n": 1}, {"n": BIG}])
+    await store.events.append("r1", ME, 3, [{"n": 3}])
 
     assert await store.events.after("r1", 0, most=2) == [(1, {"n": 1}), (2, {"n": BIG})]
     assert await store.events.after("r1", 2, most=9) == [(3, {"n": 3})]
@@ -177,19 +177,39 @@ async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> N
 
 async def test_an_event_that_is_there_stays_as_it_is(store: Store) -> None:
     await begun(store, "r1")
-    await store.events.append("r1", 1, [{"n": "first"}])
+    await store.events.append("r1", ME, 1, [{"n": "first"}])
 
-    await store.events.append("r1", 1, [{"n": "again"}, {"n": "second"}])
-    await store.events.append("r1", 3, [])
+    await store.events.append("r1", ME, 1, [{"n": "again"}, {"n": "second"}])
+    await store.events.append("r1", ME, 3, [])
 
     assert await store.events.after("r1", 0, most=9) == [(1, {"n": "first"}), (2, {"n": "second"})]
 
 
-async def test_events_of_a_deleted_run_are_kept_nowhere(store: Store) -> None:
-    await store.events.append("none", 1, [{"n": 1}])
-    await begun(store, "none")
+async def test_only_the_holder_of_a_run_writes_into_its_log(store: Store) -> None:
+    await begun(store, "r1")
+    await begun(store, "ended")
+    await store.runs.end("ended", ME, Ended("completed"))
 
-    assert await store.events.after("none", 0, most=9) == []
+    for run_id, holder in (("r1", OTHER), ("ended", ME), ("none", ME)):
+        with pytest.raises(NotHeld):
+            await store.events.append(run_id, holder, 1, [{"n": 1}])
+
+    await begun(store, "none")
+    for run_id in ("r1", "ended", "none"):
+        assert await store.events.after(run_id, 0, most=9) == []
+
+
+async def test_a_tool_may_say_that_it_has_a_call_whoever_holds_its_run(store: Store) -> None:
+    await called(store, "r1", call("sent"), call("open", 1), call("done", 2))
+    await store.journal.sent("r1", ME, "sent")
+    await store.journal.finish("done", result=1, failed=False, seconds=None)
+
+    for name in ("sent", "open", "done"):
+        await store.journal.accepted("r1", None, name, deadline=99.5)
+
+    assert await _call(store, "sent") == call("sent", state="accepted", deadline=99.5)
+    assert await _call(store, "open") == call("open", 1)
+    assert (await _call(store, "done")).state == "done"
 
 
 async def _call(store: Store, event_id: str) -> StoredCall:

@@ -120,7 +120,7 @@ async def test_deleting_a_run_keeps_the_conversation_of_its_followers(store: Sto
 
 async def test_a_deleted_run_takes_its_steps_and_events_along(store: Store) -> None:
     await called(store, "r1", call("e1"))
-    await store.events.append("r1", 1, [{"type": "begun"}])
+    await store.events.append("r1", ME, 1, [{"type": "begun"}])
 
     assert await store.runs.delete("r1")
     assert not await store.runs.delete("r1")
@@ -209,6 +209,8 @@ async def test_whoever_lost_a_run_can_change_nothing_of_it(store: Store) -> None
         await store.journal.sent("r1", ME, "e1")
     with pytest.raises(NotHeld):
         await store.journal.accepted("r1", ME, "e1", deadline=1.0)
+    with pytest.raises(NotHeld):
+        await store.events.append("r1", ME, 1, [{"type": "begun"}])
     with pytest.raises(NotHeld):
         await store.runs.suspend("r1", ME)
     with pytest.raises(NotHeld):

@@ -1,7 +1,7 @@
 """What a run came to, and the reply event that tells it."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import orjson
@@ -11,10 +11,12 @@ from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed
 from beckon_agent.faces.events.question import NOTHING
 from beckon_agent.model.types import TextDelta, Usage
 from beckon_agent.runs import Agent, CallStarted, Ending, RunFinished, RunSuspended
+from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
 
 REPLY_SUFFIX = ".reply"
+_WAITS = "the agent waits for an approval, or for a tool that answers later"
 
 # The trace (CloudEvents distributed tracing extension), and the counter by which brokers break loops.
 _CARRIED = ("traceparent", "tracestate", "knativebrokerttl")
@@ -51,28 +53,40 @@ class Silent:
     message: str
 
 
-async def outcome(events: AsyncIterator[tuple[int, EngineEvent]]) -> Said | Silent | None:
-    """Return what a run came to, once it has; `None` for one that was ended from outside."""
-    before = latest = ""  # what the model says on its way to the answer is not the answer
-    async for _, event in events:
+class Outcome:
+    """What a run comes to, from its events; `found` is `None` for one that was ended from outside."""
+
+    def __init__(self) -> None:
+        self.found: Said | Silent | None = None
+        self._before = self._latest = ""  # what the model says on its way to the answer is not the answer
+
+    def feed(self, event: EngineEvent) -> None:
+        """Take the next event."""
+        self.found = None
         match event:
             case TextDelta():
-                latest += event.text
+                self._latest += event.text
             case AnswerDropped():
-                latest = ""
+                self._latest = ""
             case CallStarted():
-                before, latest = before + latest, ""
+                self._before, self._latest = self._before + self._latest, ""
             case RunFinished():
-                return Said(latest.strip() or before.strip(), event.ending, event.usage)
+                said = self._latest.strip() or self._before.strip()
+                self.found = Said(said, event.ending, event.usage)
             case RunFailed():
-                return Silent("failed", event.message)
+                self.found = Silent("failed", event.message)
             case RunSuspended():
-                return Silent(
-                    "suspended", "the agent waits for an approval, or for a tool that answers later"
-                )
+                self.found = Silent("suspended", _WAITS)
             case _:
                 pass
-    return None
+
+
+async def outcome(events: AsyncIterator[tuple[int, EngineEvent]]) -> Said | Silent | None:
+    """Return what a run came to, once it has, or that it waits."""
+    coming = Outcome()
+    async for _, event in events:
+        coming.feed(event)
+    return coming.found
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +116,13 @@ class Replier:
             orjson.dumps(failure(reason, message)), self.chain.onward(self.agent.limits.tokens, None)
         )
 
-    def _reply(self, data: bytes, attributes: dict[str, AttributeValue]) -> CloudEvent:
+    def accepted(self) -> CloudEvent:
+        """Return the reply that says that the answer comes in another one."""
+        return replace(
+            self._reply(None, {STATE: ACCEPTED}), id=f"{self.run_id}.accepted", datacontenttype=None
+        )
+
+    def _reply(self, data: bytes | None, attributes: dict[str, AttributeValue]) -> CloudEvent:
         carried = {name: self.event.extensions[name] for name in _CARRIED if name in self.event.extensions}
         if self.token is not None:
             carried[self.reply_attribute] = self.token
@@ -113,7 +133,7 @@ class Replier:
             datacontenttype="application/json",
             subject=self.event.subject,
             data=data,
-            extensions={**carried, **attributes, "causationid": self.event.id},
+            extensions={**carried, **attributes, CAUSE: self.event.id},
         )
 
 

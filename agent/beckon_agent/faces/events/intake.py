@@ -5,6 +5,8 @@ import time
 from dataclasses import dataclass, replace
 from math import inf
 
+import orjson
+
 from beckon_agent.chain import Chain
 from beckon_agent.engine.base import Ask
 from beckon_agent.faces.events.answer import REPLY_SUFFIX, Replier
@@ -12,10 +14,10 @@ from beckon_agent.faces.events.question import message_of
 from beckon_agent.faces.problems import ProblemError
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import Limits, Options
-from beckon_agent.store.records import NewRun
+from beckon_agent.store.records import NewRun, StoredRun
 from beckon_contract.chains import BUDGET, DEPTH
 from beckon_contract.deadlines import parse_expiry
-from beckon_contract.events import CloudEvent, EventError, is_timestamp
+from beckon_contract.events import CloudEvent, EventError, from_structured, is_timestamp
 from beckon_contract.problem import Problem, for_dead_letter
 
 FACE = "events"
@@ -26,13 +28,15 @@ class Rules:
     """What the face goes by.
 
     The value of `correlation_attribute` goes back as `reply_attribute`, as with every tool. Runs deeper
-    than `max_depth` are refused. `max_waiting` deliveries may wait for their runs at once.
+    than `max_depth` are refused. `max_waiting` deliveries may wait for their runs at once. `sink` is the
+    Broker for answers of runs that had to wait, empty where they are told as a time-out.
     """
 
     correlation_attribute: str = "correlationid"
     reply_attribute: str = "replyid"
     max_depth: int = 4
     max_waiting: int = 1024
+    sink: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +102,19 @@ def take(event: CloudEvent, hosted: Hosted, owner: str, rules: Rules) -> Taken |
         raise _refused(
             "no-budget", f"the chain of agents that this event belongs to has no tokens left ({BUDGET})"
         )
-    run_id = run_id_of(event, hosted.name, owner)
-    token = event.attributes().get(rules.correlation_attribute)
-    replier = Replier(event, hosted.agent, run_id, chain, rules.reply_attribute, token)
+    replier = _replier(event, hosted, run_id_of(event, hosted.name, owner), rules)
     return Taken(event, hosted, owner, chain, _expiry(event), replier)
+
+
+def replier_of(run: StoredRun, hosted: Hosted, rules: Rules) -> Replier:
+    """Return what writes the replies to the event that started a run of this face."""
+    event = from_structured(orjson.dumps(run.request["event"]))
+    return _replier(event, hosted, run.id, rules)
+
+
+def _replier(event: CloudEvent, hosted: Hosted, run_id: str, rules: Rules) -> Replier:
+    token = event.attributes().get(rules.correlation_attribute)
+    return Replier(event, hosted.agent, run_id, Chain.of(event), rules.reply_attribute, token)
 
 
 def is_answer(event: CloudEvent, hosted: Hosted, rules: Rules) -> bool:

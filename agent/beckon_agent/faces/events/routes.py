@@ -138,7 +138,7 @@ class _Desk:
                 return _told(taken, "the event expired before the agent had an answer")
             still = "the agent still works on this event; deliver it again for the answer"
             raise _problem(503, "still-running", "Still running", still) from None
-        return _response(taken, found or await self._ended(taken))
+        return _response(taken, found or await self._ended(taken), self.rules)
 
     async def _ended(self, taken: Taken) -> Silent:
         """Return what is known of a run that did not come to its end by itself."""
@@ -164,7 +164,7 @@ class _Desk:
         )
 
 
-def _response(taken: Taken, found: Said | Silent) -> Response:
+def _response(taken: Taken, found: Said | Silent, rules: Rules) -> Response:
     if isinstance(found, Said):
         if found.nothing and not taken.replier.awaited:
             return Response(status_code=202)
@@ -172,6 +172,8 @@ def _response(taken: Taken, found: Said | Silent) -> Response:
     if found.why == "suspended":
         if not taken.replier.awaited:
             return Response(status_code=202)
+        if rules.sink:
+            return _event(taken.replier.accepted())
         # What the calling model knows as: no answer in time, and the work may still go on.
         return _told(taken, f"{found.message}; run {taken.run_id} goes on once that has come")
     logger.warning("request %s: run %s failed: %s", request_id(), taken.run_id, found.message)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select
-from sqlalchemy.exc import IntegrityError
 
 from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.steps import lock_held
 from beckon_agent.store.sql.tables import events as table
 
 
@@ -16,21 +16,21 @@ class SqlEventLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def append(self, run_id: str, first: int, events: Sequence[Mapping[str, object]]) -> None:
-        """Store events; those of a run that is deleted are kept nowhere."""
+    async def append(
+        self, run_id: str, holder: str, first: int, events: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Store events."""
         rows = [
             {"run_id": run_id, "number": number, "event": dict(event)}
             for number, event in enumerate(events, start=first)
         ]
 
         def work(connection: Connection) -> None:
+            lock_held(connection, run_id, holder)
             connection.execute(dialect.insert(connection, table).on_conflict_do_nothing(), rows)
 
         if rows:
-            try:
-                await self._database.write(work)
-            except IntegrityError:
-                return
+            await self._database.write(work)
 
     async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
         """Return the events behind a number."""

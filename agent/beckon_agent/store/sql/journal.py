@@ -10,16 +10,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, Update, and_, bindparam, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from beckon_agent.store.base import NotHeld
 from beckon_agent.store.records import FINAL, Decision, RunStatus, StoredCall, StoredTurn
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.steps import HELD, requeue
+from beckon_agent.store.sql.steps import LOCK_HELD, lock_held, requeue
 from beckon_agent.store.sql.tables import calls, runs, turns
 
 _CALL_MEMBERS = tuple(member.name for member in fields(StoredCall))
 _WITH_RUN = select(calls)
 
-_LOCK_HELD = select(runs.c.id).where(HELD).with_for_update(key_share=True)
 _LOCK_RUN_OF = (
     select(runs.c.id, runs.c.status)
     .join(calls, calls.c.run_id == runs.c.id)
@@ -30,7 +28,7 @@ _ADD_TURN = insert(turns)
 _ADD_CALLS = insert(calls)
 _OF_HELD = and_(
     calls.c.event_id == bindparam("the_call"),
-    calls.c.run_id == _LOCK_HELD.scalar_subquery(),
+    calls.c.run_id == LOCK_HELD.scalar_subquery(),
 )
 _SEND = (
     update(calls)
@@ -42,6 +40,11 @@ _SEND = (
     .values(state="sent")
 )
 _ACCEPT = update(calls).where(_OF_HELD, calls.c.state == "sent").values(state="accepted")
+_ACCEPT_ANYWAY = (
+    update(calls)
+    .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "sent")
+    .values(state="accepted")
+)
 _FINISH = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state != "done")
@@ -73,13 +76,17 @@ class SqlJournal:
         """Note that a call is about to be sent; a call that is done stays so."""
         await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id))
 
-    async def accepted(self, run_id: str, holder: str, event_id: str, *, deadline: float) -> None:
+    async def accepted(self, run_id: str, holder: str | None, event_id: str, *, deadline: float) -> None:
         """Note that the answer will come later; where it has come already, the call stays done."""
 
         def work(connection: Connection) -> None:
+            if holder is None:
+                _lock_run_of(connection, event_id)
+                connection.execute(_ACCEPT_ANYWAY, {"the_call": event_id, "deadline": deadline})
+                return
             members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "deadline": deadline}
             if connection.execute(_ACCEPT, members).rowcount == 0:
-                _lock_held(connection, run_id, holder)
+                lock_held(connection, run_id, holder)
 
         await self._database.write(work)
 
@@ -128,7 +135,7 @@ class SqlJournal:
 def _add_turn(
     connection: Connection, run_id: str, holder: str, turn: StoredTurn, made: Sequence[StoredCall]
 ) -> None:
-    _lock_held(connection, run_id, holder)
+    lock_held(connection, run_id, holder)
     connection.execute(
         _ADD_TURN,
         {
@@ -151,7 +158,7 @@ def _add_turn(
 def _sent(connection: Connection, run_id: str, holder: str, event_id: str) -> None:
     members = {"the_run": run_id, "the_holder": holder, "the_call": event_id}
     if connection.execute(_SEND, members).rowcount == 0:
-        _lock_held(connection, run_id, holder)
+        lock_held(connection, run_id, holder)
         mine = (calls.c.event_id == event_id) & (calls.c.run_id == run_id)
         state = connection.scalar(select(calls.c.state).where(mine))
         if state != "done":
@@ -162,12 +169,6 @@ def _why_not(state: str | None) -> str:
     if state is None:
         return "it is no call of this run"
     return "it was denied" if state == "open" else f"its state is {state!r}"
-
-
-def _lock_held(connection: Connection, run_id: str, holder: str) -> None:
-    """Let nobody take the run over until the transaction ends. Raises `NotHeld` where somebody has."""
-    if connection.scalar(_LOCK_HELD, {"the_run": run_id, "the_holder": holder}) is None:
-        raise NotHeld(run_id)
 
 
 def _lock_run_of(connection: Connection, event_id: str) -> tuple[str, RunStatus] | None:

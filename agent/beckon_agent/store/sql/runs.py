@@ -3,7 +3,20 @@
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, Double, Row, Select, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from beckon_agent.model.types import Message
@@ -58,6 +71,7 @@ _END_ANYWAY = (
     .values(ended_at=now(), holder=None, held_until=None)
     .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.kept)
 )
+_LINGER = 60.0  # seconds
 _DELETE = delete(runs).where(runs.c.id == bindparam("the_run")).returning(runs.c.segment)
 
 
@@ -121,10 +135,16 @@ class SqlRuns:
     async def purge(self, before: float) -> int:
         """Delete in pieces, so that nobody waits for long."""
         deleted = 0
-        while piece := await self._database.write(lambda connection: _purge(connection, before)):
-            deleted += piece
+        for over in (runs.c.ended_at < before, and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER)):
+            deleted += await self._purge(over)
         await self._database.write(sweep)
         await self._database.write(materials.sweep)
+        return deleted
+
+    async def _purge(self, over: ColumnElement[bool]) -> int:
+        deleted = 0
+        while piece := await self._database.write(lambda connection: _purge(connection, over)):
+            deleted += piece
         return deleted
 
 
@@ -206,7 +226,7 @@ def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended) 
         chain.complete(connection, run.segment, ended.added)
         if run.conversation is not None:
             chain.advance(connection, run.conversation, run.segment)
-    if not run.kept:
+    if not (run.kept or ended.lingers):
         alone = run.previous is None and run.conversation is None
         _delete(connection, run_id, alone=alone)
     return True
@@ -220,13 +240,9 @@ def _delete(connection: Connection, run_id: str, *, alone: bool = False) -> bool
     return True
 
 
-def _purge(connection: Connection, before: float) -> int:
+def _purge(connection: Connection, over: ColumnElement[bool]) -> int:
     ended = (
-        select(runs.c.id)
-        .where(runs.c.ended_at < before)
-        .order_by(runs.c.ended_at)
-        .limit(200)
-        .with_for_update(skip_locked=True)
+        select(runs.c.id).where(over).order_by(runs.c.ended_at).limit(200).with_for_update(skip_locked=True)
     )
     found = connection.scalars(ended).all()
     if not found:

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, exists, select, update
 
+from beckon_agent.store.base import NotHeld
 from beckon_agent.store.records import Past, StoredCall, StoredTurn
 from beckon_agent.store.sql.tables import calls, runs, turns
 from beckon_agent.store.sql.usage import usage_of
@@ -18,9 +19,16 @@ HELD = and_(
 Statements that every run needs are built once: to build one takes longer than to run it.
 """
 
+LOCK_HELD = select(runs.c.id).where(HELD).with_for_update(key_share=True)
 _CALL_COLUMNS = tuple(column for column in calls.c if column is not calls.c.run_id)
 _TURN_COLUMNS = tuple(column for column in turns.c if column is not turns.c.run_id)
 _WAITING = ("approval", "accepted")
+
+
+def lock_held(connection: Connection, run_id: str, holder: str) -> None:
+    """Let nobody take the run over until the transaction ends. Raises `NotHeld` where somebody has."""
+    if connection.scalar(LOCK_HELD, {"the_run": run_id, "the_holder": holder}) is None:
+        raise NotHeld(run_id)
 
 
 def past(connection: Connection, run_id: str) -> Past:

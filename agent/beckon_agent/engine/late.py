@@ -1,0 +1,63 @@
+"""Replies that no connection waited for: each finishes its call, once, and lets its run go on."""
+
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+
+from beckon_agent.exchange import Outcome
+from beckon_agent.principals import acting_as, kept
+from beckon_agent.roster import Hosted, Roster
+from beckon_agent.runs import Limits
+from beckon_agent.store.base import Store
+
+
+class Became(Enum):
+    """What became of a late reply."""
+
+    TAKEN = auto()
+    REPEATED = auto()
+    UNKNOWN = auto()
+
+
+class LateReplies:
+    """Puts late replies where their runs find them; every method may raise `StoreUnavailable`."""
+
+    def __init__(self, store: Store, roster: Roster, look: Callable[[], None]) -> None:
+        """`look` lets this process look for runs that can go on."""
+        self._store = store
+        self._roster = roster
+        self._look = look
+
+    async def answered(self, event_id: str, outcome: Outcome) -> Became:
+        """Take the answer of a call; whoever made it may be dead by now, or still wait."""
+        if await self._store.journal.call(event_id) is None:
+            return Became.UNKNOWN
+        first = await self._store.journal.finish(
+            event_id, result=outcome.result, failed=outcome.failed, seconds=None
+        )
+        self._look()
+        return Became.TAKEN if first else Became.REPEATED
+
+    async def accepted(self, event_id: str) -> Became:
+        """Take note that a tool has a call whose caller did not hear of it, so that it is not sent again."""
+        found = await self._store.journal.call(event_id)
+        if found is None:
+            return Became.UNKNOWN
+        run_id, call = found
+        if call.state != "sent":
+            return Became.REPEATED
+        deadline = time.time() + await self._patience(run_id, call.name)
+        await self._store.journal.accepted(run_id, None, event_id, deadline=deadline)
+        return Became.TAKEN
+
+    async def _patience(self, run_id: str, name: str) -> float:
+        """Return the seconds for which a run waits for the answer of a tool."""
+        run = await self._store.runs.get(run_id)
+        if run is None:
+            return Limits().late_seconds
+        with acting_as(kept(run.request)):
+            hosted = self._roster.find(run.agent)
+        if not isinstance(hosted, Hosted):
+            return Limits().late_seconds
+        tool = hosted.catalogue.current.tools.get(name)
+        return (tool.timeout if tool is not None else None) or hosted.agent.limits.late_seconds

@@ -1,0 +1,238 @@
+"""A broker, a shim that hands late replies to an agent, and a service that takes calls and answers later."""
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+from aiohttp import web
+
+from beckon_agent.app import Kept, build_app
+from beckon_agent.calls import Caller
+from beckon_agent.catalogue.folder import FolderSource
+from beckon_agent.dispatch import Dispatcher
+from beckon_agent.engine.engine import Pace, RunEngine
+from beckon_agent.faces.events.intake import Rules
+from beckon_agent.faces.events.late_answers import LateAnswers
+from beckon_agent.metrics import Metrics
+from beckon_agent.model.client import ModelClient
+from beckon_agent.reply_keys import ReplyKeys
+from beckon_agent.roster import Hosted, OneAgent
+from beckon_agent.runs import Agent, Limits
+from beckon_agent.service import Service
+from beckon_agent.store.base import Store
+from beckon_agent.store.sql.opening import open_store
+from beckon_agent.turns import Model
+from tests.agent.event_platform import described
+from tests.agent.running_agent import QUICK, Still, eventually
+from tests.agent.scripted_model import KEY as MODEL_KEY
+from tests.agent.scripted_model import Asked, Script, ScriptedModel, scripted_model
+from tests.agent.serving import open_door, served
+from tests.broker.broker_process import RunningBroker, broker, delivery, running_broker, service, trigger
+from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
+from tests.shim.support import Server as ByHand
+
+BEAT = Pace(hold=0.6, beat=0.05, look=0.02)
+_QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
+LIMITS = Limits(call_timeout=5)
+
+
+@dataclass(slots=True)
+class LongTool:
+    """A service that answers calls as it is told: `accepts` says that the answer comes later."""
+
+    by_hand: ByHand
+    broker: RunningBroker
+    state: str = "accepted"
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def calls(self) -> list[Posted]:
+        """The calls that it was sent, repeated deliveries among them."""
+        return [posted for posted in self.by_hand.posts if "ce-correlationid" in posted.headers]
+
+    async def called(self, times: int = 1) -> Posted:
+        """Wait until it was called so often, and return the last call."""
+
+        async def was() -> bool:
+            return len(self.calls) >= times
+
+        await eventually(was, 10)
+        return self.calls[-1]
+
+    async def take(self, call: Posted) -> web.Response:
+        """Take a call, once the gate is open."""
+        await self.gate.wait()
+        return web.Response(body=b"{}", headers={**reply(call), "ce-beckonstate": self.state})
+
+    async def answer(self, call: Posted, result: object, **headers: str) -> int:
+        """Send the answer of a call to the Broker."""
+        sent = {**reply(call), **headers}
+        body = json.dumps(result).encode()
+        return (await self.broker.request("POST", "/default/default", body, sent)).status
+
+
+def reply(call: Posted) -> dict[str, str]:
+    """Return the headers of a reply to a call."""
+    return {
+        "ce-specversion": "1.0",
+        "ce-id": secrets.token_hex(8),
+        "ce-source": "/reports",
+        "ce-type": f"{call.headers['ce-type']}.reply",
+        "ce-replyid": call.token,
+        "ce-causationid": call.headers["ce-id"],
+        "content-type": "application/json",
+    }
+
+
+@dataclass(slots=True)
+class LongAgent:
+    """An agent of this rig that serves."""
+
+    model: ScriptedModel
+    store: Store
+    service: Service
+    engine: RunEngine
+    http: httpx.AsyncClient
+
+    @property
+    def asked(self) -> list[Asked]:
+        return self.model.asked
+
+    async def post(self, given: str = "go", **body: Any) -> dict[str, Any]:
+        """Ask for a response."""
+        answer = await self.http.post("/v1/responses", json={"model": "beckon", "input": given, **body})
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
+
+    async def until(self, response_id: str, status: str) -> dict[str, Any]:
+        """Return a response once it has this status."""
+        document: dict[str, Any] = {}
+
+        async def has_it() -> bool:
+            document.update((await self.http.get(f"/v1/responses/{response_id}")).json())
+            return bool(document["status"] == status)
+
+        await eventually(has_it, 10)
+        return document
+
+    async def waits(self, run_id: str) -> None:
+        """Wait until a run is held by nobody, because its tool answers later."""
+
+        async def is_suspended() -> bool:
+            run = await self.store.runs.get(run_id)
+            return run is not None and run.status == "suspended"
+
+        await eventually(is_suspended, 10)
+
+    def told(self, turn: int = -1) -> list[str]:
+        """Return the results of tools that the model was told in a turn."""
+        messages = self.asked[turn].body["messages"]
+        return [message["content"] for message in messages if message["role"] == "tool"]
+
+
+@dataclass(slots=True)
+class Rig:
+    """All that stands while agents come and go; `port` is theirs.
+
+    With `answers_later` they know a Broker for answers to events whose runs had to wait.
+    """
+
+    tool: LongTool
+    shim: Shim
+    folder: Path
+    url: str
+    port: int
+    answers_later: bool = True
+
+    @asynccontextmanager
+    async def agent(self, *script: Script, limits: Limits = LIMITS) -> AsyncIterator[LongAgent]:
+        """Serve an agent at the address that the shim knows, until the end of the block."""
+        async with AsyncExitStack() as stack:
+            store = await open_store(self.url)
+            stack.push_async_callback(store.aclose)
+            model, service = await self._service(stack, script, limits)
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            rules = Rules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
+            late = LateAnswers(session, rules)
+            holder = f"test-{secrets.token_hex(4)}"
+            engine = RunEngine(store, service, holder, BEAT, announce=late.tell)
+            kept = Kept(store, engine, rules, ReplyKeys(KEY))
+            app = build_app(service, open_door, max_request_bytes=200_000, kept=kept)
+            url = await stack.enter_async_context(served(app, self.port))
+            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))
+            yield LongAgent(model, store, service, engine, http)
+
+    @asynccontextmanager
+    async def worker(self, store: Store, *script: Script) -> AsyncIterator[tuple[RunEngine, Service]]:
+        """Run the engine of another replica, which takes no requests, over a store that may fail it."""
+        async with AsyncExitStack() as stack:
+            _, service = await self._service(stack, script, LIMITS)
+            engine = RunEngine(store, service, f"test-{secrets.token_hex(4)}", BEAT)
+            working = asyncio.create_task(engine.serve())
+            try:
+                yield engine, service
+            finally:
+                working.cancel()
+                await asyncio.gather(working, return_exceptions=True)
+
+    async def _service(
+        self, stack: AsyncExitStack, script: tuple[Script, ...], limits: Limits
+    ) -> tuple[ScriptedModel, Service]:
+        model = await stack.enter_async_context(scripted_model(*script))
+        client = await stack.enter_async_context(ModelClient(model.base_url, MODEL_KEY, "m", patience=QUICK))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        agent = Agent("beckon", "default", "You are a test.", limits)
+        tools = Still(FolderSource([self.folder], agent.source).current)
+        roster = OneAgent(Hosted("beckon", agent, Model(client, "native"), tools), asyncio.Event().wait)
+        return model, Service(roster, Caller(Dispatcher(session, self.shim.url)), Metrics(), max_runs=16)
+
+
+@asynccontextmanager
+async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
+    """Run everything but agents."""
+    port = _free_port()
+    async with AsyncExitStack() as stack:
+        by_hand = await stack.enter_async_context(serving())
+        manifests = [
+            *described("report", "reports"),
+            *described("hurried", "reports", timeout="0.4s"),
+            *described("ask", "agent", parameters=_QUESTION),
+            service("reports", by_hand.url),
+            service("agent", f"http://127.0.0.1:{port}/events/beckon"),
+        ]
+        running = await stack.enter_async_context(running_broker(folder, *manifests))
+        sink = f"http://127.0.0.1:{port}/late-replies"
+        shim = await stack.enter_async_context(shim_in_front_of(running.url, late_reply_sink=sink))
+        replies = trigger(
+            "replies",
+            f"{shim.replies}/replies",
+            filter={"attributes": {"replyid": ""}},
+            delivery=delivery(retry=8),
+        )
+        dead_letters = delivery(retry=1, sink=f"{shim.replies}/dead-letters")
+        running.write(*manifests, broker(delivery=dead_letters), replies)
+
+        async def replies_are_routed() -> bool:
+            return bool((await running.trigger_status("replies")).get("ready"))
+
+        await eventually(replies_are_routed)
+        tool = LongTool(by_hand, running)
+        by_hand.behaviour = tool.take
+        tool.gate.set()
+        yield Rig(tool, shim, folder, url, port)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

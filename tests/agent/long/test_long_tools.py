@@ -1,0 +1,248 @@
+"""A tool that takes hours: no connection is held, and its answer resumes exactly that call, once."""
+
+import asyncio
+import json
+
+import pytest
+
+from beckon_agent.engine.base import Ask
+from beckon_agent.roster import Hosted
+from beckon_agent.runs import Limits, Options
+from beckon_agent.store.base import Store
+from beckon_agent.store.records import NewRun
+from tests.agent.engine.crashing import Crashing
+from tests.agent.long.rig import Rig, reply
+from tests.agent.running_agent import eventually, user
+from tests.agent.scripted_model import asks_for, says
+
+REPORT = asks_for(("report", {}))
+
+
+async def test_a_call_that_was_taken_holds_no_connection_and_its_answer_resumes_the_run(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("It says 42.")) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+
+        assert begun["status"] == "in_progress"
+        assert await rig.shim.metric("beckon_shim_waiting_calls") == 0
+        assert [item["status"] for item in begun["output"]] == ["in_progress"]
+
+        assert await rig.tool.answer(call, {"pages": 42}) == 202
+        ended = await agent.until(begun["id"], "completed")
+
+        assert [item["type"] for item in ended["output"]] == ["mcp_call", "message"]
+        assert ended["output"][0]["output"] == '{"pages":42}'
+        assert agent.told() == ['{"pages":42}']
+        assert len(rig.tool.calls) == 1
+
+
+async def test_an_agent_that_is_started_anew_takes_the_answer(rig: Rig) -> None:
+    async with rig.agent(REPORT) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+    async with rig.agent(says("It says 42.")) as agent:
+        assert await rig.tool.answer(call, 42) == 202
+        ended = await agent.until(begun["id"], "completed")
+
+        assert ended["output"][0]["output"] == "42"
+        assert agent.told() == ["42"]
+        assert len(rig.tool.calls) == 1
+
+
+async def test_an_answer_that_comes_while_no_agent_is_there_waits_at_the_broker(rig: Rig) -> None:
+    async with rig.agent(REPORT) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+    assert await rig.tool.answer(call, 42) == 202
+    refused = 'beckon_shim_replies_total{fate="late_refused"}'
+
+    async def was_refused() -> bool:
+        return await rig.shim.metric(refused) > 0
+
+    await eventually(was_refused)
+    async with rig.agent(says("It says 42.")) as agent:
+        await agent.until(begun["id"], "completed")
+        assert agent.told() == ["42"]
+
+
+async def test_an_answer_that_comes_twice_counts_once(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("Done.")) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+        await rig.tool.answer(call, "first")
+        await agent.until(begun["id"], "completed")
+
+        for _ in range(2):
+            again = await agent.http.post("/late-replies", content=b'"second"', headers=reply(call))
+            assert again.status_code == 202
+        ended = await agent.until(begun["id"], "completed")
+
+        assert ended["output"][0]["output"] == "first"
+        assert len(agent.asked) == 2
+
+
+async def test_calls_beside_it_are_done_and_the_model_is_told_of_all_at_once(rig: Rig) -> None:
+    async with rig.agent(asks_for(("report", {}), ("report", {})), says("Both.")) as agent:
+        begun = await agent.post()
+        await rig.tool.called(2)
+        first, second = sorted(rig.tool.calls, key=lambda call: call.headers["ce-id"])
+        await rig.tool.answer(second, "second")
+
+        async def is_stored() -> bool:
+            found = await agent.store.journal.call(second.headers["ce-id"])
+            return found is not None and found[1].state == "done"
+
+        await eventually(is_stored)
+        assert len(agent.asked) == 1
+
+        await rig.tool.answer(first, "first")
+        await agent.until(begun["id"], "completed")
+        assert agent.told() == ["first", "second"]
+
+
+async def test_an_answer_that_does_not_come_in_time_is_told_as_that(rig: Rig) -> None:
+    async with rig.agent(asks_for(("hurried", {})), says("Too slow.")) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+        ended = await agent.until(begun["id"], "completed")
+
+        assert ended["output"][0]["error"]["content"]["reason"] == "timeout"
+        assert '"reason":"timeout"' in agent.told()[0]
+        assert await rig.tool.answer(call, 42) == 202
+        late = await agent.http.post("/late-replies", content=b"42", headers=reply(call))
+        assert late.status_code == 202
+        assert await agent.until(begun["id"], "completed") == ended
+
+
+async def test_a_limit_of_the_agents_counts_where_the_event_type_names_none(rig: Rig) -> None:
+    limits = Limits(call_timeout=5, late_seconds=0.3)
+    async with rig.agent(REPORT, says("Too slow."), limits=limits) as agent:
+        begun = await agent.post()
+        await agent.until(begun["id"], "completed")
+
+        assert '"reason":"timeout"' in agent.told()[0]
+
+
+async def test_a_call_whose_agent_died_is_finished_by_its_answer_and_not_sent_again(rig: Rig) -> None:
+    rig.tool.gate.clear()
+    rig.tool.state = "answered"
+    async with rig.agent(says("It says {}.")) as other:
+        run_id = await _dies_while_it_waits(rig, other.store)
+        rig.tool.gate.set()
+
+        await _ends(other.store, run_id)
+        assert other.told() == ["{}"]
+        assert len(rig.tool.calls) == 1
+
+
+async def test_a_call_that_was_taken_as_its_agent_died_is_not_sent_again(rig: Rig) -> None:
+    rig.tool.gate.clear()
+    async with rig.agent(says("It says 42.")) as other:
+        run_id = await _dies_while_it_waits(rig, other.store)
+        rig.tool.gate.set()
+
+        await other.waits(run_id)
+        await rig.tool.answer(rig.tool.calls[0], 42)
+        await _ends(other.store, run_id)
+        assert other.told() == ["42"]
+        assert len(rig.tool.calls) == 1
+
+
+async def test_a_conversation_that_is_not_stored_waits_for_the_answer_as_for_any_other(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("Done.")) as agent:
+        request = {"model": "beckon", "messages": [user("go")]}
+        asking = asyncio.create_task(agent.http.post("/v1/chat/completions", json=request))
+        call = await rig.tool.called()
+        assert not asking.done()
+        await rig.tool.answer(call, 42)
+
+        assert (await asking).json()["choices"][0]["message"]["content"] == "Done."
+        assert agent.told() == ["42"]
+
+
+async def test_a_stream_ends_while_its_tool_works_and_can_be_joined_for_the_rest(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("It says 42.")) as agent:
+        request = {"model": "beckon", "input": "go", "stream": True, "background": True}
+        streamed = await agent.http.post("/v1/responses", json=request)
+        begun = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: {")]
+        assert begun[-1]["response"]["status"] == "in_progress"
+
+        url = f"/v1/responses/{begun[-1]['response']['id']}"
+        after = {"stream": "true", "starting_after": begun[-1]["sequence_number"]}
+        joining = asyncio.create_task(agent.http.get(url, params=after))
+        await rig.tool.answer(await rig.tool.called(), 42)
+
+        rest = [
+            json.loads(line[6:]) for line in (await joining).text.splitlines() if line.startswith("data: {")
+        ]
+        assert rest[0]["sequence_number"] == begun[-1]["sequence_number"] + 1
+        assert rest[-1]["type"] == "response.completed"
+        assert "response.mcp_call.completed" in [event["type"] for event in rest]
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"ce-replyid": "shim-0.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA"}, 403),
+        ({"ce-causationid": "run_1.0.0"}, 403),
+        ({"ce-causationid": None}, 400),
+        ({"ce-replyid": None}, 403),
+        ({"ce-specversion": "0.3"}, 400),
+    ],
+)
+async def test_a_reply_that_does_not_prove_itself_changes_nothing(
+    rig: Rig, changed: dict[str, str | None], status: int
+) -> None:
+    async with rig.agent(REPORT) as agent:
+        await agent.post()
+        call = await rig.tool.called()
+        headers = {name: value for name, value in {**reply(call), **changed}.items() if value is not None}
+
+        refused = await agent.http.post("/late-replies", content=b"42", headers=headers)
+
+        assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
+        found = await agent.store.journal.call(call.headers["ce-id"])
+        assert found is not None
+        assert found[1].state == "accepted"
+
+
+async def test_the_answer_of_a_deleted_run_is_told_to_be_unknown(rig: Rig) -> None:
+    async with rig.agent(REPORT) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+        assert (await agent.http.delete(f"/v1/responses/{begun['id']}")).status_code == 200
+
+        gone = await agent.http.post("/late-replies", content=b"42", headers=reply(call))
+
+        assert (gone.status_code, gone.json()["type"]) == (410, "https://beckon.dev/problems/unknown-call")
+
+
+async def test_a_tool_cannot_answer_for_another_call(rig: Rig) -> None:
+    async with rig.agent(asks_for(("report", {}), ("report", {}))) as agent:
+        await agent.post()
+        await rig.tool.called(2)
+        first, second = rig.tool.calls
+        headers = {**reply(first), "ce-causationid": second.headers["ce-id"]}
+
+        assert (await agent.http.post("/late-replies", content=b"42", headers=headers)).status_code == 403
+
+
+async def _dies_while_it_waits(rig: Rig, store: Store) -> str:
+    """Begin a run in another process, which dies when its tool has the call; return the id of the run."""
+    dying = Crashing(store, 100, lands=True)
+    async with rig.worker(dying, REPORT) as (engine, service):
+        hosted = service.roster.find("beckon")
+        assert isinstance(hosted, Hosted)
+        new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
+        await engine.start(Ask(new, hosted, Options()))
+        await rig.tool.called()
+        dying.dead = True
+    return "run_1"
+
+
+async def _ends(store: Store, run_id: str) -> None:
+    async def has_ended() -> bool:
+        run = await store.runs.get(run_id)
+        return run is not None and run.status == "completed"
+
+    await eventually(has_ended, 10)
