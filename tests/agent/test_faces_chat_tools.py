@@ -26,7 +26,7 @@ from tests.agent.serving import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PLACE = {
+PLACE: Any = {
     "type": "function",
     "function": {
         "name": "where_am_i",

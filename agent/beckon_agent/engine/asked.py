@@ -42,6 +42,10 @@ class Asking:
         """What people know it by."""
         return self._model.name
 
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        return await self._model.tool_limit()
+
     def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:

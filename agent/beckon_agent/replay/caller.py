@@ -1,10 +1,11 @@
 """A caller that answers with what was recorded."""
 
-from beckon_agent.calls import Caller, Prepared
+from beckon_agent.calls import AnswersLater, Caller, Prepared
 from beckon_agent.exchange import Outcome
 from beckon_agent.replay.order import End, Order
 from beckon_agent.replay.recording import Recording
 from beckon_agent.runs import Agent, CallFinished
+from beckon_contract.tools import Tool
 
 
 class RecordedCaller(Caller):
@@ -16,11 +17,15 @@ class RecordedCaller(Caller):
         self._order = order
         self._end = end
 
-    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+    async def make(
+        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
         """Answer a call; one that is refused today is answered with its refusal."""
         recorded = self.calls.get(event_id)
         if recorded is None:  # of a turn that is not played as it was
             await self._end.stay()
+        if may_be_late and recorded.deadline is not None and isinstance(call.way, Tool):
+            raise AnswersLater  # as then; its answer is handed in once the run waits for it
         await self._order.turn_of(recorded)
         result, failed = recorded.result, recorded.failed
         if isinstance(call.way, Outcome):

@@ -69,14 +69,18 @@ class LiveCaller(Caller):
         self._recorded = recorded
         self._live = live
 
-    async def make(self, call: Prepared, *, event_id: str, agent: Agent, remaining: float) -> CallFinished:
+    async def make(
+        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
         """Make a call, tell, and return its recorded answer."""
         then = self._recorded.calls.get(event_id)
         if then is not None and then.state == "done":
             now = await self._live.make(call)
             called = isinstance(call.way, Tool)
             self._live.tell(LiveCall(then.id, then.name, call.arguments, then.result, now.result, called))
-        return await self._recorded.make(call, event_id=event_id, agent=agent, remaining=remaining)
+        return await self._recorded.make(
+            call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
+        )
 
 
 def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from beckon_agent.settings import Settings
+from tests.agent.agent_process import serving
 from tests.agent.event_platform import described
 from tests.agent.many.plenty import sent
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import says
-from tests.agent.test_faces_process import serving
 from tests.broker.broker_process import broker, service, write_manifests
 
 

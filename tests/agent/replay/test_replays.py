@@ -238,7 +238,7 @@ async def test_a_limit_that_ends_the_run_earlier_is_told_as_another_ending(
 async def test_what_is_stored_differently_is_told(start_service: StartService) -> None:
     async with start_service(says("Done.")) as service:
         run = await service.run()
-        await service.store.events.append(run, 100, [{"type": "TextDelta", "text": "!"}])
+        await service.store.events.append(run, "test", 100, [{"type": "TextDelta", "text": "!"}])
         _, report = await service.replay(run)
 
     assert [found["where"] for found in report["differences"]] == ["events[3]"]
