@@ -63,6 +63,14 @@ class AgentClient:
         except httpx.HTTPError as error:
             raise CommandError(f"the agent at {self.url} went away: {type(error).__name__}") from None
 
+    async def respond(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """Return a stored answer of the agent, whole."""
+        return await self._json("POST", "/v1/responses", json=request)
+
+    async def response(self, response: str) -> dict[str, Any]:
+        """Return a stored answer by its id."""
+        return await self._json("GET", f"/v1/responses/{quote(response, safe='')}")
+
     async def replay(self, run: str, wish: Mapping[str, object]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield the events of a replay with their names: `call`, and `report` at the end."""
         path = f"/runs/{quote(run, safe='')}/replay"

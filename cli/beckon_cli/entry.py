@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
 
+from beckon_cli.commands.approve import approve
 from beckon_cli.commands.ask import ask, chat
 from beckon_cli.commands.call import call
 from beckon_cli.commands.check import check
@@ -33,7 +34,7 @@ Settings come from flags, the environment, or a .env file, by the same names.
 app = App(name="beckon", help=_HELP, version=version("beckon-cli"), help_format="markdown")
 
 
-for command in (up, ask, chat, tools, call, check, replay):
+for command in (up, ask, chat, tools, call, check, approve, replay):
     app.command(command)
 app.command(keys)
 

@@ -9,16 +9,18 @@ from typing import Any
 from rich.text import Text
 
 from beckon_cli.client import AgentClient
+from beckon_cli.commands.approve import document_of
 from beckon_cli.errors import CommandError
 from beckon_cli.keyboard import typed_lines
 from beckon_cli.local.session import agent_session
 from beckon_cli.output import call_text, compact, err, out, print_json
 from beckon_cli.settings import Settings, load_settings
+from beckon_cli.stored import StoredAnswer
 
 Message = dict[str, object]
 
 
-def ask(*question: str, json: bool = False) -> None:
+def ask(*question: str, stored: bool = False, json: bool = False) -> None:
     """Ask one question; print the answer and the tool calls that led to it.
 
     Starts the platform for as long as it takes, where none is running.
@@ -27,13 +29,16 @@ def ask(*question: str, json: bool = False) -> None:
     ----------
     question
         The question, in quotes or not.
+    stored
+        Keep the run: it survives a restart of the agent, and a call may wait for a person's word.
     json
         Print one JSON document: question, answer, calls.
     """
     asked = " ".join(question).strip()
     if not asked:
         raise CommandError('no question; write: beckon ask "What is 17% of 2340?"', status=2)
-    asyncio.run(_ask(load_settings(), asked, as_json=json))
+    answering = _ask_stored if stored else _ask
+    asyncio.run(answering(load_settings(), asked, as_json=json))
 
 
 def chat() -> None:
@@ -50,6 +55,17 @@ async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
         answer = await _answer(client, agent, [{"role": "user", "content": question}], quiet=as_json)
     if as_json:
         print_json({"question": question, "answer": answer.text, "calls": answer.calls})
+
+
+async def _ask_stored(settings: Settings, question: str, *, as_json: bool) -> None:
+    async with agent_session(settings) as client:
+        agent = (await client.agents())[0]
+        with err.status("waiting for the agent …"):
+            answer = StoredAnswer(await client.respond({"model": agent, "input": question}))
+    if as_json:
+        print_json({"question": question, **document_of(answer)})
+    else:
+        answer.show()
 
 
 async def _chat(settings: Settings) -> None:

@@ -1,0 +1,55 @@
+"""`beckon approve`: a person's word about calls that wait for one."""
+
+import asyncio
+
+from beckon_cli.client import AgentClient
+from beckon_cli.errors import CommandError
+from beckon_cli.output import err, print_json
+from beckon_cli.settings import Settings, load_settings
+from beckon_cli.stored import StoredAnswer
+
+
+def approve(response: str, *, deny: bool = False, reason: str = "", json: bool = False) -> None:
+    """Allow the calls that a response waits with, and print what follows.
+
+    Each call is decided about once: a second word that says otherwise is refused.
+
+    Parameters
+    ----------
+    response
+        The id of the response that waits: resp_…
+    deny
+        Do not make the calls; the model is told so, and why.
+    reason
+        What the model, and whoever looks later, is told about it.
+    json
+        Print one JSON document: response, answer, calls, waiting.
+    """
+    if not response:
+        raise CommandError("no response; write for instance: beckon approve resp_0123…", status=2)
+    word = {"approve": not deny, **({"reason": reason} if reason else {})}
+    asyncio.run(_approve(load_settings(), response, word, as_json=json))
+
+
+async def _approve(settings: Settings, response: str, word: dict[str, object], *, as_json: bool) -> None:
+    async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
+        waiting = StoredAnswer(await client.response(response))
+        if not waiting.questions:
+            raise CommandError(f"{response} waits for nothing; it is {waiting.document['status']}")
+        answers = [
+            {"type": "mcp_approval_response", "approval_request_id": question["id"], **word}
+            for question in waiting.questions
+        ]
+        body = {"model": waiting.document["model"], "previous_response_id": response, "input": answers}
+        with err.status("the run goes on …"):
+            answer = StoredAnswer(await client.respond(body))
+    if as_json:
+        print_json(document_of(answer))
+    else:
+        answer.show()
+
+
+def document_of(answer: StoredAnswer) -> dict[str, object]:
+    """Return what `--json` prints of a stored answer."""
+    waiting = [question["name"] for question in answer.questions]
+    return {"response": answer.id, "answer": answer.text, "calls": answer.calls, "waiting": waiting}

@@ -1,0 +1,77 @@
+"""Stored answers on the terminal: what was said, what was called, and what waits for a person."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from beckon_cli.errors import CommandError
+from beckon_cli.output import call_text, compact, err, out
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A response of the agent, as `POST /v1/responses` answers it."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Its id, which begins with `resp_`."""
+        return str(self.document["id"])
+
+    @property
+    def text(self) -> str:
+        """What the model said in it."""
+        parts = [part for item in self._items("message") for part in item["content"]]
+        return "".join(part.get("text", "") for part in parts)
+
+    @property
+    def questions(self) -> list[Item]:
+        """The calls that wait for a person to allow them."""
+        return list(self._items("mcp_approval_request"))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls that were made, as `--json` shows them."""
+        return [
+            {
+                "name": item["name"],
+                "arguments": _read(item["arguments"]),
+                "failed": item["error"] is not None,
+                "result": _read(item["output"]) if item["error"] is None else item["error"],
+            }
+            for item in self._items("mcp_call")
+        ]
+
+    def show(self) -> None:
+        """Print it, and what to write next where it waits; raise `CommandError` where it failed."""
+        for call in self.calls:
+            out.print(Text(f"→ {call_text(call['name'], call['arguments'])}", style="cyan"))
+            style = "red" if call["failed"] else "green"
+            out.print(Text(f"← {call['name']}: {compact(call['result'])}", style=style))
+        if self.text:
+            out.print(Text(self.text))
+        for question in self.questions:
+            asked = call_text(question["name"], _read(question["arguments"]))
+            out.print(Text(f"? {asked}   waits for a person's word", style="yellow"))
+        if self.questions:
+            err.print(f"next: beckon approve {self.id}   (or: beckon approve {self.id} --deny)", style="dim")
+        error = self.document.get("error")
+        if error:
+            raise CommandError(str(error.get("message", error)))
+
+    def _items(self, kind: str) -> Iterator[Item]:
+        return (item for item in self.document["output"] if item["type"] == kind)
+
+
+def _read(text: str | None) -> Any:
+    """Return what a text of JSON says; a result that is none is the text itself."""
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        return text

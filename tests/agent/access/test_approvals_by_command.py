@@ -1,0 +1,93 @@
+"""A person's word from the command line, in a process of its own, for a run that waits in the service."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from beckon_agent.access.options import AccessOptions
+from beckon_agent.access.setup import authenticator
+from tests.agent.access.closed_service import ClosedService, closed_service, terms
+from tests.agent.event_platform import EventPlatform
+from tests.agent.scripted_model import asks_for, says
+from tests.agent.tools_for_tests import BENCH
+from tests.cli.run_beckon import beckon
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DANGER = asks_for(("test_danger", {}))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def service(platform: EventPlatform) -> AsyncIterator[ClosedService]:
+    """A service that is open to its own machine."""
+    BENCH.reset()
+    async with (
+        aiohttp.ClientSession() as session,
+        closed_service(
+            platform, {"beckon": terms()}, authenticator(AccessOptions(host="127.0.0.1"), session)
+        ) as made,
+    ):
+        yield made
+
+
+async def run(service: ClosedService, *words: str) -> subprocess.CompletedProcess[str]:
+    port = str(service.http.base_url.port)
+    return await asyncio.to_thread(beckon, *words, settings={"BECKON_PORT": port})
+
+
+async def test_a_question_waits_for_a_word_and_the_word_brings_the_answer(service: ClosedService) -> None:
+    service.model.script[:] = [DANGER, says("Done.")]
+    asked = await run(service, "ask", "--stored", "do it")
+    called_before = list(BENCH.calls)
+    (response,) = {word for word in asked.stderr.split() if word.startswith("resp_")}
+    allowed = await run(service, "approve", response, "--reason", "it is time")
+    again = await run(service, "approve", response)
+    otherwise = await run(service, "approve", response, "--deny")
+
+    assert "? test_danger()   waits for a person's word" in asked.stdout
+    assert called_before == []
+    assert allowed.stdout.splitlines() == ["→ test_danger()", "← test_danger: done", "Done."]
+    assert BENCH.calls == ["danger"]
+    assert again.returncode == 0  # said twice is said once
+    assert (otherwise.returncode, len(otherwise.stderr.splitlines())) == (1, 1)
+    assert "was approved already" in otherwise.stderr
+
+
+async def test_a_denied_call_is_not_made_and_the_reason_is_told(service: ClosedService) -> None:
+    service.model.script[:] = [DANGER, says("Then not.")]
+    asked = json.loads((await run(service, "ask", "--stored", "--json", "do it")).stdout)
+    denied = json.loads(
+        (await run(service, "approve", asked["response"], "--deny", "--reason", "too risky", "--json")).stdout
+    )
+    told = service.model.asked[-1].body["messages"][-1]["content"]
+
+    assert (asked["waiting"], asked["answer"]) == (["test_danger"], "")
+    assert (denied["answer"], denied["waiting"]) == ("Then not.", [])
+    assert denied["calls"][0]["failed"] is True
+    assert "too risky" in told
+    assert BENCH.calls == []
+
+
+@pytest.mark.parametrize(
+    ("response", "said"), [("resp_0", "resp_0"), ("", "no response; write for instance")]
+)
+async def test_what_cannot_be_allowed_is_one_line(service: ClosedService, response: str, said: str) -> None:
+    service.model.script[:] = []
+    ended = await run(service, "approve", response)
+
+    assert ended.returncode in (1, 2)
+    assert (len(ended.stderr.splitlines()), said in ended.stderr) == (1, True)
+
+
+async def test_an_answer_that_waits_for_nothing_is_told_so(service: ClosedService) -> None:
+    service.model.script[:] = [says("Hello.")]
+    made = (await service.http.post("/v1/responses", json={"model": "beckon", "input": "go"})).json()
+    ended = await run(service, "approve", made["id"])
+
+    assert ended.returncode == 1
+    assert f"{made['id']} waits for nothing; it is completed" in ended.stderr
