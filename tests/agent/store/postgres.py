@@ -15,7 +15,6 @@ import pytest
 
 SECONDS_TO_START = 60
 _OPTIONS = (
-    "listen_addresses=''",
     "fsync=off",
     "synchronous_commit=off",
     "full_page_writes=off",
@@ -28,13 +27,15 @@ _OPTIONS = (
 class Server:
     """A running server: databases by name, as addresses."""
 
-    def __init__(self, folder: Path, user: str) -> None:
+    def __init__(self, folder: Path, user: str, port: int) -> None:
         self.folder = folder
         self._user = user
+        self._port = port
 
     def url(self, database: str) -> str:
         """Return the address of a database."""
-        return f"postgresql://{self._user}@/{database}?host={quote(str(self.folder), safe='')}"
+        where = f"host={quote(str(self.folder), safe='')}&port={self._port}"
+        return f"postgresql://{self._user}@/{database}?{where}"
 
     async def copy(self, database: str, template: str = "template0") -> str:
         """Make a database like another, and return its address."""
@@ -47,8 +48,11 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    """Start a server and stop it at the end; root hands it to a user without rights."""
+def server(address: str = "", port: int = 5432) -> Iterator[Server]:
+    """Start a server and stop it at the end; root hands it to a user without rights.
+
+    With an address of this machine it is reached there as well, with a password.
+    """
     programs = _programs()
     user = _user()
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
@@ -67,12 +71,15 @@ def server() -> Iterator[Server]:
             "--no-sync",
         )
         _run(user, folder, programs / initdb[0], *initdb[1:])
-        options = " ".join(f"-c {option}" for option in (*_OPTIONS, f"unix_socket_directories={folder}"))
+        with (data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all all scram-sha-256\n" if address else "")
+        places = (f"unix_socket_directories={folder}", f"listen_addresses='{address}'", f"port={port}")
+        options = " ".join(f"-c {option}" for option in (*_OPTIONS, *places))
         log = folder / "log"
         start = ("start", "-w", "-t", str(SECONDS_TO_START), "-D", data, "-l", log, "-o", options)
         _run(user, folder, programs / "pg_ctl", *start)
         try:
-            yield Server(folder, user)
+            yield Server(folder, user, port)
         finally:
             # By the pid in its own folder.
             _run(user, folder, programs / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", data, check=False)
