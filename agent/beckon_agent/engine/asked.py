@@ -23,11 +23,15 @@ _MOST_KNOWN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is kept of one request to a model; the rest of the conversation is stored with its runs."""
+    """What is kept of one request to a model; the rest of the conversation is stored with its runs.
+
+    `limit` is how many tools the model would have taken.
+    """
 
     model: str
     system: Message
     tools: Sequence[Tool]
+    limit: int | None
 
 
 class Asking:
@@ -35,6 +39,7 @@ class Asking:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._limit: int | None = None
         self.last: Asked | None = None
 
     @property
@@ -44,13 +49,14 @@ class Asking:
 
     async def tool_limit(self) -> int:
         """Return how many declarations one request may have; raises `ModelError`."""
-        return await self._model.tool_limit()
+        self._limit = await self._model.tool_limit()
+        return self._limit
 
     def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Return the pieces of one answer."""
-        self.last = Asked(self.name, messages[0], tools)
+        self.last = Asked(self.name, messages[0], tools, self._limit)
         return self._model.stream(messages, tools, options)
 
 
@@ -63,14 +69,14 @@ class Archive:
         self._tools: dict[int, tuple[Tool, str]] = {}
         self._last: tuple[Sequence[Tool], str] = ((), digest_of([]))
 
-    async def note(self, asked: Asked) -> dict[str, str]:
+    async def note(self, asked: Asked) -> dict[str, str | int | None]:
         """Store what is not there yet; return what a turn keeps of it."""
         system, offered = digest_of(asked.system), self._offered(asked.tools)
         if not (self._is_kept(system) and self._is_kept(offered)):
             documents: dict[str, object] = {self._digest(tool): told_of(tool) for tool in asked.tools}
             names = [self._digest(tool) for tool in asked.tools]
             await self._keep({**documents, system: asked.system, offered: names})
-        return {"model": asked.model, "system": system, "tools": offered}
+        return {"model": asked.model, "system": system, "tools": offered, "limit": asked.limit}
 
     async def _keep(self, documents: Mapping[str, object]) -> None:
         new = {digest: document for digest, document in documents.items() if not self._is_kept(digest)}

@@ -17,7 +17,7 @@ from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
 
 
-def turn_to_store(step: int, turn: Turn, asked: Mapping[str, str] | None) -> StoredTurn:
+def turn_to_store(step: int, turn: Turn, asked: Mapping[str, object] | None) -> StoredTurn:
     """Return an answer of the model as it is stored, with what it was asked."""
     return StoredTurn(
         step=step,

@@ -1,7 +1,8 @@
 """`POST /runs/{id}/replay`: a stored run of the caller's own, played again; told as server-sent events."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +16,7 @@ from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.faces.responses.creating import OwnerOf
 from beckon_agent.faces.responses.ids import run_and_part
+from beckon_agent.policy.limits import LimitReached
 from beckon_agent.replay.live import LiveCall
 from beckon_agent.replay.replayer import CannotReplay, MayHaveEffects, Replayer, Report, Wish
 from beckon_agent.roster import Hosted, NotServed
@@ -35,6 +37,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         _400="The body is no JSON object, or asks for what there is not.",
         _404="There is no such run, or it is not the caller's.",
         _409="The run has not ended, its agent is gone, or tools would be called that may have effects.",
+        _429="A limit on requests has no room; Retry-After says when it will.",
         _503="No replay can begin now.",
         default="Any other error, in the same shape.",
     ),
@@ -59,22 +62,33 @@ def router(store: Store, service: Service, pace: Pace, owner_of: OwnerOf) -> API
     async def replay(run_id: str, body: ReplayRequest, request: Request) -> Response:
         """Play a stored run again, with the model's answers and the results of its calls as recorded."""
         wish = Wish(body.live_tools, body.effects)
-        try:
+        with _answered():
             run = await _find(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)
             recording = await replayer.prepared(run, wish, hosted)
-        except CannotReplay as error:
-            raise _problem(error) from error
-        except StoreUnavailable as error:
-            detail = "the store of the agent does not answer; ask again shortly"
-            raise ProblemError(Problem(503, "store-unavailable", "Store unavailable", detail)) from error
-        if not service.has_room():
-            detail = "the agent has as many runs under way as it may have; try again"
-            raise ProblemError(Problem(503, "overloaded", "Overloaded", detail))
+            await service.admit(hosted)
         told = Paced(replayer.replay(recording, wish, hosted))
         return EventStream(_server_sent(told, pace.keep_alive), pace.stalled)
 
     return routes
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Turn what keeps a replay from beginning into problem documents."""
+    try:
+        yield
+    except CannotReplay as error:
+        raise _problem(error) from error
+    except NoRoom as error:
+        raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
+    except LimitReached as error:
+        wait = {"retry_after": error.retry_after}
+        problem = Problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait)
+        raise ProblemError(problem) from error
+    except StoreUnavailable as error:
+        detail = "the store of the agent does not answer; ask again shortly"
+        raise ProblemError(Problem(503, "store-unavailable", "Store unavailable", detail)) from error
 
 
 async def _find(store: Store, named: str, owner: str) -> StoredRun:
@@ -93,6 +107,8 @@ def _agent_of(service: Service, run: StoredRun) -> Hosted:
             return found
         case NotServed() as found:
             raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+    if not service.roster.complete:
+        raise NoRoom("the agents are not all known yet; ask again shortly")
     raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")
 
 

@@ -14,6 +14,7 @@ class RecordedCaller(Caller):
     def __init__(self, recording: Recording, order: Order, end: End) -> None:
         self.calls = {call.event_id: call for call in recording.past.calls}
         self._seconds = {event.id: event.seconds for event in recording.finished()}
+        self._late = recording.late()
         self._order = order
         self._end = end
 
@@ -24,7 +25,7 @@ class RecordedCaller(Caller):
         recorded = self.calls.get(event_id)
         if recorded is None:  # of a turn that is not played as it was
             await self._end.stay()
-        if may_be_late and recorded.deadline is not None and isinstance(call.way, Tool):
+        if may_be_late and recorded.id in self._late and isinstance(call.way, Tool):
             raise AnswersLater  # as then; its answer is handed in once the run waits for it
         await self._order.turn_of(recorded)
         result, failed = recorded.result, recorded.failed

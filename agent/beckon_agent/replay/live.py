@@ -1,5 +1,6 @@
 """Calls made for real beside a replay: what the tools of today answer to what was asked then."""
 
+import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -49,17 +50,20 @@ class LiveTools:
     agent: Agent
     effects: bool
     tell: Callable[[LiveCall], None]
+    gate: asyncio.Semaphore
+    """How many calls may be under way at once, as in any run of the agent."""
 
     async def make(self, call: Prepared) -> CallFinished:
         """Make a call that passed the inspection of today, under an id that no tool has seen."""
         if isinstance(call.way, Tool) and not (call.way.read_only or self.effects):
             call = call.refused(Reason.DENIED, f"not called: {call.way.name} may have effects")
-        return await self.caller.make(
-            call,
-            event_id=f"replay.{secrets.token_hex(8)}",
-            agent=self.agent,
-            remaining=self.agent.limits.seconds,
-        )
+        async with self.gate:
+            return await self.caller.make(
+                call,
+                event_id=f"replay.{secrets.token_hex(8)}",
+                agent=self.agent,
+                remaining=self.agent.limits.seconds,
+            )
 
 
 class LiveCaller(Caller):

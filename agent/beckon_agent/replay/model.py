@@ -11,12 +11,11 @@ from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDe
 from beckon_agent.replay.differences import Difference, first_difference
 from beckon_agent.replay.order import End
 from beckon_agent.replay.recording import Piece, Recording
-from beckon_agent.retrieval.finding import FIND_TOOLS
 from beckon_agent.runs import Options
 from beckon_agent.store.records import StoredCall, StoredTurn
 from beckon_contract.tools import Tool
 
-_WITHOUT_END = 1_000_000  # tools
+_NO_LIMIT = 1_000_000  # tools
 
 
 class RecordedModel:
@@ -35,10 +34,9 @@ class RecordedModel:
         return known[0] if known else ""
 
     async def tool_limit(self) -> int:
-        """Return how many tools there was room for: as many as were sent, where some were left out."""
+        """Return how many tools the model took then."""
         asked = self._recording.asked[self._next] if self._next < len(self._recording.asked) else None
-        names = [tool["name"] for tool in asked.tools] if asked is not None else []
-        return len(names) if FIND_TOOLS.name in names else _WITHOUT_END
+        return _NO_LIMIT if asked is None or asked.limit is None else asked.limit
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options

@@ -11,6 +11,8 @@ from beckon_agent.runs import CallFinished
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import StoredCall
 
+_NOT_NOW = ("approval", "accepted", "client")
+
 
 class Order:
     """Lets the answers of calls that were made side by side come in the order in which they came then."""
@@ -38,9 +40,7 @@ class Order:
     async def _waiting(self, step: int) -> set[str]:
         """Return the calls that are not made in this leg of the replay, whatever they were then."""
         past = await self._store.runs.past(self._recording.run.id)
-        return {
-            call.event_id for call in past.calls if call.step == step and call.state in ("approval", "client")
-        }
+        return {call.event_id for call in past.calls if call.step == step and call.state in _NOT_NOW}
 
 
 class End:

@@ -19,7 +19,7 @@ from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.runs import RunSuspended
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import NewRun, StoredCall
+from beckon_agent.store.records import CallState, NewRun, StoredCall
 
 _PACE = Pace(hold=3600.0, beat=0.05, look=0.01)
 _WITHOUT_END = 1e9  # seconds; how long things took is recorded, too
@@ -103,24 +103,28 @@ class _Stage:
         """Do what people and late answers did then; where nobody did anything, nothing follows."""
         then = {call.event_id: call for call in self.recording.past.calls}
         past = await self.store.runs.past(run_id)
-        waiting = [
-            then.get(call.event_id) for call in past.calls if call.state in _WAITING and not call.decision
-        ]
-        known = [call for call in waiting if call is not None and (call.decision or call.state == "done")]
+        waiting = [(call.state, then.get(call.event_id)) for call in past.calls if call.state in _WAITING]
+        known = [(state, call) for state, call in waiting if call is not None and _has_come(state, call)]
         if len(known) < len(waiting):
             self.end.reached.set()
             return
-        for call in known:
-            await self._answer(call)
+        for state, call in known:
+            await self._answer(state, call)
+        self.engine.look()
 
-    async def _answer(self, call: StoredCall) -> None:
-        if call.decision is not None:
+    async def _answer(self, state: CallState, call: StoredCall) -> None:
+        if state == "approval" and call.decision is not None:
             by, reason = call.decided_by or "", call.decision_reason or ""
             await self.engine.decide(call.event_id, call.decision, by=by, reason=reason)
         else:
             await self.store.journal.finish(
                 call.event_id, result=call.result, failed=call.failed, seconds=call.seconds
             )
+
+
+def _has_come(state: CallState, call: StoredCall) -> bool:
+    """Whether what a call waits for in this state had come in the recorded run."""
+    return call.decision is not None if state == "approval" else call.state == "done"
 
 
 @asynccontextmanager

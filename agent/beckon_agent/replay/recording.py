@@ -8,7 +8,7 @@ from beckon_agent.engine.base import AnswerDropped, EngineEvent, TurnNoted
 from beckon_agent.engine.codec import from_log
 from beckon_agent.engine.told import is_end
 from beckon_agent.model.types import Message, ReasoningDelta, TextDelta
-from beckon_agent.runs import CallFinished, Ending, RunSuspended
+from beckon_agent.runs import CallFinished, CallStarted, Ending, RunSuspended
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import Past, StoredCall, StoredRun, StoredTurn
 
@@ -20,11 +20,15 @@ _WITH_A_NOTE: frozenset[Ending | None] = frozenset({"step_limit", "time_limit", 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the model was asked for one answer: the system's message, and its tools as it was told of them."""
+    """What the model was asked for one answer: the system's message, and its tools as it was told of them.
+
+    `limit` is how many tools it would have taken, `None` where nobody asked.
+    """
 
     model: str
     system: Message
     tools: Sequence[Mapping[str, Any]]
+    limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,23 @@ class Recording:
         """Return the answers of calls in the order in which they were told."""
         return [event for event in self.events if isinstance(event, CallFinished)]
 
+    def late(self) -> frozenset[str]:
+        """Return the ids of the calls whose answers came after the run had let go of everything.
+
+        The log knows it better than their deadlines: where a process died, nobody may have let go.
+        """
+        under_way: set[str] = set()
+        late: set[str] = set()
+        for event in self.events:
+            match event:
+                case CallStarted(id=call_id):
+                    under_way.add(call_id)
+                case CallFinished(id=call_id):
+                    under_way.discard(call_id)
+                case RunSuspended():
+                    late |= under_way
+        return frozenset(late)
+
 
 async def read(store: Store, run: StoredRun) -> Recording:
     """Read a run; raise `StoreUnavailable`, and `ValueError` for a log that cannot be read."""
@@ -120,12 +141,12 @@ async def _asked(store: Store, turns: Sequence[StoredTurn]) -> list[Asked | None
     return [_whole(turn.asked, found | tools) for turn in turns]
 
 
-def _whole(asked: Mapping[str, str] | None, materials: Mapping[str, Any]) -> Asked | None:
+def _whole(asked: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> Asked | None:
     """Return what a turn was asked, `None` where not all of it is kept."""
     if asked is None:
         return None
     try:
         tools = [materials[digest] for digest in materials[asked["tools"]]]
-        return Asked(asked["model"], materials[asked["system"]], tools)
+        return Asked(asked["model"], materials[asked["system"]], tools, asked.get("limit"))
     except KeyError:
         return None

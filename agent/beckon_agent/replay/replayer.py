@@ -95,7 +95,8 @@ class Replayer:
         told: asyncio.Queue[LiveCall | None] = asyncio.Queue()
         live = None
         if wish.live_tools:
-            live = LiveTools(self._service.caller, hosted.agent, wish.effects, told.put_nowait)
+            gate = asyncio.Semaphore(hosted.agent.limits.parallel_calls)
+            live = LiveTools(self._service.caller, hosted.agent, wish.effects, told.put_nowait, gate)
         calls: list[LiveCall] = []
         with self._service.place(), hosted.held():
             playing = asyncio.create_task(self._played(recording, hosted, live))

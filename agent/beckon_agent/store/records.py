@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from beckon_agent.model.types import Message, Usage
 from beckon_agent.runs import Ending
@@ -82,8 +82,9 @@ class StoredTurn:
     """One answer of the model; its calls are kept as `StoredCall`s. `sent` is as in `Turn`.
 
     `written` are the calls as the model wrote them, each with `id`, `name`, `arguments` (a text) and `extra`.
-    `asked` is what it was asked: `model`, a name, and the digests of two materials, `system`, a message, and
-    `tools`, a list of digests. Both are `None` in turns that were stored before anybody kept them.
+    `asked` is what it was asked: `model`, a name, and how many tools it takes, `limit`, with the digests of
+    two materials: `system`, a message, and `tools`, a list of digests. `written` and `asked` are `None` in
+    turns that were stored before anybody kept them.
     """
 
     step: int
@@ -93,7 +94,7 @@ class StoredTurn:
     usage: Usage | None = None
     sent: tuple[str, ...] = ()
     written: Sequence[Mapping[str, object]] | None = None
-    asked: Mapping[str, str] | None = None
+    asked: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from beckon_agent.runs import Limits
 from tests.agent.replay.conftest import StartService
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
@@ -100,3 +101,16 @@ async def test_a_live_call_is_one_that_no_tool_has_seen(start_service: StartServ
             await service.replay(run, live_tools=True, effects=True)
 
     assert BENCH.calls == ["a", "a", "a"]  # a repeated id would be answered from the tool's memory
+
+
+async def test_no_more_calls_are_made_at_once_than_the_agent_may_make(start_service: StartService) -> None:
+    naps = asks_for(*[("test_nap", {"milliseconds": 20})] * 6)
+    async with start_service(naps, says("Done.")) as service:
+        run = await service.run()
+        BENCH.reset()
+        service.change(limits=Limits(parallel_calls=2))
+        calls, report = await service.replay(run, live_tools=True, effects=True)
+
+    assert report["same"]
+    assert len(calls) == 6
+    assert BENCH.most == 2

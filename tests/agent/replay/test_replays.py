@@ -1,8 +1,14 @@
 """A stored run is played again as it was, and what differs today is told."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
+from beckon_agent.policy.limits import Limits as SharedLimits
+from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.runs import Limits
+from beckon_contract.agent_terms import Quota, Terms
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import ended
 from tests.agent.running_agent import Setup, eventually
@@ -278,3 +284,30 @@ async def test_a_replay_is_asked_for_with_json(start_service: StartService) -> N
         unknown = await service.post(run, live=True)
 
     assert [answer.status_code for answer in (form, empty, unknown)] == [400, 400, 400]
+
+
+async def test_a_replay_is_a_request_that_has_to_be_let_in(start_service: StartService) -> None:
+    async with start_service(says("Done.")) as service:
+        run = await service.run()
+        terms = Terms(quotas=(Quota("requests", "user", 1, 3600),))
+        service.change(terms=terms)
+        service.agent.service.limits = SharedLimits(service.store.counters)
+        answers = [await service.post(run) for _ in range(2)]
+        service.agent.service.draining = True
+        later = await service.post(run)
+
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert int(answers[1].headers["retry-after"]) > 0
+    assert later.status_code == 503
+
+
+async def test_a_run_of_an_agent_that_is_gone_cannot_be_replayed(start_service: StartService) -> None:
+    async with start_service(says("Done.")) as service:
+        run = await service.run()
+        found = service.agent.service.roster.find("beckon")
+        assert isinstance(found, Hosted)
+        service.agent.service.roster = OneAgent(replace(found, name="other"), asyncio.Event().wait)
+        answer = await service.post(run)
+
+    assert answer.status_code == 409
+    assert "'beckon'" in answer.json()["detail"]
