@@ -1,4 +1,4 @@
-"""Replicas that share a PostgreSQL: the run of a pod that is killed goes on in another, and each tool ran once."""
+"""Replicas that share a PostgreSQL: the run of a pod that is killed goes on in another; each tool ran once."""
 
 import asyncio
 import json
