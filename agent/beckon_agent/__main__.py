@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import gc
 import logging.config
 import secrets
 import socket
@@ -102,7 +101,6 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
                 kept=Kept(store, engine, rules, _reply_keys(settings)),
             )
             server = Server(app, service, settings.drain_seconds)
-            gc.freeze()
             logger.info("listening on %s:%d", settings.host, settings.port)
             await server.serve(sockets=[listener])
     except _CannotStart as error:

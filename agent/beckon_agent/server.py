@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import socket
 from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from beckon_agent.memory import settle
 from beckon_agent.service import Service
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,7 @@ class Server(uvicorn.Server):
                 app,
                 log_config=None,
                 access_log=False,
+                ws="none",
                 server_header=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_CLOSING_SECONDS,
@@ -37,6 +40,11 @@ class Server(uvicorn.Server):
         self._drain_seconds = drain_seconds
         self._loop = asyncio.get_running_loop()
         self._draining: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve; everything that stays has been loaded by then."""
+        await super().startup(sockets)
+        settle()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain; uvicorn calls this from its signal handlers."""

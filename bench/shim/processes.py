@@ -64,9 +64,9 @@ async def start(
     return Child(process)
 
 
-async def listening(port: int) -> None:
-    """Wait until a port answers, at most 20 s."""
-    async with asyncio.timeout(20):
+async def listening(port: int, seconds: float = 20) -> None:
+    """Wait until a port answers, at most so many seconds."""
+    async with asyncio.timeout(seconds):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import NamedTuple
 
-import httpx2
+import aiohttp
 
 from beckon_agent.model.wire import loads
 
@@ -144,7 +144,7 @@ async def _body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
 
 async def _drain(lines: AsyncIterator[bytes]) -> None:
     """Read what follows `[DONE]`, so that the connection can serve again; not for long."""
-    with suppress(TimeoutError, UnreadableAnswer, httpx2.HTTPError):
+    with suppress(TimeoutError, UnreadableAnswer, aiohttp.ClientError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in lines:
                 pass

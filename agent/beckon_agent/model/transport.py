@@ -1,23 +1,30 @@
 """One HTTP exchange with a model's server: a body goes out, JSON payloads come back.
 
-Requests go through the `openai` package, with retries left to the client. Its typed
-stream is not used: it raises on what many servers send (`choices: null`, arguments
-as an object), so the bytes of the answer are read by `framing`.
+The bytes of the answer are read by `framing`, and errors by `refusals`, because many servers send what no
+typed client takes: `choices: null`, arguments as an object. The client is aiohttp: by the `openai` package an
+exchange takes three times the CPU, and 16 MB (`docs/decisions`, 13).
 """
 
+import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx2
-import openai
+import aiohttp
+import truststore
 
 from beckon_agent.model import wire
 from beckon_agent.model.errors import ModelError, ModelUnavailable
 from beckon_agent.model.framing import UnreadableAnswer, payloads
 from beckon_agent.model.refusals import ErrorReader
 from beckon_agent.telemetry.models import trace_header
+
+_KEEP_ALIVE_SECONDS = 5.0  # no longer than the servers' own, of which that of uvicorn is the shortest known
+_LONGEST_HEADER = 65_536
+_MOST_OF_AN_ERROR = 262_144
+_MOST_OF_A_LIST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,51 +63,44 @@ class Transport:
             raise ValueError(
                 "the API key holds characters that no HTTP header can carry; was it copied whole?"
             )
+        self._base = base_url.rstrip("/")
         self._errors = ErrorReader(address.netloc.rpartition("@")[2], key)
-        self._headers = {} if key else {"Authorization": openai.omit}
-        self._openai = openai.AsyncOpenAI(
-            base_url=base_url,
-            # The package sends nothing without a key; a local server may well need none.
-            api_key=key or "none",
-            max_retries=0,
-            timeout=httpx2.Timeout(patience.silence, connect=patience.connect),
-        )
+        self._headers = {"accept": "application/json", "user-agent": "beckon-agent"}
+        if key and address.username is None:
+            self._headers["authorization"] = f"Bearer {key}"
+        self._secure = address.scheme == "https"
+        self._proxy = _proxy(address)
+        self._timeout = aiohttp.ClientTimeout(sock_connect=patience.connect, sock_read=patience.silence)
+        self._opened: aiohttp.ClientSession | None = None
 
     async def exchange(self, body: Mapping[str, object]) -> AsyncGenerator[Mapping[str, object]]:
         """Send a chat completion request; yield the payloads of its answer.
 
         Raises `ModelError` for every way in which that can fail.
         """
-        completions = self._openai.chat.completions.with_streaming_response
+        begun = False
+        headers = {**self._headers, "content-type": "application/json", **trace_header()}
+        url, data = self._url("chat/completions"), wire.dumps(body).encode()
         try:
-            async with (
-                # Only `extra_body` goes out as it is: typed arguments are walked through first.
-                completions.create(
-                    model="",
-                    messages=[],
-                    extra_body=body,
-                    extra_headers={**self._headers, **trace_header()},
-                ) as response,
-                aclosing(payloads(response.iter_bytes())) as received,
-            ):
-                async for event, data in received:
-                    refused = self._errors.in_answer(event, data)
-                    if refused:
-                        raise refused
-                    yield wire.mapping(data)
-        except (openai.APIError, httpx2.HTTPError, UnreadableAnswer) as error:
-            raise self._told(error) from None
+            async with self._session.post(url, data=data, headers=headers, proxy=self._proxy) as response:
+                begun = True
+                await self._check(response)
+                async with aclosing(payloads(response.content.iter_any())) as received:
+                    async for event, payload in received:
+                        refused = self._errors.in_answer(event, payload)
+                        if refused:
+                            raise refused
+                        yield wire.mapping(payload)
+        except (aiohttp.ClientError, OSError, UnreadableAnswer) as error:
+            raise self._told(error, begun=begun) from None
 
     async def models(self) -> list[str]:
         """Return the names of the models that the server lists, none where it gives no list.
 
         Raises `ModelError`.
         """
-        models = self._openai.models.with_raw_response
         try:
-            listed = (await models.list(extra_headers=self._headers)).http_response.json()
-        except (openai.APIError, httpx2.HTTPError) as error:
-            raise self._told(error) from None
+            listed = wire.loads(await self._get("models"))
         except ValueError:
             listed = None
         entries = wire.mapping(listed).get("data")
@@ -109,13 +109,12 @@ class Transport:
 
     async def knows(self, model: str) -> bool:
         """Whether the server has a model that it may not list. Raises `ModelError` but for a 404."""
-        models = self._openai.models.with_raw_response
         try:
-            await models.retrieve(model, extra_headers=self._headers)
-        except openai.NotFoundError:
-            return False
-        except (openai.APIError, httpx2.HTTPError) as error:
-            raise self._told(error) from None
+            await self._get(f"models/{quote(model, safe='')}")
+        except ModelError as error:
+            if error.status == 404:
+                return False
+            raise
         return True
 
     def unlisted(self) -> ModelUnavailable:
@@ -128,21 +127,72 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._openai.close()
+        if self._opened is not None:
+            await self._opened.close()
 
-    def _told(self, error: Exception) -> ModelError:
-        """Return our error for one of the transport's."""
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        """The connections, opened when they are needed first: there is no loop before."""
+        if self._opened is None:
+            # What this machine trusts, as its other programs do.
+            trust = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self._secure else True
+            self._opened = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS, ssl=trust),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=self._timeout,
+                max_line_size=_LONGEST_HEADER,
+                max_field_size=_LONGEST_HEADER,
+            )
+        return self._opened
+
+    def _url(self, path: str) -> str:
+        return f"{self._base}/{path}"
+
+    async def _get(self, path: str) -> bytes:
+        begun = False
+        try:
+            async with self._session.get(
+                self._url(path), headers=self._headers, proxy=self._proxy
+            ) as response:
+                begun = True
+                await self._check(response)
+                return await _beginning(response, _MOST_OF_A_LIST)
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._told(error, begun=begun) from None
+
+    async def _check(self, response: aiohttp.ClientResponse) -> None:
+        """Raise what an answer that is none says."""
+        if not response.ok or response.status >= 300:
+            said = await _beginning(response, _MOST_OF_AN_ERROR)
+            raise self._errors.response(response.status, response.headers, said)
+
+    def _told(self, error: Exception, *, begun: bool) -> ModelError:
+        """Return our error for one of the transport's, before or after the answer has begun."""
         match error:
-            case openai.APIStatusError(response=response):
-                return self._errors.response(response.status_code, response.headers, response.content)
-            case openai.APITimeoutError():
-                reason = "did not answer in time"
-            case openai.APIConnectionError():
-                reason = f"cannot be reached: {error.__cause__}"
-            case httpx2.TimeoutException():
-                reason = "fell silent in the middle of its answer"
             case UnreadableAnswer():
                 reason = f"sent what is no chat completion: {error}"
+            case TimeoutError() if begun:
+                reason = "fell silent in the middle of its answer"
+            case TimeoutError():
+                reason = "did not answer in time"
             case _:
-                reason = f"dropped the connection: {error}"
+                reason = f"{'dropped the connection' if begun else 'cannot be reached'}: {error}"
         return self._errors.unavailable(reason)
+
+
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return a body, or as much of it as anybody may want."""
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) >= most:
+            break
+    return bytes(content[:most])
+
+
+def _proxy(address: SplitResult) -> str | None:
+    """Return the proxy that the environment names for an address, in the variables that curl knows."""
+    if proxy_bypass(address.hostname or ""):
+        return None
+    proxies = getproxies()
+    return proxies.get(address.scheme) or proxies.get("all")

@@ -4,7 +4,7 @@ Here belongs the language alone: what a Trigger does with an expression is in `f
 """
 
 from beckon_contract.cesql.expression import Evaluation, Expression, parse
-from beckon_contract.cesql.grammar import MAX_DEPTH, MAX_LENGTH, CesqlSyntaxError
+from beckon_contract.cesql.syntax import MAX_DEPTH, MAX_LENGTH, CesqlSyntaxError
 from beckon_contract.cesql.values import CesqlError, ErrorKind
 
 __all__ = [

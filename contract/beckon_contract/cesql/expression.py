@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from beckon_contract.cesql.grammar import parse_tree
 from beckon_contract.cesql.values import Attributes, CesqlError, Evaluator, Failure, Value
 
 
@@ -35,5 +34,8 @@ class Expression:
 
 def parse(expression: str) -> Expression:
     """Parse an expression; raise `CesqlSyntaxError` for anything that is none."""
+    # Imported late: the parser takes 2 MB, and most filters have no expression.
+    from beckon_contract.cesql.grammar import parse_tree  # noqa: PLC0415  # see above
+
     node = parse_tree(expression)
     return Expression(expression, node.evaluate, tuple(dict.fromkeys(node.warnings)))

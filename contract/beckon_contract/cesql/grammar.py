@@ -11,10 +11,8 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from beckon_contract.cesql import operators
 from beckon_contract.cesql.functions import call
 from beckon_contract.cesql.patterns import compile_pattern
+from beckon_contract.cesql.syntax import MAX_DEPTH, MAX_LENGTH, CesqlSyntaxError
 from beckon_contract.cesql.values import MAX_INTEGER, MIN_INTEGER, Evaluator
-
-MAX_LENGTH = 4096
-MAX_DEPTH = 64
 
 # Binary operators of one precedence are one flat rule, so that a long chain is no deep tree.
 # Unary operators bind tighter than LIKE and IN, and those tighter than every other (section 3.6).
@@ -59,14 +57,6 @@ _MIXED = (
 )
 _TIGHT_NOT = "NOT binds tighter than the operator after it: write NOT (a = b), a != b or a NOT LIKE b"
 _FUNCTION_NAME = re.compile(r"[A-Z][A-Z_]*", re.ASCII)
-
-
-class CesqlSyntaxError(ValueError):
-    """A text is no CESQL expression; `position` counts its characters from 0."""
-
-    def __init__(self, message: str, position: int = 0) -> None:
-        self.position = position
-        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)

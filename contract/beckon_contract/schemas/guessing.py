@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import json_repair
-
 MAX_CHARACTERS = 4096
 """json_repair needs the square of the length, and more, for some texts."""
 
@@ -28,6 +26,8 @@ def guess(text: str) -> dict[str, Any] | None:
     """Return the object that a broken text most probably was, `None` where that is in doubt."""
     if len(text) > MAX_CHARACTERS:
         return None
+    import json_repair  # noqa: PLC0415  # most models never need it, and it takes a megabyte
+
     try:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):

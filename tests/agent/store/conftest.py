@@ -58,9 +58,17 @@ def like(database: str, request: pytest.FixtureRequest) -> str:
 @pytest_asyncio.fixture
 async def empty(tmp_path: Path, running: Server | None) -> str:
     """The address of a database without anything in it."""
-    if running is None:
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    return await running.copy(f"t{next(_numbers)}")
+    return await _without_anything(tmp_path / "store.db", running)
+
+
+@pytest_asyncio.fixture
+async def another_empty(tmp_path: Path, running: Server | None) -> str:
+    """The address of a second one."""
+    return await _without_anything(tmp_path / "another.db", running)
+
+
+async def _without_anything(path: Path, running: Server | None) -> str:
+    return f"sqlite:///{path}" if running is None else await running.copy(f"t{next(_numbers)}")
 
 
 @pytest_asyncio.fixture

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -6,11 +7,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from beckon_agent.store import migrations
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
-from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.database import Database, Result
 from beckon_agent.store.sql.opening import database_at, open_store
 from beckon_agent.store.sql.schema import upgrade
 from beckon_agent.store.sql.tables import metadata
@@ -27,18 +28,18 @@ def test_the_newest_revision_is_the_one_that_is_named() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [migrations.HEAD]
 
 
-async def test_an_empty_database_becomes_what_the_tables_say(empty: str) -> None:
+async def test_the_revisions_lead_to_what_the_tables_say(empty: str) -> None:
+    await _at_revision(database_at(empty), migrations.HEAD)
+
+    assert await _read(empty, _differences) == []
+
+
+async def test_an_empty_database_becomes_what_the_revisions_lead_to(empty: str, another_empty: str) -> None:
     await (await open_store(empty)).aclose()
+    await _at_revision(database_at(another_empty), migrations.HEAD)
 
-    def differences(connection: Connection) -> list[object]:
-        context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
-        return list(compare_metadata(context, metadata))
-
-    database = database_at(empty)
-    try:
-        assert await database.read(differences) == []
-    finally:
-        await database.aclose()
+    assert await _read(empty, _reflected) == await _read(another_empty, _reflected)
+    assert await _read(empty, _differences) == []
 
 
 async def test_a_database_of_the_first_revision_keeps_what_it_holds(empty: str) -> None:
@@ -177,3 +178,41 @@ async def test_a_database_that_a_server_does_not_have_is_told_by_name(store: Sto
 async def _at_revision(database: Database, revision: str) -> None:
     await database.write(lambda connection: upgrade(connection, None, revision))
     await database.aclose()
+
+
+def _differences(connection: Connection) -> list[object]:
+    context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
+    return list(compare_metadata(context, metadata))
+
+
+def _reflected(connection: Connection) -> dict[str, object]:
+    """Return all that a database says of its tables, and the revision that it is at."""
+    inspector = inspect(connection)
+    kinds = (
+        inspector.get_multi_columns,
+        inspector.get_multi_pk_constraint,
+        inspector.get_multi_foreign_keys,
+        inspector.get_multi_indexes,
+        inspector.get_multi_unique_constraints,
+        inspector.get_multi_check_constraints,
+    )
+    told: dict[str, object] = {kind.__name__: _plain(kind()) for kind in kinds}
+    version = connection.exec_driver_sql(f"SELECT * FROM {migrations.VERSION_TABLE}").all()
+    return told | {"version": [tuple(row) for row in version]}
+
+
+def _plain(value: object) -> object:
+    """Return what can be compared: conditions and types as text, and lists without their order."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return sorted((_plain(inner) for inner in value), key=str)
+    return value if value is None or isinstance(value, bool) else str(value)
+
+
+async def _read(url: str, work: Callable[[Connection], Result]) -> Result:
+    database = database_at(url)
+    try:
+        return await database.read(work)
+    finally:
+        await database.aclose()

@@ -1,12 +1,18 @@
 """The words in which the two databases differ: the time, locks, and inserting what may be there."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Double, Table, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 SQLITE_CLOCK = "beckon_now"
 """A function that every connection to SQLite is given: its own clock counts milliseconds."""
@@ -50,4 +56,9 @@ def lock(connection: Connection, name: str) -> float:
 
 def insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """Return an insert that knows `on_conflict_…`."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    # Imported late: 4 MB that a process with SQLite need not spend.
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415  # see above
+
+    return postgresql.insert(table)

@@ -17,6 +17,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from beckon_agent.store.base import StoreRefused
 from beckon_agent.store.sql.database import ADDRESSES, Result, plain_errors
+from beckon_agent.store.sql.tables import metadata
 
 CONNECTIONS = 10
 """How many one replica opens at most."""
@@ -30,6 +31,10 @@ _SETTINGS = {
     # Statements are short: compiling them would take longer than they do.
     "jit": "off",
 }
+
+for _index in (each for table in metadata.tables.values() for each in table.indexes):
+    if "where" in _index.info:
+        _index.dialect_options["postgresql"]["where"] = _index.info["where"]
 
 
 class PostgreSQL:

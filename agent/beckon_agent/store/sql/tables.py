@@ -5,10 +5,13 @@ stands behind the segment that came before it. So a run shares its past with all
 and can be deleted while they keep it. A segment that no run, conversation or later segment needs is deleted.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     Index,
@@ -24,6 +27,12 @@ metadata = MetaData()
 
 # SQLite counts only what is called INTEGER.
 _COUNTED = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> None:
+    """Index the rows of a condition; naming the option of PostgreSQL here would load its dialect."""
+    Index(name, *columns, sqlite_where=where, info={"where": where})
+
 
 segments = Table(
     "segments",
@@ -66,25 +75,9 @@ runs = Table(
     Column("held_until", Double),
     Column("segment", _COUNTED, ForeignKey("segments.id"), nullable=False, index=True),
 )
-Index(
-    "ix_runs_under_way",
-    runs.c.status,
-    runs.c.created_at,
-    sqlite_where=runs.c.ended_at.is_(None),
-    postgresql_where=runs.c.ended_at.is_(None),
-)
-Index(
-    "ix_runs_holder",
-    runs.c.holder,
-    sqlite_where=runs.c.holder.is_not(None),
-    postgresql_where=runs.c.holder.is_not(None),
-)
-Index(
-    "ix_runs_ended_at",
-    runs.c.ended_at,
-    sqlite_where=runs.c.ended_at.is_not(None),
-    postgresql_where=runs.c.ended_at.is_not(None),
-)
+_partial_index("ix_runs_under_way", runs.c.status, runs.c.created_at, where=runs.c.ended_at.is_(None))
+_partial_index("ix_runs_holder", runs.c.holder, where=runs.c.holder.is_not(None))
+_partial_index("ix_runs_ended_at", runs.c.ended_at, where=runs.c.ended_at.is_not(None))
 
 turns = Table(
     "turns",
@@ -121,13 +114,7 @@ calls = Table(
     Column("decision_reason", Word),
     UniqueConstraint("run_id", "step", "number", name="uq_calls_place"),
 )
-Index(
-    "ix_calls_deadline",
-    calls.c.state,
-    calls.c.deadline,
-    sqlite_where=calls.c.deadline.is_not(None),
-    postgresql_where=calls.c.deadline.is_not(None),
-)
+_partial_index("ix_calls_deadline", calls.c.state, calls.c.deadline, where=calls.c.deadline.is_not(None))
 
 events = Table(
     "events",
