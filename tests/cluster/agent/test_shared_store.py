@@ -1,4 +1,4 @@
-"""Replicas that share a PostgreSQL: the run of a pod that is killed goes on in another; each tool ran once."""
+"""Replicas share a PostgreSQL: the run of a killed pod goes on in another one, its calls made once."""
 
 import asyncio
 import json
