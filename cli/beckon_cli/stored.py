@@ -61,6 +61,8 @@ class StoredAnswer:
             out.print(Text(f"? {asked}   waits for a person's word", style="yellow"))
         if self.questions:
             err.print(f"next: beckon approve {self.id}   (or: beckon approve {self.id} --deny)", style="dim")
+        else:
+            err.print(f"stored as {self.id}   (again: beckon replay {self.id})", style="dim")
         error = self.document.get("error")
         if error:
             raise CommandError(str(error.get("message", error)))
