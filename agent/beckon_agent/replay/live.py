@@ -11,7 +11,9 @@ from beckon_agent.model.types import ToolCall
 from beckon_agent.replay.caller import RecordedCaller
 from beckon_agent.replay.differences import same, unified
 from beckon_agent.replay.recording import Recording
+from beckon_agent.roster import Hosted
 from beckon_agent.runs import Agent, CallFinished
+from beckon_agent.service import Service
 from beckon_agent.store.records import StoredCall
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
@@ -42,28 +44,33 @@ class LiveCall:
         return "" if self.same else unified(self.recorded, self.now)
 
 
-@dataclass(frozen=True, slots=True)
 class LiveTools:
-    """How calls are made for real: by whom, for which agent, and whether they may have effects."""
+    """Makes calls for real, as those of any run of an agent; what may have effects, only with `effects`."""
 
-    caller: Caller
-    agent: Agent
-    effects: bool
-    tell: Callable[[LiveCall], None]
-    gate: asyncio.Semaphore
-    """How many calls may be under way at once, as in any run of the agent."""
+    def __init__(
+        self, service: Service, hosted: Hosted, tell: Callable[[LiveCall], None], *, effects: bool
+    ) -> None:
+        self.tell = tell
+        self._service = service
+        self._hosted = hosted
+        self._effects = effects
+        self._gate = asyncio.Semaphore(hosted.agent.limits.parallel_calls)
 
     async def make(self, call: Prepared) -> CallFinished:
         """Make a call that passed the inspection of today, under an id that no tool has seen."""
-        if isinstance(call.way, Tool) and not (call.way.read_only or self.effects):
+        if isinstance(call.way, Tool) and not (call.way.read_only or self._effects):
             call = call.refused(Reason.DENIED, f"not called: {call.way.name} may have effects")
-        async with self.gate:
-            return await self.caller.make(
+        agent = self._hosted.agent
+        async with self._gate:
+            finished = await self._service.caller.make(
                 call,
                 event_id=f"replay.{secrets.token_hex(8)}",
-                agent=self.agent,
-                remaining=self.agent.limits.seconds,
+                agent=agent,
+                remaining=agent.limits.seconds,
             )
+        if isinstance(call.way, Tool):
+            self._service.metrics.call(finished, self._hosted.name)
+        return finished
 
 
 class LiveCaller(Caller):

@@ -1,6 +1,7 @@
 """What a face starts: a replay, from the question whether it may be to the report."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,13 @@ from beckon_agent.replay.differences import Difference
 from beckon_agent.replay.live import LiveCall, LiveTools, with_effects
 from beckon_agent.replay.playing import Played, play
 from beckon_agent.replay.recording import Recording, read
+from beckon_agent.request_id import request_id
 from beckon_agent.roster import Hosted
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import FINAL, StoredRun
+
+logger = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds beyond those that the tools may take
 
@@ -95,8 +99,13 @@ class Replayer:
         told: asyncio.Queue[LiveCall | None] = asyncio.Queue()
         live = None
         if wish.live_tools:
-            gate = asyncio.Semaphore(hosted.agent.limits.parallel_calls)
-            live = LiveTools(self._service.caller, hosted.agent, wish.effects, told.put_nowait, gate)
+            live = LiveTools(self._service, hosted, told.put_nowait, effects=wish.effects)
+            logger.info(
+                "request %s: run %s is replayed with live tools, %s effects",
+                request_id(),
+                recording.run.id,
+                "with" if wish.effects else "without",
+            )
         calls: list[LiveCall] = []
         with self._service.place(), hosted.held():
             playing = asyncio.create_task(self._played(recording, hosted, live))

@@ -18,7 +18,13 @@ async def test_the_same_tools_give_the_same_results(start_service: StartService)
         service.change_tool("test_echo", read_only=True)
         calls, report = await service.replay(run, live_tools=True)
 
+        counted = [
+            await service.agent.metric("tool_calls_total", tool="test_echo"),
+            await service.agent.metric("runs_total"),
+        ]
+
     assert report["same"], report
+    assert counted == [4, 1]
     assert sorted(BENCH.calls) == ["a", "a", "b", "b"]
     assert [(call["recorded"], call["now"], call["called"]) for call in calls] == [
         ("a", "a", True),
