@@ -275,12 +275,3 @@ async def test_after_a_lost_connection_only_what_may_be_repeated_is(
     else:
         assert error(found)["reason"] == "tool_failed"
         assert "may have had its effect" in error(found)["message"]
-
-
-async def test_a_tool_that_answers_later_has_no_way_to_do_so(dispatcher: Dispatcher, tool: Server) -> None:
-    tool.behaviour = answering(200, b"", **{**REPLY, "ce-beckonstate": "accepted"})
-
-    told = error(await dispatcher.send(replace(a_call(tool.url), may_be_late=True)))
-
-    assert told["reason"] == "timeout"
-    assert "through a Broker" in told["message"]

@@ -6,7 +6,6 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -130,20 +129,6 @@ async def test_a_reply_that_cannot_be_read_is_a_failure_of_the_tool(
 
     assert told["reason"] == "tool_failed"
     assert "not readable" in told["message"]
-
-
-async def test_who_takes_answers_that_come_later_says_so_and_is_told(
-    session: aiohttp.ClientSession, shim: Server
-) -> None:
-    shim.behaviour = answering(202, b"", **{**REPLY, "ce-beckonstate": "accepted"})
-    dispatcher = Dispatcher(session, shim.url)
-
-    assert await dispatcher.send(replace(a_call(), may_be_late=True)) == Outcome(None, later=True)
-    assert error(await dispatcher.send(a_call()))["reason"] == "undeliverable"
-
-    preferences = [posted.headers["prefer"].split(", ")[0] for posted in shim.posts]
-    assert preferences[0] == "respond-async"
-    assert preferences[1].startswith("wait=")
 
 
 async def test_an_answer_that_is_no_event_is_a_failure(session: aiohttp.ClientSession, shim: Server) -> None:
