@@ -52,6 +52,8 @@ def test_the_answer_comes_after_everything_was_started_anew(tmp_path: Path) -> N
         asked = {"input": "Write the report of year 2026", "background": True}
         begun = httpx.post(f"{platform.url}/v1/responses", json=asked).json()
         eventually(lambda: list((tmp_path / "queue").glob("*.json")), 10)
+        inherited = Path(f"/proc/{platform.tool_pid('reports:yearly_report')}/environ").read_bytes()
+        assert settings["BECKON_SHIM_KEYS"].encode() not in inherited
         eventually(lambda: "in_progress" in response(platform, begun["id"])["status"], 10)
 
     with running(tmp_path, settings) as platform:

@@ -11,6 +11,7 @@ from beckon_cli.local.services import LocalService
 from beckon_cli.settings import Settings
 
 _LOOPBACK = "127.0.0.1"
+_NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON_STORE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,11 @@ def tool_program(local: LocalService, port: int, broker: str) -> Program:
     sink = f"{broker}/{local.service.namespace}/{local.broker}"
     environment = {"PORT": str(port), "BECKON_HOST": _LOOPBACK, "K_SINK": sink}
     return Program(local.service.name, local.command, environment, url)
+
+
+def for_tools(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what tools inherit: nothing that lets them answer for each other, or read what runs keep."""
+    return {name: value for name, value in environment.items() if name not in _NOT_FOR_TOOLS}
 
 
 def _program(name: str, module: str, url: str, **environment: str) -> Program:

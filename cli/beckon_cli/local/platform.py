@@ -122,7 +122,7 @@ class Platform:
 
     async def _start_tool(self, local: LocalService) -> None:
         program = plan.tool_program(local, next(self._ports), self.addresses.broker)
-        process = Process(program, self._environment)
+        process = Process(program, plan.for_tools(self._environment))
         self._tools[local.service] = process
         await process.start()
 
