@@ -12,6 +12,7 @@ from beckon_agent.store.base import Store
 from beckon_agent.store.records import NewRun
 from tests.agent.engine.crashing import Crashing
 from tests.agent.long.rig import Rig, reply
+from tests.agent.replay.replaying import events
 from tests.agent.running_agent import eventually, user
 from tests.agent.scripted_model import asks_for, says
 
@@ -158,6 +159,27 @@ async def test_a_conversation_that_is_not_stored_waits_for_the_answer_as_for_any
 
         assert (await asking).json()["choices"][0]["message"]["content"] == "Done."
         assert agent.told() == ["42"]
+
+
+async def test_a_call_by_hand_waits_for_the_answer_as_for_any_other(rig: Rig) -> None:
+    async with rig.agent() as agent:
+        calling = asyncio.create_task(agent.http.post("/tools/report", json={}))
+        await rig.tool.answer(await rig.tool.called(), 42)
+
+        assert (await calling).json()["result"] == 42
+
+
+async def test_a_run_that_waited_is_replayed_as_it_was(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("It says 42.")) as agent:
+        begun = await agent.post()
+        await rig.tool.answer(await rig.tool.called(), 42)
+        ended = await agent.until(begun["id"], "completed")
+
+        told = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
+
+        ((_, report),) = events(told.text)
+        assert (report["same"], report["differences"]) == (True, [])
+        assert len(rig.tool.calls) == 1
 
 
 async def test_a_stream_ends_while_its_tool_works_and_can_be_joined_for_the_rest(rig: Rig) -> None:
