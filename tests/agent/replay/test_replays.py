@@ -13,6 +13,7 @@ from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import ended
 from tests.agent.running_agent import Setup, eventually
 from tests.agent.scripted_model import Reply, asks_for, calls, chunk, fragment, says, streamed
+from tests.agent.store.raw import execute
 from tests.agent.tools_for_tests import BENCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -241,10 +242,11 @@ async def test_a_limit_that_ends_the_run_earlier_is_told_as_another_ending(
     assert "run.status" in places
 
 
-async def test_what_is_stored_differently_is_told(start_service: StartService) -> None:
+async def test_what_is_stored_differently_is_told(start_service: StartService, database_url: str) -> None:
     async with start_service(says("Done.")) as service:
         run = await service.run()
-        await service.store.events.append(run, "test", 100, [{"type": "TextDelta", "text": "!"}])
+        event = '{"type": "TextDelta", "text": "!"}'
+        await execute(database_url, f"INSERT INTO events VALUES ('{run}', 100, '{event}')")
         _, report = await service.replay(run)
 
     assert [found["where"] for found in report["differences"]] == ["events[3]"]
