@@ -96,11 +96,14 @@ class _Stage:
                 told.append(event)
                 self.order.told(event)
                 if isinstance(event, RunSuspended):
-                    await self._act(run_id)
+                    await self._act(run_id, sum(isinstance(event, RunSuspended) for event in told))
         return told
 
-    async def _act(self, run_id: str) -> None:
-        """Do what people and late answers did then; where nobody did anything, nothing follows."""
+    async def _act(self, run_id: str, time: int) -> None:
+        """Do what people and late answers did then, when the run waited for the nth `time`.
+
+        Where nobody did anything, nothing follows. Decisions are not held up by tools that answer later.
+        """
         then = {call.event_id: call for call in self.recording.past.calls}
         past = await self.store.runs.past(run_id)
         waiting = [(call.state, then.get(call.event_id)) for call in past.calls if call.state in _WAITING]
@@ -108,7 +111,9 @@ class _Stage:
         if len(known) < len(waiting):
             self.end.reached.set()
             return
-        for state, call in known:
+        finished = self.recording.finished_after(time)
+        now = [(state, call) for state, call in known if state == "approval" or call.id in finished]
+        for state, call in now or known:
             await self._answer(state, call)
         self.engine.look()
 

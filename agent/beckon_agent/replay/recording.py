@@ -1,5 +1,6 @@
 """A run with all that is kept of it, as a replay reads it; what was played is read in the same way."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +74,15 @@ class Recording:
         if self.run.ending in _WITH_A_NOTE and found[-1]:
             del found[-1][-1]  # said by the loop, not by the model
         return found[step] if step < len(found) else []
+
+    def finished_after(self, time: int) -> set[str]:
+        """Return the calls whose answers were told after the run waited for the nth time, before the next."""
+        times = itertools.accumulate(isinstance(event, RunSuspended) for event in self.events)
+        return {
+            event.id
+            for waited, event in zip(times, self.events, strict=True)
+            if waited == time and isinstance(event, CallFinished)
+        }
 
     def finished(self) -> list[CallFinished]:
         """Return the answers of calls in the order in which they were told."""

@@ -128,7 +128,7 @@ class Journal(Protocol):
     async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Decide on a call that waits for approval; return whether nobody had before.
 
-        A suspended run that waits for nothing more is queued.
+        A suspended run that waits for no more decisions is queued.
         """
         ...
 

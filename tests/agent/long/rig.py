@@ -58,6 +58,11 @@ class LongTool:
         """The calls that it was sent, repeated deliveries among them."""
         return [posted for posted in self.by_hand.posts if "ce-correlationid" in posted.headers]
 
+    def call(self, kind: str) -> Posted:
+        """Return the only call of a type."""
+        (found,) = [call for call in self.calls if call.headers["ce-type"] == kind]
+        return found
+
     async def called(self, times: int = 1) -> Posted:
         """Wait until it was called so often, and return the last call."""
 
@@ -70,7 +75,10 @@ class LongTool:
     async def take(self, call: Posted) -> web.Response:
         """Take a call, once the gate is open."""
         await self.gate.wait()
-        return web.Response(body=b"{}", headers={**reply(call), "ce-beckonstate": self.state})
+        headers = reply(call)
+        if call.headers["ce-type"] != "danger":
+            headers["ce-beckonstate"] = self.state
+        return web.Response(body=b"{}", headers=headers)
 
     async def answer(self, call: Posted, result: object, **headers: str) -> int:
         """Send the answer of a call to the Broker."""
@@ -106,7 +114,7 @@ class LongAgent:
     def asked(self) -> list[Asked]:
         return self.model.asked
 
-    async def post(self, given: str = "go", **body: Any) -> dict[str, Any]:
+    async def post(self, given: object = "go", **body: Any) -> dict[str, Any]:
         """Ask for a response."""
         answer = await self.http.post("/v1/responses", json={"model": "beckon", "input": given, **body})
         assert answer.status_code == 200, answer.text
@@ -204,6 +212,7 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
         by_hand = await stack.enter_async_context(serving())
         manifests = [
             *described("report", "reports"),
+            *described("danger", "reports", requires_approval="true"),
             *described("hurried", "reports", timeout="0.4s"),
             *described("ask", "agent", parameters=_QUESTION),
             service("reports", by_hand.url),

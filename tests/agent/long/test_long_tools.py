@@ -182,6 +182,25 @@ async def test_a_run_that_waited_is_replayed_as_it_was(rig: Rig) -> None:
         assert len(rig.tool.calls) == 1
 
 
+async def test_a_call_that_is_allowed_is_not_held_up_by_a_tool_that_takes_hours(rig: Rig) -> None:
+    async with rig.agent(asks_for(("report", {}), ("danger", {})), says("Both done.")) as agent:
+        asked = await agent.post()
+        (question,) = [item for item in asked["output"] if item["type"] == "mcp_approval_request"]
+        answer = {"type": "mcp_approval_response", "approval_request_id": question["id"], "approve": True}
+        going_on = await agent.post([answer], previous_response_id=asked["id"])
+
+        assert going_on["status"] == "in_progress"
+        assert [item["status"] for item in going_on["output"]] == ["completed"]
+        await rig.tool.answer(rig.tool.call("report"), 42)
+        ended = await agent.until(going_on["id"], "completed")
+        told = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
+
+        assert [item["type"] for item in ended["output"]] == ["mcp_call", "mcp_call", "message"]
+        assert agent.told() == ["42", "{}"]
+        ((_, report),) = events(told.text)
+        assert (report["same"], report["differences"]) == (True, [])
+
+
 async def test_a_stream_ends_while_its_tool_works_and_can_be_joined_for_the_rest(rig: Rig) -> None:
     async with rig.agent(REPORT, says("It says 42.")) as agent:
         request = {"model": "beckon", "input": "go", "stream": True, "background": True}

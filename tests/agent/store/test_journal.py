@@ -133,12 +133,30 @@ async def test_a_suspended_run_is_queued_when_the_last_thing_it_waits_for_comes(
     await store.journal.accepted("r1", ME, "later", deadline=time.time() + 60)
     assert await store.runs.suspend("r1", ME) == "suspended"
 
-    assert await store.journal.decide("asked", "denied", by="bob")
-    assert await store.runs.claim(OTHER, seconds=LONG, most=1) == []
     assert await store.journal.finish("later", result=7, failed=False, seconds=None)
+    assert await store.runs.claim(OTHER, seconds=LONG, most=1) == []
+    assert await store.journal.decide("asked", "denied", by="bob")
 
     [run] = await store.runs.claim(OTHER, seconds=LONG, most=1)
     assert (run.id, run.holder) == ("r1", OTHER)
+
+
+async def test_a_decision_is_not_held_up_by_a_tool_that_answers_later(store: Store) -> None:
+    await called(store, "r1", call("asked", 0, state="approval"), call("later", 1), call("too", 2))
+    for name in ("later", "too"):
+        await store.journal.sent("r1", ME, name)
+        await store.journal.accepted("r1", ME, name, deadline=time.time() + 60)
+    assert await store.runs.suspend("r1", ME) == "suspended"
+
+    assert await store.journal.decide("asked", "approved", by="bob")
+    [run] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    await store.journal.finish("asked", result=1, failed=False, seconds=1)
+    assert await store.runs.suspend(run.id, OTHER) == "suspended"
+
+    assert await store.journal.finish("too", result=2, failed=False, seconds=None)
+    assert await store.runs.claim(OTHER, seconds=LONG, most=1) == []
+    assert await store.journal.finish("later", result=3, failed=False, seconds=None)
+    assert [run.id for run in await store.runs.claim(OTHER, seconds=LONG, most=1)] == ["r1"]
 
 
 async def test_a_running_run_is_not_queued_by_a_result(store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, exists, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, exists, or_, select, update
 
 from beckon_agent.store.base import NotHeld
 from beckon_agent.store.records import Past, StoredCall, StoredTurn
@@ -22,7 +22,6 @@ Statements that every run needs are built once: to build one takes longer than t
 LOCK_HELD = select(runs.c.id).where(HELD).with_for_update(key_share=True)
 _CALL_COLUMNS = tuple(column for column in calls.c if column is not calls.c.run_id)
 _TURN_COLUMNS = tuple(column for column in turns.c if column is not turns.c.run_id)
-_WAITING = ("approval", "accepted")
 
 
 def lock_held(connection: Connection, run_id: str, holder: str) -> None:
@@ -49,11 +48,17 @@ def past(connection: Connection, run_id: str) -> Past:
 
 
 def requeue(connection: Connection, run_id: str) -> bool:
-    """Queue a suspended run that waits for nothing; the caller has locked it. Return whether it was one."""
-    waiting = exists().where(calls.c.run_id == run_id, calls.c.state.in_(_WAITING))
+    """Queue a suspended run that can go on; the caller has locked it. Return whether it was one.
+
+    It can where it waits for nothing, and where only tools are waited for and a decision lets a call be made.
+    """
+    asked, accepted, decided = (
+        exists().where(calls.c.run_id == run_id, calls.c.state == state)
+        for state in ("approval", "accepted", "open")
+    )
     statement = (
         update(runs)
-        .where(runs.c.id == run_id, runs.c.status == "suspended", ~waiting)
+        .where(runs.c.id == run_id, runs.c.status == "suspended", ~asked, or_(~accepted, decided))
         .values(status="queued")
     )
     return connection.execute(statement).rowcount > 0
