@@ -18,7 +18,7 @@ from beckon_agent.access.setup import authenticator
 from beckon_agent.app import Door, Kept, build_app
 from beckon_agent.catalogue.folder import FolderSource
 from beckon_agent.dispatch import Dispatcher
-from beckon_agent.engine.engine import RunEngine
+from beckon_agent.engine.engine import Pace, RunEngine
 from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
@@ -91,7 +91,8 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             rules = Rules(max_depth=settings.max_depth, sink=settings.answer_sink)
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
-            engine = RunEngine(store, service, holder, keep_seconds=keep_seconds, announce=late.tell)
+            pace = Pace.of(settings.lease_seconds)
+            engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.tell)
             doors = Doors.at(settings.host, listed(settings.mcp_hosts), listed(settings.mcp_origins))
             app = build_app(
                 service,

@@ -49,6 +49,8 @@ class Prepared:
     asked: ToolCall
     arguments: Mapping[str, object]
     way: Tool | Outcome | NeedsApproval | HandedBack
+    again: bool = False
+    """Whether an earlier process may have sent it already."""
 
     def refused(self, reason: Reason, message: str) -> "Prepared":
         """Return the same call, not to be made; a refusal that it has already stays."""

@@ -8,7 +8,7 @@ import aiohttp
 
 from beckon_agent.exchange import NEVER_CONNECTED, Outcome
 
-_TRIES = 4  # where nobody answers at an address; who is busy is asked as long as there is time
+TRIES = 4  # where nobody answers at an address; who is busy is asked as long as there is time
 _PAUSE = 0.2
 
 
@@ -25,11 +25,14 @@ async def until_taken(
     post: Callable[[float], Awaitable[Outcome]],
     wait: float,
     again: Callable[[aiohttp.ClientConnectionError], bool],
+    *,
+    tries: int = TRIES,
 ) -> Outcome:
     """Post until the call is taken, within `wait` seconds; `post` is given how many are left.
 
-    `again` says whether a post may be repeated after a connection that failed so. Raises what the
-    last post raised, or the error after which the call may have had its effect, if one had it.
+    `again` says whether a post may be repeated after a connection that failed so, `tries` how often one
+    may fail. Raises what the last post raised, or the error after which the call may have had its
+    effect, if one had it.
     """
     deadline = time.monotonic() + wait
     lost: list[aiohttp.ClientConnectionError] = []
@@ -45,7 +48,7 @@ async def until_taken(
             pause = _PAUSE * 2 ** len(lost)
             lost.append(error)
             in_time = pause < deadline - time.monotonic()
-            if len(lost) == _TRIES or not in_time or not again(error):
+            if len(lost) == tries or not in_time or not again(error):
                 raise _most_doubtful(lost) from None
         await asyncio.sleep(pause)
 

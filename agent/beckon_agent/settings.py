@@ -45,6 +45,12 @@ class Settings(BaseSettings):
         description="Where runs are kept: sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or "
         "sqlite:// for memory, which is lost with the process and shared with no other.",
     )
+    lease_seconds: float = Field(
+        6,
+        ge=0.5,
+        le=300,
+        description="Seconds after a replica's last sign of life until another goes on with its runs.",
+    )
     mcp_hosts: str = Field(
         "",
         description="The names by which MCP clients may call this service, separated by commas; empty for "

@@ -26,6 +26,8 @@ from beckon_contract.failures import Reason
 
 _MARGIN = 5.0  # the shim answers at the deadline; only a dead shim is waited for longer
 
+_TRIES = 6  # six seconds: a shim that was killed is started again within them
+
 logger = logging.getLogger(__name__)
 
 
@@ -44,7 +46,7 @@ class ThroughShim:
             async with asyncio.timeout(call.wait + _MARGIN):
                 # Repeated whatever became of the connection: a Broker may deliver an event twice, too.
                 return await until_taken(
-                    lambda left: self._post(call, event, left), call.wait, lambda _: True
+                    lambda left: self._post(call, event, left), call.wait, lambda _: True, tries=_TRIES
                 )
         except Busy as busy:
             because = f": {busy.detail}" if busy.detail else ""

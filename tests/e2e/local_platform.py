@@ -94,6 +94,13 @@ class LocalPlatform:
                 return pid
         raise AssertionError(f"no process serves {name}")
 
+    def pid_of(self, module: str) -> int:
+        """Return the process that runs a module of ours; 0 while none does."""
+        for pid in self.children():
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2:3] == [module.encode()]:
+                return pid
+        return 0
+
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools as the agent tells them."""
         tools: list[dict[str, Any]] = httpx.get(f"{self.url}/tools").json()["tools"]

@@ -67,14 +67,6 @@ def calculate(platform: LocalPlatform) -> object:
     return response.json().get("result", {}).get("result") if response.status_code == 200 else None
 
 
-def process_of(platform: LocalPlatform, module: str) -> int:
-    """Return the process that runs a module of ours; 0 while none does."""
-    for pid in platform.children():
-        if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2:3] == [module.encode()]:
-            return pid
-    return 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_polite_signal_ends_all_of_it_with_zero(tmp_path: Path, number: signal.Signals) -> None:
     platform = LocalPlatform(tmp_path, tmp_path, {})
@@ -92,14 +84,14 @@ def test_a_polite_signal_ends_all_of_it_with_zero(tmp_path: Path, number: signal
 def test_a_part_that_is_killed_comes_back_and_calls_are_answered_again(
     running: LocalPlatform, module: str
 ) -> None:
-    victim = process_of(running, module)
+    victim = running.pid_of(module)
 
     assert victim
     os.kill(victim, signal.SIGKILL)
 
     eventually(lambda: not is_running(victim))
     eventually(lambda: calculate(running) == "42", 20)
-    eventually(lambda: process_of(running, module), 20)
+    eventually(lambda: running.pid_of(module), 20)
 
 
 def test_brokers_of_other_namespaces_have_tools_of_their_own(running: LocalPlatform, folder: Path) -> None:

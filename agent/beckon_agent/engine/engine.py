@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -24,14 +25,21 @@ from beckon_agent.telemetry.rejoin import rejoined, to_store
 
 logger = logging.getLogger(__name__)
 
+_PATIENCE = 60.0  # seconds from the start until an agent that is not ready counts as not coming
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How long a process holds a run without a word, how often it says one, how often it looks; seconds."""
 
-    hold: float = 15.0
-    beat: float = 3.0
+    hold: float = 6.0
+    beat: float = 1.0
     look: float = 0.25
+
+    @classmethod
+    def of(cls, hold: float) -> "Pace":
+        """Return the pace of a process that holds its runs so long: it loses none by one word too late."""
+        return cls(hold, hold / 6)
 
 
 class RunEngine:
@@ -59,6 +67,7 @@ class RunEngine:
         self._archive = Archive(store.materials)
         self._housekeeping = Housekeeping(store, keep_seconds)
         self._forgetting: set[asyncio.Task[None]] = set()
+        self._begun = time.monotonic()
 
     async def start(self, ask: Ask) -> StoredRun:
         """Store and begin a run. Raises what `Service.admit` and storing it raise."""
@@ -143,24 +152,53 @@ class RunEngine:
 
     async def _beat(self) -> None:
         known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
-        held = await self._store.runs.renew(self._holder, seconds=self._pace.hold)
-        for run_id in known - held:
-            self._stop(run_id)
-        room = self._service.max_runs - self._service.running
-        for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
-            if run.id in self._tasks:  # its time ran out between the two questions, and it is ours still
-                continue
-            with acting_as(kept(run.request)), rejoined(run.request):
-                await self._resume(run)
+        if known:
+            # None but these: one that the store had failed is worked on by nobody, whatever its holder.
+            held = await self._store.runs.renew(self._holder, seconds=self._pace.hold, only=known)
+            for run_id in known - held:
+                self._stop(run_id)
+        if room := self._room():
+            for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
+                if run.id in self._tasks:  # its time ran out between the two questions, and it is ours still
+                    continue
+                with acting_as(kept(run.request)), rejoined(run.request):
+                    await self._take_over(run)
 
-    async def _resume(self, run: StoredRun) -> None:
-        """Go on with a run that was claimed, for the principal that began it."""
+    def _room(self) -> int:
+        """Return how many runs of others may go on here: none where they would only be refused."""
+        service = self._service
+        if service.draining or not service.roster.complete:
+            return 0
+        return max(0, service.max_runs - max(service.running, len(self._tasks)))
+
+    async def _take_over(self, run: StoredRun) -> None:
+        """Go on with a run for the principal that began it, or end it where nobody ever can."""
         hosted = self._service.roster.find(run.agent)
         if isinstance(hosted, Hosted):
-            logger.info("run %s goes on here", run.id)
-            self._begin(run, hosted, from_request(run.request))
-        else:
-            error = {"code": "agent_gone", "message": f"there is no agent {run.agent!r} any more"}
+            await self._resume(run, hosted)
+        elif hosted is None:
+            await self._give_up(run, "agent_gone", f"there is no agent {run.agent!r} any more")
+        elif time.monotonic() - self._begun > _PATIENCE:
+            await self._give_up(
+                run, "agent_not_ready", f"the agent {run.agent!r} is not ready: {hosted.reason}"
+            )
+        # Else its key may just not be read yet: the run is looked at again when its time is out.
+
+    async def _resume(self, run: StoredRun, hosted: Hosted) -> None:
+        try:
+            options = from_request(run.request)
+        except ValueError:  # one run must not take the service with it
+            logger.exception("the request of run %s cannot be read", run.id)
+            await self._give_up(
+                run, "internal", "the run was stored by a version that this one does not know"
+            )
+            return
+        logger.info("run %s goes on here", run.id)
+        self._begin(run, hosted, options, resumed=True)
+
+    async def _give_up(self, run: StoredRun, code: str, message: str) -> None:
+        with contextlib.suppress(NotHeld):
+            error = {"code": code, "message": message}
             await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
 
     async def _leave(self) -> None:
@@ -174,8 +212,9 @@ class RunEngine:
         except StoreUnavailable as error:
             logger.warning("the runs of this process are taken over late: %s", error)
 
-    def _begin(self, run: StoredRun, hosted: Hosted, options: Options) -> None:
+    def _begin(self, run: StoredRun, hosted: Hosted, options: Options, *, resumed: bool = False) -> None:
         leg = self._legs[run.id] = Leg(self._store, run, self._holder, self._archive, self._announce)
+        leg.resumed = resumed
         task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
 
         def done(_: object) -> None:

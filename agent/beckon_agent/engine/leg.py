@@ -38,6 +38,8 @@ class Leg:
         self, store: Store, run: StoredRun, holder: str, archive: Archive, announce: Announce | None = None
     ) -> None:
         self.run = run
+        self.resumed = False
+        """Whether another process, or another leg, had the run before."""
         self._announce = announce
         self._hosted: Hosted | None = None
         self.broadcast = Broadcast()
@@ -46,7 +48,9 @@ class Leg:
         self._archive = archive
         self.lingers = False
         self._told = Told()
-        self._unwritten: list[EngineEvent] = []
+        self._unwritten: list[tuple[EngineEvent, bool]] = []
+        self._news = asyncio.Event()
+        self._writing = asyncio.Lock()
         self._written = 0
         self._over: RunFinished | RunFailed | None = None
 
@@ -103,12 +107,17 @@ class Leg:
             async with aclosing(service.run(asked, messages, options, keeping=keeping)) as events:
                 async for event in events:
                     await self._take(event)
-        except LimitReached as error:
-            await self._fail("rate_limit_exceeded", str(error))
-        except (ModelError, NoRoom) as error:
-            logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
-            code = getattr(error, "code", "") or "model_error"
-            await self._fail(code, str(error))
+        except (ModelError, NoRoom, LimitReached) as error:
+            await self._give_in(error)
+
+    async def _give_in(self, error: ModelError | NoRoom | LimitReached) -> None:
+        """End the run; one that was another's and finds no room here goes on elsewhere, or later."""
+        if isinstance(error, NoRoom) and self.resumed:
+            logger.info("run %s is let go: %s", self.run.id, error)
+            return
+        logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
+        code = "rate_limit_exceeded" if isinstance(error, LimitReached) else getattr(error, "code", "")
+        await self._fail(code or ("overloaded" if isinstance(error, NoRoom) else "model_error"), str(error))
 
     async def _take(self, event: RunEvent) -> None:
         """Tell an event; of the last one those who follow here hear when the run is stored as it says."""
@@ -150,23 +159,42 @@ class Leg:
         self._tell(TurnNoted(step))
 
     def _tell(self, event: EngineEvent, *, aloud: bool = True) -> None:
-        if self._told.number(event) is not None:
-            self._unwritten.append(event)
-            if aloud:
-                self.broadcast.tell(event)
+        """Tell an event, to the log and to those who follow here.
+
+        A stream in the background may be joined anywhere: nobody hears there what could still be lost.
+        """
+        if self._told.number(event) is None:
+            return
+        later = aloud and self.run.background
+        self._unwritten.append((event, later))
+        self._news.set()
+        if aloud and not later:
+            self.broadcast.tell(event)
 
     async def _keep_writing(self) -> None:
         while True:
-            await asyncio.sleep(_FLUSH)
+            await self._news.wait()
+            if not self.run.background:  # else somebody waits for what has come
+                await asyncio.sleep(_FLUSH)
             await self.write()
+            if self.run.background:
+                await asyncio.sleep(_FLUSH)
 
     async def write(self) -> None:
-        """Put what was told into the log."""
-        events, self._unwritten = self._unwritten, []
-        if events:
-            first, self._written = self._written + 1, self._written + len(events)
-            documents = [to_log(event) for event in events]
+        """Put what was told into the log: when this returns, it is there."""
+        async with self._writing:  # one piece after the other, or a kill would leave a gap
+            self._news.clear()
+            events = list(self._unwritten)
+            if not events:
+                return
+            first = self._written + 1
+            documents = [to_log(event) for event, _ in events]
             await self._store.events.append(self.run.id, self._holder, first, documents)
+            self._written += len(events)
+            del self._unwritten[: len(events)]
+            for event, later in events:
+                if later:
+                    self.broadcast.tell(event)
 
 
 class _Journal:

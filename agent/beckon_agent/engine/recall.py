@@ -89,7 +89,7 @@ def _results(calls: Sequence[CallOfTurn], characters: int) -> list[Message]:
 
 def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
     asked = ToolCall(stored.id, stored.name, orjson.dumps(stored.arguments).decode(), stored.extra)
-    prepared = Prepared(asked, stored.arguments, _way(stored, tools))
+    prepared = Prepared(asked, stored.arguments, _way(stored, tools), again=stored.state == "sent")
     finished = None
     if stored.state == "done":
         finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, stored.seconds or 0.0)
@@ -105,6 +105,9 @@ def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | Need
         because = f": {stored.decision_reason}" if stored.decision_reason else ""
         return failed(Reason.DENIED, f"a person did not allow this call{because}")
     tool = tools.get(stored.name)
+    if tool is None and stored.state == "sent":
+        doubt = f"the tool {stored.name} is not offered any more; the call may have had its effect"
+        return failed(Reason.TOOL_FAILED, doubt)
     if tool is None:
         return failed(Reason.UNKNOWN_TOOL, f"the tool {stored.name} is not offered any more")
     return NeedsApproval(tool) if stored.state == "approval" and stored.decision is None else tool

@@ -44,11 +44,18 @@ class LimitedCaller(Caller):
                     call, event_id=event_id, agent=agent, remaining=left, may_be_late=may_be_late
                 )
         except LimitReached as error:
-            outcome = failed(Reason.DENIED, str(error), retry_after=error.retry_after)
+            outcome = _at_limit(call, error)
         except StoreUnavailable as error:
             logger.warning("request %s: the limits of %s are unknown: %s", request_id(), call.way.name, error)
             outcome = failed(Reason.TOOL_FAILED, "not called: its limits cannot be looked up now")
         return _refused(call, outcome, time.monotonic() - begun)
+
+
+def _at_limit(call: Prepared, error: LimitReached) -> Outcome:
+    if call.again:  # "denied" would say that nothing has happened
+        doubt = f"the call was sent before a restart and may have had its effect; not sent again: {error}"
+        return failed(Reason.TOOL_FAILED, doubt, retry_after=error.retry_after)
+    return failed(Reason.DENIED, str(error), retry_after=error.retry_after)
 
 
 def _refused(call: Prepared, outcome: Outcome, seconds: float) -> CallFinished:

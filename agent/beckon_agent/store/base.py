@@ -4,7 +4,7 @@ Every method may raise `StoreUnavailable`. Methods that name a `holder` raise `N
 held by somebody else by now, and change nothing then: a process that slept too long does no harm.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from beckon_agent.model.types import Message
@@ -76,8 +76,13 @@ class Runs(Protocol):
         """Take over runs that are queued, or whose holder has let its time run out; the oldest first."""
         ...
 
-    async def renew(self, holder: str, *, seconds: float) -> frozenset[str]:
-        """Hold all runs of this holder for so long from now; return the ids of those that it still has."""
+    async def renew(
+        self, holder: str, *, seconds: float, only: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Hold the runs of this holder for so long from now; return the ids of those that it still has.
+
+        `only` are those that it works on: others of its name are nobody's, and their time runs out.
+        """
         ...
 
     async def suspend(self, run_id: str, holder: str) -> RunStatus:

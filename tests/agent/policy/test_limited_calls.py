@@ -8,8 +8,17 @@ import pytest_asyncio
 
 from beckon_agent.access.options import AccessOptions
 from beckon_agent.access.setup import authenticator
+from beckon_agent.calls import Prepared
+from beckon_agent.dispatch import Dispatcher
 from beckon_agent.faces.problems import problem_response
+from beckon_agent.model.types import ToolCall
+from beckon_agent.policy.limited import LimitedCaller
+from beckon_agent.policy.limits import Limits
+from beckon_agent.principals import ANONYMOUS, acting_as
+from beckon_agent.runs import Agent
+from beckon_agent.runs import Limits as RunLimits
 from beckon_contract.problem import Problem
+from beckon_contract.tools import Tool
 from tests.agent.access.closed_service import ClosedService, closed_service, terms
 from tests.agent.access.counters import CountersInMemory
 from tests.agent.event_platform import EventPlatform
@@ -112,3 +121,27 @@ async def test_what_a_tool_says_of_waiting_becomes_no_header_unless_it_is_a_numb
 
     assert answer.headers["retry-after"] == header
     assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(("again", "told"), [(False, "denied"), (True, "tool_failed")])
+async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_never_was(
+    again: bool, told: str
+) -> None:
+    pay = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
+    quota = {"of": "toolCalls", "per": "user", "limit": 1, "seconds": 3600}
+    agent = Agent("a", "default", "", RunLimits(), terms(quotas=[quota]))
+    limits = Limits(CountersInMemory())
+    async with aiohttp.ClientSession() as session:
+        with acting_as(ANONYMOUS):
+            async with limits.call(agent, ANONYMOUS.id, pay, "earlier", patience=1):
+                pass
+            finished = await LimitedCaller(Dispatcher(session, "http://127.0.0.1:9"), limits).make(
+                Prepared(ToolCall("id", "pay", "{}"), {}, pay, again=again),
+                event_id="run.0.0",
+                agent=agent,
+                remaining=5,
+            )
+
+    assert isinstance(finished.result, dict)
+    assert finished.result["error"]["reason"] == told
+    assert ("may have had its effect" in finished.result["error"]["message"]) == again

@@ -1,5 +1,6 @@
 """Runs from their beginning to their end, and who holds them."""
 
+from collections.abc import Collection
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -48,6 +49,7 @@ _RENEW = (
     .values(held_until=_LEASE)
     .returning(runs.c.id)
 )
+_RENEW_SOME = _RENEW.where(runs.c.id.in_(bindparam("these", expanding=True)))
 _FREE = (
     select(runs.c.id)
     .where(
@@ -117,10 +119,17 @@ class SqlRuns:
         """Take runs that nobody holds; those that another claim is looking at are left to it."""
         return await self._database.write(lambda connection: _claim(connection, holder, seconds, most))
 
-    async def renew(self, holder: str, *, seconds: float) -> frozenset[str]:
-        """Hold all runs of this holder for longer."""
-        members = {"the_holder": holder, "lease": seconds}
-        return await self._database.write(lambda connection: frozenset(connection.scalars(_RENEW, members)))
+    async def renew(
+        self, holder: str, *, seconds: float, only: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Hold all runs of this holder, or some of them, for longer."""
+        members: dict[str, object] = {"the_holder": holder, "lease": seconds}
+        statement = _RENEW
+        if only is not None:
+            statement, members["these"] = _RENEW_SOME, list(only)
+        return await self._database.write(
+            lambda connection: frozenset(connection.scalars(statement, members))
+        )
 
     async def suspend(self, run_id: str, holder: str) -> RunStatus:
         """Let go of a run that waits for an approval or a late answer."""

@@ -1,0 +1,145 @@
+"""SIGKILL of the shim and of the broker during calls: an answer or a typed failure, no effect twice."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.agent.responses.running_face import Event
+from tests.agent.running_agent import eventually
+from tests.e2e.crash.agents import AgentProcess
+from tests.e2e.crash.gates import GATES
+from tests.e2e.crash.parts import Part
+from tests.e2e.crash.site import POSTGRESQL, SQLITE, Site
+from tests.e2e.crash.tools import CALLED, DONE, EFFECTS, PLACES, mark
+from tests.e2e.crash.walk import WITHIN, Walked, comes_right
+from tests.e2e.local_platform import LocalPlatform
+from tests.e2e.manifests import tool_manifests
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+CALL_SECONDS = 3.0
+WAITED_FOR = 5.0  # seconds for which an agent waits at least for a shim that is gone
+
+
+@asynccontextmanager
+async def calling(agent: AgentProcess, name: str, place: str) -> AsyncIterator[None]:
+    """Ask, and hold both calls at a place to the end of the block; then wait for the end of the answer."""
+    gate = GATES.put(place, name, len(PLACES))
+    asking = asyncio.create_task(agent.ask(name))
+    await asyncio.wait_for(gate.arrived.wait(), 20)
+    try:
+        yield
+    finally:
+        gate.open()
+    await asking
+
+
+async def restarted(part: Part) -> float:
+    """Kill a part and start it again; return the seconds until it answered."""
+    begun = time.monotonic()
+    await part.kill()
+    await part.start()
+    return time.monotonic() - begun
+
+
+def reasons(agent: AgentProcess) -> list[str]:
+    """Return why the calls of the agent's last answer failed; the run itself is at its good end."""
+    ended: Event = agent.shown[-1]["response"]
+    assert ended["status"] == "completed", ended
+    calls = [item for item in ended["output"] if item["type"] == "mcp_call"]
+    return [call["error"]["content"]["reason"] for call in calls if call["status"] == "failed"]
+
+
+def effects(name: str) -> list[int]:
+    return [EFFECTS[name, place] for place in PLACES]
+
+
+async def come_true(name: str) -> bool:
+    """Wait until the tools, which were held up, have done it; return whether each has done it once."""
+    await eventually(lambda: asyncio.sleep(0, all(effects(name))))
+    return effects(name) == [1, 1]
+
+
+@pytest.mark.parametrize("place", [CALLED, DONE])
+async def test_a_shim_that_is_killed_and_comes_back_takes_the_calls_again(site: Site, place: str) -> None:
+    name = f"the shim comes back, {place}"
+    store = await site.databases.new(POSTGRESQL)
+    agent = await site.agent(store)
+    async with calling(agent, name, place):
+        seconds = await restarted(site.parts.shim)
+
+    if reasons(agent):  # which only a shim that took too long may be answered with
+        assert seconds > WAITED_FOR
+        assert set(reasons(agent)) == {"tool_failed"}
+        assert await come_true(name)
+    else:
+        await comes_right(Walked(name, store, agent, time.monotonic()), agent)
+
+
+async def test_a_shim_that_stays_away_is_told_to_the_model(site: Site) -> None:
+    name = "the shim stays away"
+    agent = await site.agent(await site.databases.new(SQLITE))
+    try:
+        async with calling(agent, name, CALLED):
+            await site.parts.shim.kill()
+
+        assert reasons(agent) == ["tool_failed", "tool_failed"]
+        assert await come_true(name)
+    finally:
+        await site.parts.shim.start()
+
+
+@pytest.mark.parametrize("place", [CALLED, DONE])
+async def test_a_broker_that_is_killed_with_the_calls_in_it_is_told_as_no_answer(
+    site: Site, place: str
+) -> None:
+    name = f"the broker forgets, {place}"
+    agent = await site.agent(await site.databases.new(SQLITE), BECKON_CALL_TIMEOUT=str(CALL_SECONDS))
+    async with calling(agent, name, place):
+        await restarted(site.parts.broker)
+
+    assert reasons(agent) == ["timeout", "timeout"]
+    assert await come_true(name)
+
+
+async def test_a_broker_that_is_away_is_told_as_such_and_nothing_happens(site: Site) -> None:
+    name = "the broker is away"
+    agent = await site.agent(await site.databases.new(SQLITE))
+    await site.parts.broker.kill()
+    try:
+        await agent.ask(name)
+
+        assert reasons(agent) == ["undeliverable", "undeliverable"]
+        assert effects(name) == [0, 0]
+    finally:
+        await site.parts.broker.start()
+
+
+@pytest.mark.timeout(120)  # of a busy machine: five processes start, and one of them again
+async def test_the_agent_of_the_local_platform_goes_on_with_its_runs(site: Site, tmp_path: Path) -> None:
+    name = "the local platform"
+    parameters = {place: {"type": "string"} for place in ("run", "place")}
+    (tmp_path / "mark.yaml").write_text(
+        tool_manifests("crash-mark", str(mark.description), parameters, url=site.tool)
+    )
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    settings = {"OPENAI_BASE_URL": site.model, "BECKON_MODEL": "m", "BECKON_STORE": store}
+    platform = await asyncio.to_thread(LocalPlatform, tmp_path, tmp_path, settings)
+    try:
+        await asyncio.to_thread(platform.wait_until_ready)
+        async with httpx.AsyncClient(base_url=platform.url, timeout=30) as http:
+            agent = AgentProcess(platform.pid_of("beckon_agent"), http)
+            async with calling(agent, name, CALLED):
+                agent.kill()
+                await agent.ended()
+            walked = Walked(name, store, agent, time.monotonic())
+            await eventually(agent.answers, 30)
+
+            assert await comes_right(walked, agent) < 2 * WITHIN  # the process starts from nothing
+    finally:
+        await asyncio.to_thread(platform.stop)

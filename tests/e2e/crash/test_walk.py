@@ -1,0 +1,71 @@
+"""SIGKILL at every step of a run with parallel calls: the right answer, each effect once, no run stuck."""
+
+import asyncio
+import logging
+
+import pytest
+
+from tests.agent.running_agent import eventually
+from tests.agent.store.raw import execute
+from tests.e2e.crash.site import POSTGRESQL, SQLITE, Site
+from tests.e2e.crash.tools import CALLED, DELIVERIES, PLACES
+from tests.e2e.crash.walk import POINTS, WITHIN, Point, comes_right, killed_at
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+logger = logging.getLogger(__name__)
+CALLS_ARE_MADE = next(point for point in POINTS if point.name == CALLED)
+
+
+async def taken_over(site: Site, point: Point, kind: str) -> float:
+    """Walk with a second replica that was there all the time."""
+    replica, store = site.replicas[kind]
+    walked = await killed_at(site, point, f"{point.name}, {kind}, taken over", store)
+    return await comes_right(walked, replica, again=point.again)
+
+
+async def restarted(site: Site, point: Point, kind: str) -> float:
+    """Walk with nobody else, and start the agent again."""
+    store = await site.databases.new(kind)
+    walked = await killed_at(site, point, f"{point.name}, {kind}, restarted", store)
+    return await comes_right(walked, await site.agent(store), again=point.again)
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.replace(" ", "-"))
+async def test_a_run_outlives_its_agent(site: Site, point: Point) -> None:
+    walks: dict[str, asyncio.Task[float]] = {}
+    async with asyncio.TaskGroup() as group:
+        for way in (taken_over, restarted):
+            for kind in (SQLITE, POSTGRESQL):
+                walks[f"{way.__name__}, {kind}"] = group.create_task(way(site, point, kind))
+    for way_and_kind, walk in walks.items():
+        logger.info("%s: %s: %.2f s", point.name, way_and_kind, walk.result())
+
+
+async def test_another_replica_takes_over_within_seconds(site: Site) -> None:
+    async def walk(kind: str) -> float:
+        replica, store = site.replicas[kind]
+        walked = await killed_at(site, CALLS_ARE_MADE, f"the lease, {kind}", store, at_once=False)
+        return await comes_right(walked, replica)
+
+    seconds = await asyncio.gather(walk(SQLITE), walk(POSTGRESQL))
+
+    logger.info("taken over after %s s", seconds)
+    assert max(seconds) < WITHIN
+
+
+async def test_an_answer_that_comes_while_nobody_has_the_run_is_taken_from_the_shim(site: Site) -> None:
+    replica, store = site.replicas[POSTGRESQL]
+    walked = await killed_at(site, CALLS_ARE_MADE, "the late replies", store, at_once=False)
+    run_id = await walked.id()
+    calls = f"SELECT event_id FROM calls WHERE run_id = '{run_id}' AND state = 'done'"
+
+    async def are_answered() -> bool:
+        return len(await execute(store, calls)) == len(PLACES)
+
+    await eventually(are_answered)
+    before = await execute(store, f"SELECT holder FROM runs WHERE id = '{run_id}'")
+    await comes_right(walked, replica)
+
+    assert before != [(None,)], "the run went on before its calls had their answers"
+    assert [DELIVERIES[event_id] for (event_id,) in await execute(store, calls)] == [1, 1]
