@@ -51,10 +51,10 @@ class Plan:
 
 FULL = Plan(
     rounds=5,
-    alone=60,
+    alone=50,
     at_once=16,
-    together=160,
-    first_words=60,
+    together=128,
+    first_words=50,
     streams=500,
     words=60,
     every=50,

@@ -1,6 +1,7 @@
 """A stream that is waited for in slices."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -14,6 +15,7 @@ class Source:
     def __init__(self) -> None:
         self.gate = asyncio.Event()
         self.closed = False
+        self.ended = asyncio.Event()
 
     async def items(self, *, fails: bool = False) -> AsyncGenerator[int, None]:
         try:
@@ -25,6 +27,7 @@ class Source:
         finally:
             await asyncio.sleep(0)  # cleaning up may take its time
             self.closed = True
+            self.ended.set()
 
 
 async def test_an_item_is_not_lost_when_the_wait_for_it_ends() -> None:
@@ -62,6 +65,40 @@ async def test_a_failure_before_the_first_item_is_raised_at_the_beginning() -> N
 
     with pytest.raises(ValueError, match="invalid literal"):
         await paced.begin(5)
+    await paced.close()
+
+
+async def test_what_is_there_is_taken_at_once_and_a_failure_after_it() -> None:
+    source = Source()
+    source.gate.set()
+    paced = Paced(source.items(fails=True))
+    await paced.begin(5)
+    async with asyncio.timeout(5):
+        await source.ended.wait()
+
+    assert await paced.take_all() == [1]
+    with pytest.raises(ValueError, match="broken"):
+        await paced.take_all()
+    await paced.close()
+
+
+async def test_a_stream_that_nobody_takes_is_read_only_a_little_ahead() -> None:
+    read: list[int] = []
+
+    async def endless() -> AsyncGenerator[int, None]:
+        for number in itertools.count():
+            read.append(number)
+            yield number
+
+    paced = Paced(endless())
+    await paced.begin(5)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    ahead = len(read)
+
+    assert ahead < 50
+    assert await paced.take_all() == list(range(ahead))
+    assert await paced.take_all() == list(range(ahead, 2 * ahead))
     await paced.close()
 
 

@@ -1,6 +1,6 @@
 """OpenAI's chat completions: `POST /v1/chat/completions`, streaming and not."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 
 import orjson
@@ -124,15 +124,8 @@ async def _stream(
 ) -> AsyncGenerator[bytes]:
     try:
         yield completion.opening()
-        async for event in _kept_alive(events, pace.keep_alive):
-            if event is None:
-                yield _KEEPALIVE
-                continue
-            chunk = completion.chunk(event)
-            if chunk is not None:
-                yield chunk
-            if isinstance(event, RunFinished) and with_usage:
-                yield completion.usage_chunk(event.usage)
+        async for happened in _kept_alive(events, pace.keep_alive):
+            yield b"".join(_told(completion, happened, with_usage=with_usage)) if happened else _KEEPALIVE
         yield _DONE
     except Exception as error:  # the status is out: the stream is the only place left to tell of it
         yield b"data: " + orjson.dumps(told(error).document()) + b"\n\n"
@@ -140,12 +133,21 @@ async def _stream(
         await events.close()
 
 
-async def _kept_alive(events: Paced[RunEvent], seconds: float) -> AsyncIterator[RunEvent | None]:
-    """Yield the events, and `None` whenever there was none for a while."""
+def _told(completion: Completion, events: Iterable[RunEvent], *, with_usage: bool) -> Iterator[bytes]:
+    for event in events:
+        chunk = completion.chunk(event)
+        if chunk is not None:
+            yield chunk
+        if isinstance(event, RunFinished) and with_usage:
+            yield completion.usage_chunk(event.usage)
+
+
+async def _kept_alive(events: Paced[RunEvent], seconds: float) -> AsyncIterator[list[RunEvent]]:
+    """Yield the events that are there, as they come, and none whenever there was none for a while."""
     while True:
         while not await events.ready(seconds):
-            yield None
-        event = await events.take()
-        if event is None:
+            yield []
+        happened = await events.take_all()
+        if not happened:
             return
-        yield event
+        yield happened

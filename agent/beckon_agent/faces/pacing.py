@@ -1,11 +1,14 @@
 """Waiting for the next item of a stream in slices, so that a silent stream can be kept alive."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+
+_AHEAD = 16  # items that are read before anybody takes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,40 +26,100 @@ class Pace:
 
 
 class Paced(Generic[Item]):
-    """A stream whose next item can be waited for a while, and is not lost when the wait ends."""
+    """A stream whose next item can be waited for a while, and is not lost when the wait ends.
+
+    One task reads it, a little ahead of who takes the items: a task for each would cost as much as all
+    that is done with it.
+    """
 
     def __init__(self, items: AsyncGenerator[Item, None]) -> None:
         self._items = items
-        self._next: asyncio.Task[Item | None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._came: deque[Item] = deque()
+        self._over = False
+        self._failure: BaseException | None = None
+        self._waiting: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
 
-    async def ready(self, seconds: float) -> bool:
+    async def ready(self, seconds: float | None) -> bool:
         """Whether the next item, the end or a failure has come within `seconds`."""
-        done, _ = await asyncio.wait({self._coming()}, timeout=seconds)
-        return bool(done)
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        if self._came or self._over:
+            return True
+        loop = asyncio.get_running_loop()
+        self._waiting = waiting = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, _settle, waiting)
+        try:
+            await waiting
+        finally:
+            self._waiting = None
+            if timer is not None:
+                timer.cancel()
+        return bool(self._came) or self._over
 
     async def begin(self, seconds: float) -> None:
         """Wait for the first item at most `seconds`; raises what the stream raised instead of it."""
-        coming = self._coming()
-        if await self.ready(seconds) and (error := coming.exception()) is not None:
-            raise error
+        if await self.ready(seconds) and not self._came and self._failure is not None:
+            raise self._failure
 
     async def take(self) -> Item | None:
         """Return the next item, `None` at the end; raises what the stream raises."""
-        item = await self._coming()
-        self._next = None
+        await self.ready(None)
+        if not self._came:
+            self._end()
+            return None
+        item = self._came.popleft()
+        self._make_room()
         return item
+
+    async def take_all(self) -> list[Item]:
+        """Return the items that are there, none at the end alone; raises what the stream raises."""
+        await self.ready(None)
+        if not self._came:
+            self._end()
+        items = list(self._came)
+        self._came.clear()
+        self._make_room()
+        return items
 
     async def close(self) -> None:
         """Stop the stream, wherever it is."""
-        if self._next is not None:
-            self._next.cancel()
-            await asyncio.gather(self._next, return_exceptions=True)
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
         await self._items.aclose()
 
-    def _coming(self) -> asyncio.Task[Item | None]:
-        if self._next is None:
-            self._next = asyncio.create_task(self._advance())
-        return self._next
+    async def _read(self) -> None:
+        try:
+            async for item in self._items:
+                self._came.append(item)
+                self._tell()
+                if len(self._came) >= _AHEAD:
+                    self._room = asyncio.get_running_loop().create_future()
+                    await self._room
+        except asyncio.CancelledError as error:
+            self._failure = error
+            raise
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._over = True
+            self._tell()
 
-    async def _advance(self) -> Item | None:
-        return await anext(self._items, None)
+    def _end(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _tell(self) -> None:
+        if self._waiting is not None:
+            _settle(self._waiting)
+
+    def _make_room(self) -> None:
+        if self._room is not None:
+            _settle(self._room)
+
+
+def _settle(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

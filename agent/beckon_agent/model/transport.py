@@ -2,7 +2,7 @@
 
 The bytes of the answer are read by `framing`, and errors by `refusals`, because many servers send what no
 typed client takes: `choices: null`, arguments as an object. The client is aiohttp: by the `openai` package an
-exchange takes three times the CPU, and 16 MB (`docs/decisions`, 13).
+exchange takes three times the CPU, and 16 MB (`docs/decisions`, 14).
 """
 
 import ssl

@@ -3,11 +3,9 @@
 import re
 import threading
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Final
-
-import Stemmer  # type: ignore[import-not-found]  # an extension module without stubs
+from typing import Any, Final
 
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Letters of scripts that put no space between words: Thai to Khmer, Kana, Han."""
@@ -30,7 +28,6 @@ _STOP: Final = frozenset(
 )
 """Words that are in every other text and tell no tool from another."""
 
-_STEMMER = Stemmer.Stemmer("english")
 _ONE_AT_A_TIME = threading.Lock()  # a stemmer keeps the word it works on in itself
 
 
@@ -61,5 +58,13 @@ def _terms_of(written: str) -> tuple[str, ...]:
 
 def _stem(word: str) -> str:
     with _ONE_AT_A_TIME:
-        stem: str = _STEMMER.stemWord(word)
+        stem: str = _stemmer().stemWord(word)
     return stem
+
+
+@cache
+def _stemmer() -> Any:
+    # Imported late: a megabyte that a service with few tools need not spend.
+    import Stemmer  # type: ignore[import-not-found]  # noqa: PLC0415  # an extension module without stubs
+
+    return Stemmer.Stemmer("english")
