@@ -34,6 +34,9 @@ _AIM = 0.95
 _AIMED_AT = 20
 _HALVES: tuple[Half, ...] = ("development", "held out")
 _MANY = 5_000
+_USUAL_LIMIT = 64
+_TURNS = 9
+_TALKS = 100
 
 Ranking = Callable[[Question], Sequence[str]]
 
@@ -131,7 +134,38 @@ def _show_cost(data: Labelled) -> None:
         ["query, CPU ms, median", f"{statistics.median(times) * 1000:.2f}"],
         ["query, CPU ms, 99 of 100", f"{times[len(times) * 99 // 100] * 1000:.2f}"],
     ]
+    rows += asyncio.run(_cost_of_choices(tools, data.questions))
     show(f"Cost with {len(tools)} tools", ["what", "figure"], rows)
+
+
+async def _cost_of_choices(tools: Mapping[str, Tool], questions: Sequence[Question]) -> list[list[str]]:
+    """Return what whole choices take: of a first question, and of a talk that a client brings along."""
+    chooser = FittingTools()
+    await chooser.choose(Situation(tools, _messages(questions[0]), _USUAL_LIMIT))
+    talks = [_talk(questions[start:]) for start in range(0, _TALKS * _TURNS, _TURNS)]
+    kinds = {
+        "one question": [talk[:1] for talk in talks],
+        f"{_TURNS - 1} questions that are new here": [talk[:-2] for talk in talks],
+        "the same and one more": talks,
+    }
+    rows = []
+    for kind, several in kinds.items():
+        times = []
+        for messages in several:
+            begun = time.process_time()
+            await chooser.choose(Situation(tools, messages, _USUAL_LIMIT))
+            times.append(time.process_time() - begun)
+        figure = f"{statistics.median(times) * 1000:.1f}"
+        rows.append([f"choice of {_USUAL_LIMIT}, {kind}, CPU ms, median", figure])
+    return rows
+
+
+def _talk(questions: Sequence[Question]) -> list[dict[str, object]]:
+    """Return a conversation of some questions, the last one without its answer."""
+    messages: list[dict[str, object]] = []
+    for question in questions[:_TURNS]:
+        messages += [*_messages(question), {"role": "assistant", "content": "Done."}]
+    return messages[:-1]
 
 
 def _many(tools: Mapping[str, Tool]) -> dict[str, Tool]:
