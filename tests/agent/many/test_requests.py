@@ -133,6 +133,16 @@ async def test_a_request_without_tools_searches_none(start_agent: StartAgent) ->
         assert "tools" not in agent.asked[0].body
 
 
+async def test_a_function_of_the_clients_cannot_be_called_find_tools(start_agent: StartAgent) -> None:
+    function = {"name": "find_tools", "parameters": {"type": "object", "properties": {}}}
+    async with start_agent(setup=SETUP) as agent:
+        answer = await agent.post(tools=[{"type": "function", "function": function}])
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "tool_name_taken"
+    assert "the agent has a tool 'find_tools' already" in answer.json()["error"]["message"]
+
+
 async def test_a_new_tool_is_sent_in_the_very_next_request_that_names_it(start_agent: StartAgent) -> None:
     async with start_agent(says("a"), says("b"), says("c"), setup=SETUP) as agent:
         surround(agent)
