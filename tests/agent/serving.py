@@ -23,7 +23,8 @@ async def served(app: Callable[..., Awaitable[Any]], port: int = 0) -> AsyncIter
     """Serve an application, its lifespan included, and give its address; the port 0 is any."""
     # asyncio switches Nagle's algorithm off only where the protocol is named: 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if port:  # its connections of before may still be remembered
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     config = uvicorn.Config(app, log_config=None, access_log=False, http="httptools")
     config.load()

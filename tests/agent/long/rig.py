@@ -4,8 +4,8 @@ import asyncio
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -207,8 +207,8 @@ class Rig:
 @asynccontextmanager
 async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
     """Run everything but agents."""
-    port = _free_port()
     async with AsyncExitStack() as stack:
+        port = stack.enter_context(_kept_port())
         by_hand = await stack.enter_async_context(serving())
         manifests = [
             *described("report", "reports"),
@@ -240,8 +240,10 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
         yield Rig(tool, shim, folder, url, port)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def _kept_port() -> Iterator[int]:
+    """Keep a port on which nobody listens from everybody who does not name it."""
+    with socket.socket() as placeholder:
+        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        placeholder.bind(("127.0.0.1", 0))
+        yield placeholder.getsockname()[1]
