@@ -4,9 +4,9 @@ its own, and fails with an assertion.
 
 import os
 
-from langchain.agents import create_agent  # type: ignore[import-not-found]  # in an environment of its own
-from langchain_core.tools import tool  # type: ignore[import-not-found]  # in an environment of its own
-from langchain_openai import ChatOpenAI  # type: ignore[import-not-found]  # in an environment of its own
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 
 QUESTION = "What is 17% of 2340?"
 WHERE = "Locate the user: in which city?"
