@@ -91,7 +91,7 @@ test-cluster: .venv/ready ## Every test on a real Kubernetes: that of KUBECONFIG
 	$(BIN)/python -m tests.cluster
 
 clean: ## Remove the environments and every cache
-	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache uv.lock
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache uv.lock
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
