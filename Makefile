@@ -9,7 +9,7 @@ BIN := .venv/bin
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ask test check fix docs lock bench bench-agent bench-cluster images cluster cluster-down test-cluster clean
+.PHONY: help setup run ask test test-clients fuzz check fix docs lock bench bench-agent bench-cluster images cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,14 @@ ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
 
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
 	$(BIN)/pytest -n 2 --dist worksteal
+
+test-clients: .venv/ready ## Clients as they are published: openai for Node, LangChain, llm; MCP's conformance suite
+	sh tests/clients/clients.sh
+	sh tests/agent/mcp/conformance.sh
+
+EXAMPLES ?= 300
+fuzz: .venv/ready ## Try the OpenAPI description with so many requests an operation: make fuzz EXAMPLES=300
+	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/e2e/test_openapi.py
 
 check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff format --check .
@@ -83,7 +91,7 @@ test-cluster: .venv/ready ## Every test on a real Kubernetes: that of KUBECONFIG
 	$(BIN)/python -m tests.cluster
 
 clean: ## Remove the environments and every cache
-	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache uv.lock
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache uv.lock
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -19,6 +19,7 @@ from beckon_agent.engine.late import LateReplies
 from beckon_agent.faces import catalogue, chat_completions, late_replies, models, operations, replays
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.chat_memory import Memory
+from beckon_agent.faces.described import tell_of_keys
 from beckon_agent.faces.events import routes as events
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.hang_up import ClientGone
@@ -96,6 +97,7 @@ def build_app(
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
+    tell_of_keys(app)
     return TracedRequests(RequestIds(door(app)))  # outside of all that may fail
 
 

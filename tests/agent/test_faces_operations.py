@@ -245,7 +245,8 @@ async def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
     assert create["responses"]["404"]["content"]["application/json"]["schema"]["$ref"].endswith(
         "/ErrorDocument"
     )
-    assert call["responses"].keys() == {"200", "400", "403", "404", "422", "429", "502", "503", "504"}
+    errors = {"400", "403", "404", "422", "429", "502", "503", "504", "default"}
+    assert call["responses"].keys() == {"200", *errors}
     assert call["responses"]["422"]["content"].keys() == {"application/problem+json"}
     assert paths["/readyz"]["get"]["responses"].keys() == {"200", "503"}
     assert "HTTPValidationError" not in json.dumps(document)

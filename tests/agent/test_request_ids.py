@@ -120,3 +120,16 @@ async def test_every_line_that_a_request_causes_names_it_in_the_log(tmp_path: Pa
     nameless = [line["message"] for line in lines[begun + 1 :] if "request_id" not in line]
     assert all(message.startswith("draining: ") for message in nameless), nameless
     assert not any("request_id" in line for line in lines[: begun + 1])
+
+
+async def test_who_is_not_let_in_is_told_the_id_as_well(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.jsonl"
+    keys.touch()
+    async with serving(tmp_path, BECKON_ANONYMOUS="false", BECKON_KEYS_FILE=str(keys)) as agent:
+        answers = [
+            await agent.http.post(path, json={}, headers={NAME: "stranger"})
+            for path in ("/v1/chat/completions", "/v1/responses", "/tools/f", "/mcp", "/events", "/nowhere")
+        ]
+
+    assert [answer.status_code for answer in answers] == [401] * len(answers)
+    assert [answer.headers[NAME] for answer in answers] == ["stranger"] * len(answers)

@@ -1,7 +1,7 @@
 """The OpenAPI description, tried by schemathesis against the platform as a user starts it.
 
-`BECKON_FUZZ_EXAMPLES=300 .venv/bin/pytest tests/e2e/test_openapi.py` tries that many requests for each
-operation, other ones every time; without it they are few, and the same every time.
+`make fuzz` tries many requests for each operation, other ones every time; without it they are few, and the
+same every time.
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.local_platform import LocalPlatform, clean_environment
 
-EXAMPLES = os.environ.get("BECKON_FUZZ_EXAMPLES")
+EXAMPLES = os.environ.get("FUZZ_EXAMPLES")
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 

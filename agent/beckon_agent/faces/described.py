@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fastapi import FastAPI
+
 Answers = dict[int | str, dict[str, Any]]
 """What FastAPI takes as `responses`."""
 
@@ -44,6 +46,20 @@ def answer(
     content = {"application/json": {"schema": dict(schema)}, **(STREAM if streams else {})}
     described: dict[str, Any] = {"description": meaning, "content": content}
     return {200: {**described, "links": links} if links else described}
+
+
+def tell_of_keys(app: FastAPI) -> None:
+    """Let the description of an application say how a caller says who it is, where it is asked."""
+    described = app.openapi
+    scheme = {"type": "http", "scheme": "bearer", "description": "An API key, or a token of the issuer."}
+
+    def openapi() -> dict[str, Any]:
+        document = described()
+        document["components"] = {**document.get("components", {}), "securitySchemes": {"bearer": scheme}}
+        document["security"] = [{"bearer": []}, {}]  # a service on loopback may let in whoever is there
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the description
 
 
 def leads_to(operation: str, **parameters: str) -> dict[str, Any]:

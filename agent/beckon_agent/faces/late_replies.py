@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from beckon_agent.engine.late import Became, LateReplies
 from beckon_agent.exchange import from_event
+from beckon_agent.faces.events.described import EVENT
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.request_id import request_id
@@ -26,7 +27,6 @@ logger = logging.getLogger(__name__)
 
 PATH = "/late-replies"
 
-_EVENT = {"required": True, "content": {"application/json": {"schema": {}}}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     202: {"description": "The call has its answer, from this delivery or from an earlier one."},
     **problem_responses(
@@ -52,9 +52,15 @@ class LateFace:
 def router(face: LateFace) -> APIRouter:
     """Return the route."""
     routes = APIRouter()
-    extra = {"requestBody": _EVENT}
 
-    @routes.post(PATH, status_code=202, response_model=None, responses=_RESPONSES, openapi_extra=extra)
+    @routes.post(
+        PATH,
+        operation_id="takeLateReply",
+        status_code=202,
+        response_model=None,
+        responses=_RESPONSES,
+        openapi_extra=EVENT,
+    )
     async def take_reply(request: Request) -> Response:
         """Give a call its answer, and let its run go on."""
         try:

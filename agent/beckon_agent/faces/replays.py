@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from beckon_agent.faces.described import STREAM
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.models import not_served
 from beckon_agent.faces.pacing import Pace, Paced
@@ -31,7 +32,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `call` for each call that was made for real, and at the end "
         "`report`, or `error` in its place.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": STREAM,
     },
     **problem_responses(
         _400="The body is no JSON object, or asks for what there is not.",
@@ -58,7 +59,7 @@ def router(store: Store, service: Service, pace: Pace, owner_of: OwnerOf) -> API
     routes = APIRouter()
     replayer = Replayer(store, service)
 
-    @routes.post("/runs/{run_id}/replay", response_model=None, responses=_RESPONSES)
+    @routes.post("/runs/{run_id}/replay", operation_id="replayRun", response_model=None, responses=_RESPONSES)
     async def replay(run_id: str, body: ReplayRequest, request: Request) -> Response:
         """Play a stored run again, with the model's answers and the results of its calls as recorded."""
         wish = Wish(body.live_tools, body.effects)

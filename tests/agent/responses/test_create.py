@@ -287,3 +287,12 @@ async def test_a_deleted_response_is_gone(start_face: StartFace) -> None:
 
     assert deleted.json() == {"id": response["id"], "object": "response", "deleted": True}
     assert again.status_code == 404
+
+
+async def test_a_405_names_all_methods_of_the_path(start_face: StartFace) -> None:
+    async with start_face() as face:
+        answer = await face.http.patch("/v1/responses/nothing")
+        conversation = await face.http.put("/v1/conversations/nothing")
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
+    assert (conversation.status_code, conversation.headers["allow"]) == (405, "DELETE, GET, POST")
