@@ -18,7 +18,8 @@ from tests.agent.running_agent import eventually
 from tests.e2e.crash.dying import Death
 from tests.e2e.local_platform import ROOT, clean_environment, is_running
 
-START_SECONDS = 20
+SECONDS = 60
+"""How long a test waits for a process: a machine may be busy with many others."""
 
 
 @dataclass
@@ -63,7 +64,7 @@ class AgentProcess:
 
     async def ended(self) -> None:
         """Wait until it is dead."""
-        await eventually(lambda: asyncio.sleep(0, not is_running(self.pid)), 20)
+        await eventually(lambda: asyncio.sleep(0, not is_running(self.pid)), SECONDS)
 
 
 def _event(block: str) -> Event | None:
@@ -102,7 +103,7 @@ class Nursery:
             assert is_running(pid), log.read_text()
             return await agent.answers()
 
-        await eventually(answers, START_SECONDS)
+        await eventually(answers, SECONDS)
         return agent
 
     async def _order(self, order: Mapping[str, Any]) -> tuple[int, int]:

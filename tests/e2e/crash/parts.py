@@ -13,11 +13,10 @@ from beckon_cli.local.ports import free_ports
 from tests.agent.event_platform import declared
 from tests.agent.running_agent import eventually
 from tests.broker.broker_process import broker, delivery, trigger, write_manifests
+from tests.e2e.crash.agents import SECONDS
 from tests.e2e.crash.tools import mark
 from tests.e2e.local_platform import ROOT, clean_environment, port_range
 from tests.shim.support import KEY
-
-START_SECONDS = 20
 
 
 class Part:
@@ -53,7 +52,7 @@ class Part:
                     assert process.returncode is None, self._log.read_text()
                     return False
 
-            await eventually(answers, START_SECONDS)
+            await eventually(answers, SECONDS)
 
     async def kill(self) -> None:
         """End it without letting it do anything; where it has ended, do nothing."""
@@ -72,6 +71,14 @@ class Parts:
     folder: Path
     sink: int
     """The port of the agent to which the shim hands late replies."""
+
+    async def nobody_waits(self) -> bool:
+        """Whether the shim holds no call."""
+        async with httpx.AsyncClient(base_url=self.shim.url) as http:
+            lines = (await http.get("/metrics")).text.splitlines()
+        return [
+            float(line.split()[1]) for line in lines if line.startswith("beckon_shim_waiting_calls ")
+        ] == [0]
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from tests.agent.responses.running_face import Event
 from tests.agent.running_agent import eventually
-from tests.e2e.crash.agents import AgentProcess
+from tests.e2e.crash.agents import SECONDS, AgentProcess
 from tests.e2e.crash.gates import GATES
 from tests.e2e.crash.parts import Part
 from tests.e2e.crash.site import POSTGRESQL, SQLITE, Site
@@ -20,7 +20,7 @@ from tests.e2e.crash.walk import WITHIN, Walked, comes_right
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.timeout(4 * SECONDS)]
 
 CALL_SECONDS = 3.0
 WAITED_FOR = 5.0  # seconds for which an agent waits at least for a shim that is gone
@@ -31,7 +31,7 @@ async def calling(agent: AgentProcess, name: str, place: str) -> AsyncIterator[N
     """Ask, and hold both calls at a place to the end of the block; then wait for the end of the answer."""
     gate = GATES.put(place, name, len(PLACES))
     asking = asyncio.create_task(agent.ask(name))
-    await asyncio.wait_for(gate.arrived.wait(), 20)
+    await asyncio.wait_for(gate.arrived.wait(), SECONDS)
     try:
         yield
     finally:
@@ -61,7 +61,7 @@ def effects(name: str) -> list[int]:
 
 async def come_true(name: str) -> bool:
     """Wait until the tools, which were held up, have done it; return whether each has done it once."""
-    await eventually(lambda: asyncio.sleep(0, all(effects(name))))
+    await eventually(lambda: asyncio.sleep(0, all(effects(name))), SECONDS)
     return effects(name) == [1, 1]
 
 
@@ -120,7 +120,6 @@ async def test_a_broker_that_is_away_is_told_as_such_and_nothing_happens(site: S
         await site.parts.broker.start()
 
 
-@pytest.mark.timeout(120)  # of a busy machine: five processes start, and one of them again
 async def test_the_agent_of_the_local_platform_goes_on_with_its_runs(site: Site, tmp_path: Path) -> None:
     name = "the local platform"
     parameters = {place: {"type": "string"} for place in ("run", "place")}
@@ -138,7 +137,7 @@ async def test_the_agent_of_the_local_platform_goes_on_with_its_runs(site: Site,
                 agent.kill()
                 await agent.ended()
             walked = Walked(name, store, agent, time.monotonic())
-            await eventually(agent.answers, 30)
+            await eventually(agent.answers, SECONDS)
 
             assert await comes_right(walked, agent) < 2 * WITHIN  # the process starts from nothing
     finally:

@@ -9,13 +9,12 @@ from typing import Any
 from tests.agent.responses.running_face import Event, said
 from tests.agent.running_agent import eventually
 from tests.agent.store.raw import execute
-from tests.e2e.crash.agents import AgentProcess
+from tests.e2e.crash.agents import SECONDS, AgentProcess
 from tests.e2e.crash.dying import END_TOLD, Death
 from tests.e2e.crash.gates import GATES, Gate
 from tests.e2e.crash.site import Site
 from tests.e2e.crash.tools import ASKED, CALLED, DONE, EFFECTS, HALF, PLACES, QUESTIONS, answer
 
-REACHED_SECONDS = 20
 WITHIN = 15.0
 """Seconds after a kill, on a machine that is busy with other tests."""
 
@@ -81,29 +80,37 @@ class Walked:
         assert len(rows) <= 1
         return str(rows[0][0]) if rows else None
 
+    async def pass_the_time(self) -> None:
+        """Let the lease of the dead agent run out."""
+        await execute(
+            self.store, f"UPDATE runs SET held_until = 0 WHERE {_of(self.name)} AND status = 'running'"
+        )
 
-async def killed_at(site: Site, point: Point, name: str, store: str, *, at_once: bool = True) -> Walked:
-    """Begin a run, and kill its agent at a point of it; unless `at_once`, its lease takes its time."""
+
+async def killed_at(
+    site: Site, point: Point, name: str, store: str, *, at_once: bool = True, **settings: str
+) -> Walked:
+    """Begin a run, and kill its agent at a point of it; unless `at_once`, its lease takes its time.
+
+    Then the shim has noticed, too, before anything goes on: it has no other calls.
+    """
     gate = point.gate(name)
-    first = await site.agent(store, point.death)
+    first = await site.agent(store, point.death, **settings)
     asking = asyncio.create_task(first.ask(name))
     if gate is not None:
-        await asyncio.wait_for(gate.arrived.wait(), REACHED_SECONDS)
-        await eventually(lambda: asyncio.sleep(0, point.seen in _deltas(first.shown)))
+        await asyncio.wait_for(gate.arrived.wait(), SECONDS)
+        await eventually(lambda: asyncio.sleep(0, point.seen in _deltas(first.shown)), SECONDS)
         first.kill()
     await first.ended()
-    killed = time.monotonic()
+    walked = Walked(name, store, first, time.monotonic())
     if at_once:
-        await _pass_the_time(store, name)
+        await walked.pass_the_time()
+    else:
+        await eventually(site.parts.nobody_waits, SECONDS)
     if gate is not None:
         gate.open()
     await asking
-    return Walked(name, store, first, killed)
-
-
-async def _pass_the_time(store: str, name: str) -> None:
-    """Let the lease of a dead agent run out."""
-    await execute(store, f"UPDATE runs SET held_until = 0 WHERE {_of(name)} AND status = 'running'")
+    return walked
 
 
 def _of(name: str) -> str:
