@@ -24,6 +24,7 @@ from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.memory import spare
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.policy.limited import LimitedCaller
@@ -54,6 +55,7 @@ class _CannotStart(Exception):
 
 def main() -> int:
     """Run the agent; return 0 after a stop by signal, 2 where it cannot start."""
+    spare()
     try:
         settings = Settings()
     except ValidationError as error:

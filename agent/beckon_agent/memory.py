@@ -1,8 +1,14 @@
-"""Giving back the memory that only the start needed."""
+"""The memory that nobody needs: not taken, or given back after the start."""
 
 import ctypes
 import gc
 import sys
+
+
+def spare() -> None:
+    """Keep Pydantic's first version out: FastAPI loads it, 1.7 MB, to look for models of it."""
+    # `None` is how Python is told that a module cannot be imported, and FastAPI is prepared for that.
+    sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # typeshed knows modules only
 
 
 def settle() -> None:

@@ -53,7 +53,7 @@ FULL = Plan(
     rounds=5,
     alone=50,
     at_once=16,
-    together=128,
+    together=96,
     first_words=50,
     streams=500,
     words=60,
@@ -152,6 +152,7 @@ class Bench:
             _note(f"{plan.streams} streams: {one.name}")
             found = await measure.streams(one, self._field, plan.streams, plan.words, plan.every)
             lost = found.sent - found.arrived
+            self.wrong += plan.streams - found.whole
             rows.append(
                 [
                     one.name,
@@ -185,6 +186,8 @@ class Bench:
         self._judge("idle memory in MB", self._idle[self._beckon.name], _IDLE_MB)
 
     def _judge(self, what: str, found: float, aim: float) -> None:
+        if not self._plan.judged:  # so few runs are no more than some ticks of the kernel's clock
+            return
         met = found <= aim
         print(f"{what}: {found:.2f}, the aim is at most {aim:g}: {'met' if met else 'MISSED'}", flush=True)
         if not met:
@@ -195,10 +198,9 @@ async def run(plan: Plan, with_libraries: Sequence[Peer]) -> int:
     """Start everything, measure, stop everything; return 0 where all aims were met."""
     field = await open_field()
     try:
-        contestants = await field.beckon()
-        for peer in (BARE, *with_libraries):
-            _note(f"starting {peer.title}")
-            contestants.append(await field.peer(peer))
+        _note("starting all")
+        starting = [asyncio.create_task(field.peer(peer)) for peer in (BARE, *with_libraries)]
+        contestants = [*await field.beckon(), *[await one for one in starting]]
         bench = Bench(field, contestants, plan)
         await bench.idle()
         await bench.cost()
@@ -206,7 +208,8 @@ async def run(plan: Plan, with_libraries: Sequence[Peer]) -> int:
         await bench.streams()
     finally:
         await field.close()
-    print(f"\nwrong answers: {bench.wrong}; aims missed: {'; '.join(bench.missed) or 'none'}")
+    missed = f"aims missed: {'; '.join(bench.missed) or 'none'}" if plan.judged else "not judged"
+    print(f"\nwrong answers: {bench.wrong}; {missed}")
     return 1 if bench.wrong or (plan.judged and bench.missed) else 0
 
 
