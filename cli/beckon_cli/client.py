@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, cast
 from urllib.parse import quote
 
 import httpx
-import orjson
 
 from beckon_cli.errors import CommandError
 
-_LONG = httpx.Timeout(10.0, read=None)  # the agent has limits of its own, and keeps the line alive
+_CONNECT_SECONDS = 10.0
+_LONG = httpx.Timeout(
+    _CONNECT_SECONDS, read=None
+)  # the agent has limits of its own, and keeps the line alive
 
 
 class AgentClient:
@@ -18,6 +20,7 @@ class AgentClient:
 
     def __init__(self, url: str, api_key: str = "") -> None:
         self.url = url
+        self._api_key = api_key
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx.AsyncClient(base_url=url, timeout=_LONG, headers=headers)
 
@@ -51,17 +54,35 @@ class AgentClient:
         self, agent: str, messages: Sequence[Mapping[str, object]]
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of a streamed answer, those of tool calls included."""
-        request = {"model": agent, "messages": messages, "stream": True, "beckon": {"events": True}}
+        # Imported late: half a second that the other commands need not spend.
+        from openai import (  # noqa: PLC0415  # see above
+            APIConnectionError,
+            APIError,
+            APIStatusError,
+            AsyncOpenAI,
+            Timeout,
+        )
+
+        events = {"beckon": {"events": True}}
+        client = AsyncOpenAI(
+            base_url=f"{self.url}/v1",
+            api_key=self._api_key or "none",
+            max_retries=0,
+            timeout=Timeout(_CONNECT_SECONDS, read=None),
+        )
         try:
-            async with self._http.stream("POST", "/v1/chat/completions", json=request) as response:
-                if response.status_code != 200:
-                    await response.aread()
-                    raise _failure(response)
-                async for line in response.aiter_lines():
-                    if line.startswith("data: ") and line != "data: [DONE]":
-                        yield _checked(orjson.loads(line[6:]))
-        except httpx.HTTPError as error:
+            async with client:
+                answer = await client.chat.completions.create(
+                    model=agent, messages=cast("Any", messages), stream=True, extra_body=events
+                )
+                async for chunk in answer:
+                    yield chunk.model_dump(exclude_unset=True)
+        except APIStatusError as error:
+            raise _failure(error.response) from None
+        except APIConnectionError as error:
             raise CommandError(f"the agent at {self.url} went away: {type(error).__name__}") from None
+        except APIError as error:  # told in the stream, whose status was out
+            raise CommandError(error.message) from None
 
     async def respond(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Return a stored answer of the agent, whole."""
@@ -116,20 +137,23 @@ async def is_agent(url: str) -> bool:
         return False
 
 
-def _checked(chunk: dict[str, Any]) -> dict[str, Any]:
-    error = chunk.get("error")
-    if error:
-        raise CommandError(str(error.get("message", error)))
-    return chunk
-
-
 def _told(name: str, document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if name == "error":
         raise CommandError(str(document.get("detail", document)))
     return name, document
 
 
-def _failure(response: httpx.Response) -> CommandError:
+class _Answer(Protocol):
+    """A response of whichever HTTP client was asked."""
+
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    def json(self) -> Any: ...
+
+
+def _failure(response: _Answer) -> CommandError:
     try:
         document = response.json()
     except ValueError:
