@@ -214,8 +214,11 @@ def test_keys_of_ones_own_are_none_of_the_operators_business(chart: Chart) -> No
     rules = found["Role", "beckon", "beckon-operator"]["rules"]
 
     assert volume["secret"]["secretName"] == "my-keys"
-    (people,) = found["Deployment", "beckon", "beckon-agent"]["spec"]["template"]["spec"]["volumes"]
-    assert people["secret"]["secretName"] == "our-people"
+    mounted = found["Deployment", "beckon", "beckon-agent"]["spec"]["template"]["spec"]["volumes"]
+    assert {each["name"]: each["secret"]["secretName"] for each in mounted} == {
+        "keys": "our-people",
+        "shim-keys": "my-keys",
+    }
     assert environment(found, "beckon-operator")["BECKON_OPERATOR_KEYS_SECRET"] == ""
     assert environment(found, "beckon-operator")["BECKON_OPERATOR_AGENT_KEYS_SECRET"] == ""
     assert [rule for rule in rules if "secrets" in rule["resources"]] == []

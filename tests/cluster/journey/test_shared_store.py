@@ -80,10 +80,12 @@ def stored(platform: Platform, database: str) -> Iterator[Platform]:
     kube.run("set", "env", "deployment/beckon-agent", "--from=secret/runs", "--prefix=BECKON_")
     try:
         rolled_out(kube)
+        platform.forward.close()  # it leads to a pod that has gone
         yield platform
     finally:
         kube.run("set", "env", "deployment/beckon-agent", "BECKON_STORE-")
         rolled_out(kube)
+        platform.forward.close()
         kube.run("delete", "secret", "runs")
 
 
