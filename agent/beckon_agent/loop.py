@@ -61,6 +61,9 @@ class Model(Protocol):
         ...
 
 
+_TOO_SHORT = 0.05  # seconds; a tool's time-out comes a moment before the run's, and nothing answers in that
+
+
 class OutOfTime(Exception):
     """The run has used up its seconds."""
 
@@ -165,6 +168,8 @@ class Run:
         self, tools: Sequence[Tool], step: int
     ) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
         """Yield one answer of the model; what it says after a call is set off from what it said before."""
+        if self._left < _TOO_SHORT:
+            raise OutOfTime
         gap = self._gap()
         options = options_of_step(self._options, step)
         async with aclosing(self._model.stream(self._messages, tools, options)) as items:

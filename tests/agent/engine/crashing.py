@@ -12,7 +12,7 @@ class Crashing:
     def __init__(self, store: Store, notes: int, *, lands: bool) -> None:
         self._left = notes
         self._lands = lands
-        self.dead = False
+        self._dies = self.dead = False
         self.runs: Any = _Watched(store.runs, self, {"end", "suspend"})
         self.journal: Any = _Watched(store.journal, self, {"add_turn", "sent", "finish"})
         self.events: Any = _Watched(store.events, self, set())
@@ -29,16 +29,19 @@ class Crashing:
 
     async def pass_on(self, call: Callable[[], Awaitable[Any]], *, counts: bool) -> Any:
         """Make a call of the real store, unless the process is dead by now."""
-        if self.dead:
+        if self._dies:
             raise StoreUnavailable("this process is dead")
         if not counts:
             return await call()
         self._left -= 1
         if self._left >= 0:
             return await call()
-        self.dead = True
-        if self._lands:
-            await call()
+        self._dies = True
+        try:
+            if self._lands:
+                await call()
+        finally:
+            self.dead = True  # not before its last note has landed: a test looks at what is left then
         raise StoreUnavailable("this process dies here")
 
 
