@@ -29,7 +29,7 @@ class Crashing:
 
     async def pass_on(self, call: Callable[[], Awaitable[Any]], *, counts: bool) -> Any:
         """Make a call of the real store, unless the process is dead by now."""
-        if self._dies:
+        if self._dies or self.dead:
             raise StoreUnavailable("this process is dead")
         if not counts:
             return await call()
