@@ -28,12 +28,12 @@ from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.mcp.mounting import mount
 from beckon_agent.faces.methods import allowed
 from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.faces.owners import owner_of
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.faces.responses import routes as responses
-from beckon_agent.principals import NOBODY, Principal
 from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
@@ -89,9 +89,9 @@ def build_app(
     for room in (models, catalogue, operations):
         app.include_router(room.router(service))
     if kept is not None:
-        app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), _owner))
+        app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), owner_of))
         app.include_router(events.router(service, kept.engine, kept.rules))
-        app.include_router(replays.router(kept.store, service, pace or Pace(), _owner))
+        app.include_router(replays.router(kept.store, service, pace or Pace(), owner_of))
         late = LateReplies(kept.store, service.roster, kept.engine.look)
         app.include_router(late_replies.router(LateFace(late, kept.reply_keys, kept.rules.reply_attribute)))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
@@ -105,13 +105,7 @@ def _memory_of(kept: Kept | None) -> chat_completions.MemoryOf | None:
     """Return what keeps the runs that hand a call to their client."""
     if kept is None:
         return None
-    return lambda request, hosted: Memory(kept.store, _owner(request), hosted.name)
-
-
-def _owner(request: Request) -> str:
-    """Return the id of who asks: nobody in particular, where nobody is asked who he is."""
-    who: Principal = getattr(request.state, "principal", NOBODY)
-    return who.id
+    return lambda request, hosted: Memory(kept.store, owner_of(request), hosted.name)
 
 
 async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:

@@ -35,6 +35,7 @@ from beckon_contract.tools import Tool
 
 Item = TypeVar("Item")
 
+_TOO_SHORT = 0.05  # seconds; a tool's time-out comes a moment before the run's, and nothing answers in that
 _NOTES: dict[Ending, str] = {
     "step_limit": "the model was asked as often as one run may ask it",
     "time_limit": "the run took as long as it may take",
@@ -59,9 +60,6 @@ class Model(Protocol):
     ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer."""
         ...
-
-
-_TOO_SHORT = 0.05  # seconds; a tool's time-out comes a moment before the run's, and nothing answers in that
 
 
 class OutOfTime(Exception):

@@ -20,6 +20,7 @@ from beckon_agent.faces.events.described import EVENT
 from beckon_agent.faces.events.intake import Rules, Taken, take
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import known_agents, not_served
+from beckon_agent.faces.owners import owner_of
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.request_id import request_id
@@ -65,7 +66,7 @@ def router(service: Service, engine: Engine, rules: Rules | None = None) -> APIR
         try:
             event = _read(request, await request.body())
             hosted = _chosen(service, agent)
-            taken = take(event, hosted, _owner(request), desk.rules)
+            taken = take(event, hosted, owner_of(request), desk.rules)
             if taken is None:
                 return Response(status_code=204)
             with _joined(request, event):
@@ -205,11 +206,6 @@ def _read(request: Request, body: bytes) -> CloudEvent:
 def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
     """Join the trace of the event where the request itself is in none: not every Broker sends one."""
     return nullcontext() if "traceparent" in request.headers else rejoined(event.extensions)
-
-
-def _owner(request: Request) -> str:
-    """Return the id of the principal that `access` found, empty for anonymous."""
-    return str(getattr(getattr(request.state, "principal", None), "id", ""))
 
 
 def _chosen(service: Service, name: str) -> Hosted:
