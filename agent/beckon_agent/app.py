@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,9 +16,19 @@ from starlette.types import ASGIApp
 
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.engine.late import LateReplies
-from beckon_agent.faces import catalogue, chat_completions, late_replies, models, operations, replays
+from beckon_agent.faces import (
+    catalogue,
+    chat_completions,
+    explained,
+    late_replies,
+    models,
+    operations,
+    page,
+    replays,
+)
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.chat_memory import Memory
+from beckon_agent.faces.chat_runs import ChatRuns
 from beckon_agent.faces.described import tell_of_keys
 from beckon_agent.faces.events import routes as events
 from beckon_agent.faces.events.intake import Rules
@@ -34,6 +44,8 @@ from beckon_agent.faces.problems import ProblemError, problem_response
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.faces.responses import routes as responses
+from beckon_agent.faces.runs import approvals
+from beckon_agent.faces.runs import routes as runs
 from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
@@ -52,6 +64,7 @@ class Kept:
     engine: RunEngine
     rules: Rules = field(default_factory=Rules)
     reply_keys: ReplyKeys = field(default_factory=ReplyKeys)
+    store_chats: bool = False
 
 
 Door = Callable[[ASGIApp], ASGIApp]
@@ -85,20 +98,32 @@ def build_app(
     app = FastAPI(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
-    app.include_router(chat_completions.router(service, pace or Pace(), _memory_of(kept)))
-    for room in (models, catalogue, operations):
-        app.include_router(room.router(service))
+    stored = None if kept is None else ChatRuns(kept.engine, owner_of, kept.store_chats)
+    app.include_router(chat_completions.router(service, pace or Pace(), _memory_of(kept), stored))
+    for routes in _always(service, pace or Pace()):
+        app.include_router(routes)
     if kept is not None:
         app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), owner_of))
         app.include_router(events.router(service, kept.engine, kept.rules))
+        app.include_router(runs.router(kept.store, pace or Pace(), owner_of))
+        app.include_router(approvals.router(kept.store, kept.engine, owner_of))
         app.include_router(replays.router(kept.store, service, pace or Pace(), owner_of))
         late = LateReplies(kept.store, service.roster, kept.engine.look)
-        app.include_router(late_replies.router(LateFace(late, kept.reply_keys, kept.rules.reply_attribute)))
+        count, attribute = service.metrics.late_reply, kept.rules.reply_attribute
+        app.include_router(late_replies.router(LateFace(late, kept.reply_keys, count, attribute)))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
+    app.router.routes.extend(page.routes())
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     tell_of_keys(app)
-    return TracedRequests(RequestIds(door(app)))  # outside of all that may fail
+    return TracedRequests(RequestIds(door(app)), service.metrics.request)  # outside of all that may fail
+
+
+def _always(service: Service, pace: Pace) -> Iterator[APIRouter]:
+    """Yield the routes that are there whether runs are stored or not."""
+    for room in (models, explained, operations):
+        yield room.router(service)
+    yield catalogue.router(service, pace)
 
 
 def _memory_of(kept: Kept | None) -> chat_completions.MemoryOf | None:

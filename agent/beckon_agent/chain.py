@@ -35,15 +35,19 @@ class Chain:
         limits = [tokens for tokens in (limit, self.budget) if tokens is not None]
         return min(limits, default=None)
 
-    def onward(self, limit: int | None, usage: Usage | None) -> dict[str, AttributeValue]:
+    def onward(
+        self, limit: int | None, usage: Usage | None, elsewhere: int = 0, *, shares: int = 1
+    ) -> dict[str, AttributeValue]:
         """Return the attributes of an event that a run sends after it has used so much.
 
-        The run's limit is for the run and for all that it calls.
+        The run's limit is for the run and for all that it calls: `elsewhere` are the tokens of those, and
+        what is left is shared evenly by so many calls that have no answer yet (decision 0026).
         """
         attributes: dict[str, AttributeValue] = {DEPTH: self.depth + 1}
         tokens = self.tokens(limit)
         if tokens is not None:
-            attributes[BUDGET] = min(_MOST, max(0, tokens - _total(usage)))
+            left = max(0, tokens - _total(usage) - elsewhere)
+            attributes[BUDGET] = min(_MOST, left // shares)
         return attributes
 
 
@@ -67,9 +71,18 @@ def carried() -> Mapping[str, AttributeValue]:
     return _sending.get(BEGINNING.onward(None, None))
 
 
-def used(usage: Usage | None) -> dict[str, AttributeValue]:
-    """Return the attribute by which an answer tells what it cost, none where nobody counted."""
-    return {} if usage is None else {USED: min(_MOST, _total(usage))}
+def used(usage: Usage | None, elsewhere: int = 0) -> dict[str, AttributeValue]:
+    """Return the attribute by which an answer tells what it cost in all, none where nobody counted."""
+    nobody_counted = usage is None and not elsewhere
+    return {} if nobody_counted else {USED: min(_MOST, _total(usage) + elsewhere)}
+
+
+def cost(reply: CloudEvent) -> int:
+    """Return the tokens that a reply says it cost; none where it says nothing that is a number."""
+    try:
+        return max(0, _integer(reply, USED) or 0)
+    except EventError:
+        return 0
 
 
 def _total(usage: Usage | None) -> int:

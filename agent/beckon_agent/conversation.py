@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from beckon_agent.calls import Prepared
+from beckon_agent.calling.prepared import Prepared
+from beckon_agent.calling.results import for_model
 from beckon_agent.model.types import Message
-from beckon_agent.results import for_model
 from beckon_agent.runs import CallFinished, Ending
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from beckon_agent.calls import Prepared
+from beckon_agent.calling.exchanged import Noted
+from beckon_agent.calling.prepared import Prepared
 from beckon_agent.model.types import Message, Turn, Usage
 from beckon_agent.runs import CallFinished, Ending
 
@@ -13,13 +14,15 @@ from beckon_agent.runs import CallFinished, Ending
 class CallOfTurn:
     """A call of a turn: the id of its event, and its answer once there is one.
 
-    `accepted` is whether its tool has taken it, to answer by an event that comes later.
+    `accepted` is whether its tool has taken it, to answer by an event that comes later. `noted` are the
+    events that have passed for it here.
     """
 
     event_id: str
     prepared: Prepared
     finished: CallFinished | None = None
     accepted: bool = False
+    noted: Noted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class Progress:
     messages: Sequence[Message] = ()
     unfinished: Sequence[CallOfTurn] = ()
     usage: Usage | None = None
+    elsewhere: int = 0
+    """The tokens that agents used which it called."""
+
     answered: Ending | None = None
     """How the run ends, where its last turn asked for no calls."""
 
@@ -69,13 +75,14 @@ class Keeping:
     """How a run is kept: its id, where its steps are noted, how far it has come, whether it may wait.
 
     A run that may wait is suspended where a call needs approval, or its tool answers later; else that
-    call is denied, or waited for as long as any other.
+    call is denied, or waited for as long as any other. `conversation` is the id of the one it belongs to.
     """
 
     run_id: str
     journal: Journal
     progress: Progress = Progress()
     may_wait: bool = False
+    conversation: str = ""
 
 
 class NoJournal:

@@ -4,14 +4,16 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import orjson
 
-from beckon_agent.calls import AnswersLater, Caller, HandedBack, NeedsApproval
+from beckon_agent.calling.caller import AnswersLater, Caller
+from beckon_agent.calling.exchanged import noting
+from beckon_agent.calling.prepared import HandedBack, NeedsApproval
 from beckon_agent.chain import sending
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.journal import CallOfTurn, Keeping, NoJournal, Progress
@@ -21,6 +23,7 @@ from beckon_agent.runs import (
     Agent,
     ApprovalAsked,
     CallFinished,
+    CallProgressed,
     CallStarted,
     ClientCallAsked,
     Ending,
@@ -29,7 +32,9 @@ from beckon_agent.runs import (
     RunFinished,
     RunSuspended,
 )
+from beckon_agent.side_by_side import side_by_side
 from beckon_agent.wishes import calls_made, options_of_step, permitted, system_message
+from beckon_contract.events import AttributeValue
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tools import Tool
 
@@ -90,6 +95,7 @@ class Run:
         self._messages: list[Message] = []
         self._added = list(progress.messages)
         self._usage = progress.usage
+        self._elsewhere = progress.elsewhere
         self._ending: Ending = "stop"
         self._spoke = any(
             message.get("role") == "assistant" and message["content"] for message in self._added
@@ -114,7 +120,7 @@ class Run:
             return
         if note := _NOTES.get(self._ending):
             yield TextDelta(f"{self._gap()}[stopped: {note}]")
-        yield RunFinished(self._ending, self._usage, tuple(self._added))
+        yield RunFinished(self._ending, self._usage, tuple(self._added), self._elsewhere)
 
     async def _steps(self) -> AsyncGenerator[RunEvent]:
         progress = self._keeping.progress
@@ -161,6 +167,8 @@ class Run:
         if limit or not calls:
             self._over = True
             self._ending = limit if limit and calls else ending_of(turn.finish_reason)
+        elif not (self._over or self._suspended) and (spent := self._limit_at(step)):  # by agents it called
+            self._over, self._ending = True, spent
 
     async def _ask(
         self, tools: Sequence[Tool], step: int
@@ -198,7 +206,7 @@ class Run:
 
     async def _call_all(
         self, calls: Sequence[CallOfTurn]
-    ) -> AsyncGenerator[CallStarted | ClientCallAsked | ApprovalAsked | CallFinished]:
+    ) -> AsyncGenerator[CallStarted | ClientCallAsked | ApprovalAsked | CallProgressed | CallFinished]:
         """Make the calls of one turn side by side; their results stand in the order of the calls.
 
         Where calls are left that wait for a person, or for a tool that answers later, nothing is added,
@@ -212,16 +220,9 @@ class Run:
                 yield _opening(call)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
         ours = [call for call in calls if not (self._waits(call) or _is_theirs(call))]
-        tasks = [asyncio.create_task(self._finish(call, gate)) for call in ours]
-        try:
-            for next_done in asyncio.as_completed(tasks):
-                finished = await next_done
-                if finished is not None:
-                    yield finished
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        async with aclosing(side_by_side(ours, lambda call: self._finish(call, calls, gate))) as happened:
+            async for told in happened:
+                yield told
         self._conclude(calls)
 
     def _conclude(self, calls: Sequence[CallOfTurn]) -> None:
@@ -244,15 +245,18 @@ class Run:
         needs = isinstance(call.prepared.way, NeedsApproval) and not call.accepted
         return needs and self._keeping.may_wait and call.finished is None
 
-    async def _finish(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished | None:
+    async def _finish(
+        self, call: CallOfTurn, calls: Sequence[CallOfTurn], gate: asyncio.Semaphore
+    ) -> CallFinished | None:
         """Return the answer of a call, which an earlier process may have had; `None` if it comes later."""
         if call.finished is None:
             try:
-                call.finished = await self._make(call, gate)
+                call.finished = await self._make(call, calls, gate)
             except AnswersLater:
                 await self._keeping.journal.accepted(call, seconds=self._patience_with(call))
                 call.accepted = True
                 return None
+            self._elsewhere += call.finished.tokens  # at once: the next call shares what is left now
             await self._keeping.journal.finished(call)
         return call.finished
 
@@ -262,13 +266,15 @@ class Run:
         timeout = tool.timeout if isinstance(tool, Tool) else None
         return timeout or self._agent.limits.late_seconds
 
-    async def _make(self, call: CallOfTurn, gate: asyncio.Semaphore) -> CallFinished:
-        """Make a call once there is room for it; the end of the run ends it, whatever its tool does."""
+    async def _make(
+        self, call: CallOfTurn, calls: Sequence[CallOfTurn], gate: asyncio.Semaphore
+    ) -> CallFinished:
+        """Make one of these calls once there is room; the end of the run ends it, whatever its tool does."""
         begun, asked = time.monotonic(), call.prepared.asked
         try:
             async with asyncio.timeout(self._left), gate:
                 await self._keeping.journal.sending(call)
-                with sending(self._options.chain.onward(self._agent.limits.tokens, self._usage)):
+                with sending(self._onward(calls)), noting() as call.noted:
                     return await self._caller.make(
                         call.prepared,
                         event_id=call.event_id,
@@ -279,6 +285,12 @@ class Run:
         except TimeoutError:
             late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")
             return CallFinished(asked.id, asked.name, late, True, time.monotonic() - begun)
+
+    def _onward(self, calls: Sequence[CallOfTurn]) -> Mapping[str, AttributeValue]:
+        """Return what a call of a turn carries: its share of the budget, where there is one."""
+        shares = max(1, sum(map(_may_cost, calls)))  # none where the call is refused, and not sent
+        limit = self._agent.limits.tokens
+        return self._options.chain.onward(limit, self._usage, self._elsewhere, shares=shares)
 
     def _add(self, message: Message) -> None:
         self._messages.append(message)
@@ -295,7 +307,8 @@ class Run:
     def _limit_at(self, step: int) -> Ending | None:
         """Return the limit that lets the model be asked no more after this step, if there is one."""
         tokens = self._options.chain.tokens(self._agent.limits.tokens)
-        if tokens is not None and self._usage is not None and self._usage.total_tokens >= tokens:
+        own = self._usage.total_tokens if self._usage is not None else 0
+        if tokens is not None and own + self._elsewhere >= tokens:
             return "token_limit"
         return "step_limit" if step + 1 >= self._agent.limits.steps else None
 
@@ -311,3 +324,8 @@ def _opening(call: CallOfTurn) -> CallStarted | ClientCallAsked:
 def _is_theirs(call: CallOfTurn) -> bool:
     """Whether the client makes a call itself."""
     return isinstance(call.prepared.way, HandedBack)
+
+
+def _may_cost(call: CallOfTurn) -> bool:
+    """Whether a call may use tokens that are not counted yet: its tool may be an agent."""
+    return call.finished is None and isinstance(call.prepared.way, Tool | NeedsApproval)

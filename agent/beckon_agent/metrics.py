@@ -1,6 +1,6 @@
 """The agent's numbers for Prometheus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -9,6 +9,7 @@ from beckon_agent.runs import CallFinished
 from beckon_agent.telemetry.outcomes import outcome
 from beckon_contract.failures import Reason
 
+_PREFIX = "beckon_agent_"
 _TOOLS = (0, 8, 16, 32, 64, 96, 128)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -18,14 +19,16 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._runs = Counter(
-            "beckon_agent_runs_total", "Runs that ended.", ["agent", "ending"], registry=self.registry
+        self._runs = self._counter("runs_total", "Runs that ended.", "agent", "ending")
+        self._calls = self._counter("tool_calls_total", "Tool calls that ended.", "agent", "tool", "outcome")
+        self._requests = self._counter(
+            "requests_total",
+            "Requests that were answered, but those of health and metrics.",
+            "route",
+            "status",
         )
-        self._calls = Counter(
-            "beckon_agent_tool_calls_total",
-            "Tool calls that ended.",
-            ["agent", "tool", "outcome"],
-            registry=self.registry,
+        self._limits = self._counter(
+            "limits_reached_total", "Runs and calls that a limit did not let begin.", "agent", "limit"
         )
         self._seconds = self._histogram("tool_call_seconds", "How long tool calls took.", "tool")
         self._model_seconds = self._histogram(
@@ -34,34 +37,32 @@ class Metrics:
         self._first_token = self._histogram(
             "model_first_token_seconds", "How long the first token of an answer took.", "agent"
         )
-        self._tokens = Counter(
-            "beckon_agent_model_tokens_total",
-            "Tokens that the model's server counted: input and output.",
-            ["agent", "type"],
-            registry=self.registry,
+        self._tokens = self._counter(
+            "model_tokens_total", "Tokens that the model's server counted: input and output.", "agent", "type"
         )
-        self._sent = Histogram(
-            "beckon_agent_model_tools",
-            "How many tools a request to the model had.",
-            ["agent"],
-            buckets=_TOOLS,
-            registry=self.registry,
+        self._sent = self._histogram(
+            "model_tools", "How many tools a request to the model had.", "agent", buckets=_TOOLS
         )
-        self._tools = Gauge("beckon_agent_tools", "Tools in the catalogue.", registry=self.registry)
-        self._running = Gauge(
-            "beckon_agent_running", "Runs and calls by hand that are under way.", registry=self.registry
+        self._tools = self._gauge("tools", "Tools in the catalogue.")
+        self._running = self._gauge("running", "Runs and calls by hand that are under way.")
+        self._resumed = self._counter(
+            "runs_resumed_total",
+            "Stored runs that went on here: after a process was lost over them, or after a wait.",
+            "after",
         )
-
-        self._connected = Gauge(
-            "beckon_agent_catalogue_connected",
+        self._late = self._counter(
+            "late_replies_total",
+            "Replies that no connection waited for any more, by what became of them.",
+            "became",
+        )
+        self._connected = self._gauge(
+            "catalogue_connected",
             "Whether agents and tools are followed now: 1, or 0 where the last ones known are in force.",
-            registry=self.registry,
         )
         self._connected.set(1)
-        self._age = Gauge(
-            "beckon_agent_catalogue_age_seconds",
+        self._age = self._gauge(
+            "catalogue_age_seconds",
             "Seconds since the API server last said anything; up to about a minute is usual.",
-            registry=self.registry,
         )
 
     def follow(self, connected: Callable[[], bool], age: Callable[[], float]) -> None:
@@ -72,6 +73,14 @@ class Metrics:
     def run(self, agent: str, ending: str) -> None:
         """Count a run that ended."""
         self._runs.labels(agent, ending).inc()
+
+    def request(self, route: str, status: int) -> None:
+        """Count a request; one that leads nowhere is counted as `(none)`, whatever its path is."""
+        self._requests.labels(route or "(none)", status).inc()
+
+    def limit_reached(self, agent: str, limit: str) -> None:
+        """Count what a limit stopped: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
+        self._limits.labels(agent, limit).inc()
 
     def call(self, call: CallFinished, agent: str) -> None:
         """Count a tool call; a name that the model invented is counted as one, whatever it is."""
@@ -95,11 +104,27 @@ class Metrics:
             self._tokens.labels(agent, "input").inc(usage.prompt_tokens)
             self._tokens.labels(agent, "output").inc(usage.completion_tokens)
 
+    def resumed(self, *, lost: bool) -> None:
+        """Count a run that goes on here."""
+        self._resumed.labels("loss" if lost else "wait").inc()
+
+    def late_reply(self, became: str) -> None:
+        """Count a late reply: `taken`, `repeated`, `reported`, `unknown` or `refused`."""
+        self._late.labels(became).inc()
+
     def text(self, *, tools: int, running: int) -> bytes:
         """Return the numbers in Prometheus' text format."""
         self._tools.set(tools)
         self._running.set(running)
         return generate_latest(self.registry)
 
-    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
-        return Histogram(f"beckon_agent_{name}", text, labels, buckets=_SECONDS, registry=self.registry)
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"{_PREFIX}{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}{name}", text, registry=self.registry)
+
+    def _histogram(
+        self, name: str, text: str, *labels: str, buckets: Sequence[float] = _SECONDS
+    ) -> Histogram:
+        return Histogram(f"{_PREFIX}{name}", text, labels, buckets=buckets, registry=self.registry)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from beckon_agent.calls import Prepared, client_tools, prepare
+from beckon_agent.calling.exchange import Outcome
+from beckon_agent.calling.prepared import Prepared, client_tools, prepare
 from beckon_agent.catalogue.source import CatalogueSource
-from beckon_agent.exchange import Outcome
 from beckon_agent.model import wire
 from beckon_agent.model.types import Message, Turn
 from beckon_agent.retrieval.choosing import Chooser, Situation

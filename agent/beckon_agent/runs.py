@@ -92,23 +92,45 @@ class CallStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class CallProgressed:
+    """A tool reports how far a call has come: so much of `total`, or of nobody knows how much.
+
+    It is told to those who listen while it happens, and to nobody later: it is not stored.
+    """
+
+    id: str
+    name: str
+    done: float
+    total: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A tool call has its answer: the tool's data, or an error object as in `failures`."""
+    """A tool call has its answer: the tool's data, or an error object as in `failures`.
+
+    `tokens` are those that the reply says it cost, which those of an agent do.
+    """
 
     id: str
     name: str
     result: object
     failed: bool
     seconds: float
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The last event of every run; `messages` are what the run added to the conversation."""
+    """The last event of every run; `messages` are what the run added to the conversation.
+
+    `usage` is that of its own model; `elsewhere` are the tokens that agents used which it called.
+    """
 
     ending: Ending
     usage: Usage | None
     messages: tuple[Message, ...]
+    elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +163,7 @@ RunEvent = (
     | CallStarted
     | ApprovalAsked
     | ClientCallAsked
+    | CallProgressed
     | CallFinished
     | RunSuspended
     | RunFinished

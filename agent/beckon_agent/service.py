@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 
-from beckon_agent.calls import Caller, prepare
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.prepared import prepare
 from beckon_agent.journal import Keeping
 from beckon_agent.loop import Model, Run
 from beckon_agent.metrics import Metrics
@@ -18,6 +19,7 @@ from beckon_agent.principals import principal
 from beckon_agent.roster import Hosted, Roster
 from beckon_agent.runs import CallFinished, Options, RunEvent
 from beckon_agent.telemetry.watch import Watch
+from beckon_contract.logs import about_from_here
 
 _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
 
@@ -61,7 +63,9 @@ class Service:
         Raises `NoRoom` before anything has happened, and `LimitReached` when its tokens are used up.
         """
         with self.place(), hosted.held():
-            watch = Watch(hosted.name, self.metrics, run_id=keeping.run_id if keeping else "")
+            run_id, conversation = (keeping.run_id, keeping.conversation) if keeping else ("", "")
+            about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
+            watch = Watch(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
             model = watch.model(self._counted(hosted))
             tools = Toolbox(hosted.catalogue, hosted.chooser)
             run = Run(hosted.agent, model, tools, self.caller, options, keeping=keeping)

@@ -30,6 +30,11 @@ class Settings(BaseSettings):
         "deploy/examples",
         description="The folder of EventTypes and Triggers; several are separated by a colon.",
     )
+    secrets: Path | None = Field(
+        None,
+        description="With folders of manifests: the folder of the Secrets that Agents name for their models, "
+        "each key in a file NAME/KEY, as Kubernetes mounts them.",
+    )
     namespaces: str = Field(
         "",
         description="In a cluster: the namespaces whose Tools and Agents are served, separated by commas, "
@@ -156,6 +161,11 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds that a tool has which takes a call and answers it later, unless its EventType "
         "says otherwise.",
+    )
+    store_chats: bool = Field(
+        False,
+        description="Whether runs of chat completions are stored where the request does not say `store`; "
+        "those of responses always are.",
     )
     keep_days: float = Field(
         30, ge=0, description="Days for which ended runs are kept; 0 keeps them until they are deleted."

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from beckon_agent.calls import HandedBack, Prepared
-from beckon_agent.exchange import Outcome
+from beckon_agent.calling.exchange import Outcome
+from beckon_agent.calling.prepared import HandedBack, Prepared
 from beckon_agent.model.types import Message
 from beckon_agent.retrieval.finding import FIND_TOOLS
 from beckon_agent.runs import Agent, Options

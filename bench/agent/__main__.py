@@ -1,4 +1,4 @@
-"""Measure the agent beside others: `python -m bench.agent [--quick]`, tables on standard output.
+"""Measure the agent beside others: `python -m bench.agent [--traces] [--quick]`, tables on standard output.
 
 Everything is asked the same questions, over HTTP, in one run: Beckon's agent (broker, shim and agent as they
 run on a laptop, with their defaults), Pydantic AI, the OpenAI Agents SDK, LangChain's agent, and a loop of
@@ -10,7 +10,7 @@ A run has two turns: the model asks for the tool, gets its result, and answers i
 checked, the tool's number in it included. CPU is that of the agent's process, user and system, from /proc;
 `path` adds the tool and, with Beckon, shim and broker. Rounds are interleaved and the figures are medians.
 Chat completions are not stored; a second row is the Responses face, which stores every step in a SQLite file.
-Traces are off, as by default.
+Traces are off, as by default; `--traces` measures what they cost in place of all this.
 """
 
 import argparse
@@ -27,10 +27,14 @@ import uvloop
 from bench.agent import measure
 from bench.agent.contestants import Contestant, Field, open_field
 from bench.agent.environments import BARE, NoEnvironment, Peer, is_made, make, peers
+from bench.agent.traces import Amount, compare, traced
 from bench.cluster.table import show
 from bench.shim.processes import raise_file_limit
 
 _CPU_MS, _IDLE_MB, _FIRST_MS = 5.0, 100.0, 5.0
+
+
+_ONCE = "starting all once, to be stopped again: a first start compiles, and keeps the memory of that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Plan:
     every: int
     idle_seconds: float
     judged: bool
+    traced: Amount
 
 
 FULL = Plan(
@@ -60,6 +65,7 @@ FULL = Plan(
     every=50,
     idle_seconds=5,
     judged=True,
+    traced=Amount(rounds=12, runs=256, at_once=16),
 )
 QUICK = Plan(
     rounds=1,
@@ -72,6 +78,7 @@ QUICK = Plan(
     every=20,
     idle_seconds=0.5,
     judged=False,
+    traced=Amount(rounds=1, runs=40, at_once=4),
 )
 
 
@@ -196,21 +203,35 @@ class Bench:
 
 async def run(plan: Plan, with_libraries: Sequence[Peer]) -> int:
     """Start everything, measure, stop everything; return 0 where all aims were met."""
-    field = await open_field()
-    try:
+    _note(_ONCE)
+    async with open_field() as field:
+        await _contestants(field, with_libraries)
+    async with open_field() as field:
         _note("starting all")
-        starting = [asyncio.create_task(field.peer(peer)) for peer in (BARE, *with_libraries)]
-        contestants = [*await field.beckon(), *[await one for one in starting]]
-        bench = Bench(field, contestants, plan)
+        bench = Bench(field, await _contestants(field, with_libraries), plan)
         await bench.idle()
         await bench.cost()
         await bench.first_word()
         await bench.streams()
-    finally:
-        await field.close()
     missed = f"aims missed: {'; '.join(bench.missed) or 'none'}" if plan.judged else "not judged"
     print(f"\nwrong answers: {bench.wrong}; {missed}")
     return 1 if bench.wrong or (plan.judged and bench.missed) else 0
+
+
+async def _contestants(field: Field, with_libraries: Sequence[Peer]) -> list[Contestant]:
+    """Start all agents; Beckon is the first."""
+    starting = [asyncio.create_task(field.peer(peer)) for peer in (BARE, *with_libraries)]
+    return [*await field.beckon(), *[await one for one in starting]]
+
+
+async def run_traces(plan: Plan) -> int:
+    """Measure what traces cost; return 0 where every answer was right."""
+    _note(_ONCE)
+    async with open_field() as field:
+        await traced(field)
+    async with open_field() as field:
+        wrong = await compare(await traced(field), plan.traced)
+    return 1 if wrong else 0
 
 
 def main() -> int:
@@ -223,16 +244,20 @@ def main() -> int:
         action="store_true",
         help="less than a minute, not judged, and only the peers whose environments are there already",
     )
-    plan = QUICK if parser.parse_args().quick else FULL
+    parser.add_argument(
+        "--traces", action="store_true", help="what traces cost: off, on and sampled out, and no peers"
+    )
+    given = parser.parse_args()
+    plan = QUICK if given.quick else FULL
     raise_file_limit()
     try:
-        present = _present(install=plan.judged)
+        present = [] if given.traces else _present(install=plan.judged)
     except NoEnvironment as error:
         sys.stderr.write(f"the environment of a peer cannot be made: {error}\n")
         return 2
     print(f"{platform.python_implementation()} {platform.python_version()}; Linux {platform.release()}")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run(plan, present))
+        return runner.run(run_traces(plan) if given.traces else run(plan, present))
 
 
 def _present(*, install: bool) -> list[Peer]:

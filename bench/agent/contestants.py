@@ -1,9 +1,9 @@
 """What is measured: each an agent behind HTTP, with its own way of being asked and of telling its answer."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,6 +38,18 @@ class Wire:
     def text(self, body: bytes, *, stream: bool) -> str:
         """Return the text of an answer."""
         return "".join(self.piece(event) for event in _events(body)) if stream else self.whole(_json(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """A collector of spans at a port."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        """What OTEL_EXPORTER_OTLP_ENDPOINT says."""
+        return f"http://127.0.0.1:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +95,13 @@ RESPONSES = Wire(
 
 @dataclass(slots=True)
 class Field:
-    """The processes of one benchmark; closed, all end."""
+    """The processes of one benchmark; they end with `stack`."""
 
     model: Child
     model_port: int
     tool: Child
     tool_port: int
-    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-
-    async def close(self) -> None:
-        """End every process."""
-        await self.stack.aclose()
+    stack: AsyncExitStack
 
     @property
     def model_url(self) -> str:
@@ -115,6 +123,30 @@ class Field:
 
     async def beckon(self) -> list[Contestant]:
         """Start Beckon as on a laptop: broker, shim and agent, each with its defaults but for its ports."""
+        folder, rest, plain = await self._platform({})
+        port, stored_port = free_port(), free_port()
+        agent = await self._agent(port, plain)
+        storing = await self._agent(stored_port, {**plain, "BECKON_STORE": f"sqlite:///{folder / 'runs.db'}"})
+        return [
+            Contestant("Beckon", port, COMPLETIONS, (agent, *rest)),
+            Contestant("Beckon, Responses, stored", stored_port, RESPONSES, (storing, *rest)),
+        ]
+
+    async def traced(self, name: str, settings: dict[str, str]) -> Contestant:
+        """Start one more Beckon, all of whose processes have these variables of OpenTelemetry."""
+        _, rest, plain = await self._platform(settings)
+        port = free_port()
+        agent = await self._agent(port, {**plain, **settings})
+        return Contestant(name, port, COMPLETIONS, (agent, *rest))
+
+    async def collector(self) -> Collector:
+        """Start a collector that throws away what it takes."""
+        child = await start("bench.agent.collector")
+        self.stack.push_async_callback(child.stop)
+        return Collector(int(await child.first_line(_SECONDS_TO_START)))
+
+    async def _platform(self, settings: dict[str, str]) -> tuple[Path, tuple[Child, ...], dict[str, str]]:
+        """Start broker and shim; return their folder, what a call goes through, what an agent has to know."""
         folder = Path(self.stack.enter_context(TemporaryDirectory(prefix="beckon-bench-")))
         broker_port, shim_port, reply_port = free_port(), free_port(), free_port()
         replies = f"http://127.0.0.1:{reply_port}"
@@ -134,6 +166,7 @@ class Field:
             broker_port,
             BECKON_BROKER_PORT=str(broker_port),
             BECKON_MANIFESTS=str(folder),
+            **settings,
         )
         shim = await self._started(
             "beckon_shim",
@@ -141,16 +174,10 @@ class Field:
             BECKON_SHIM_PORT=str(shim_port),
             BECKON_SHIM_REPLY_PORT=str(reply_port),
             BECKON_SHIM_BROKER_URL=f"http://127.0.0.1:{broker_port}/{{namespace}}/{{name}}",
+            **settings,
         )
-        rest = (shim, broker, self.tool)
         plain = {"BECKON_MANIFESTS": str(folder), "BECKON_SHIM_URL": f"http://127.0.0.1:{shim_port}"}
-        port, stored_port = free_port(), free_port()
-        agent = await self._agent(port, plain)
-        storing = await self._agent(stored_port, {**plain, "BECKON_STORE": f"sqlite:///{folder / 'runs.db'}"})
-        return [
-            Contestant("Beckon", port, COMPLETIONS, (agent, *rest)),
-            Contestant("Beckon, Responses, stored", stored_port, RESPONSES, (storing, *rest)),
-        ]
+        return folder, (shim, broker, self.tool), plain
 
     async def _agent(self, port: int, environment: dict[str, str]) -> Child:
         return await self._started(
@@ -171,13 +198,15 @@ class Field:
         return child
 
 
-async def open_field() -> Field:
-    """Start the model and the tool."""
-    model, tool = await start("bench.agent.model"), await start("bench.agent.tool")
-    stack = AsyncExitStack()
-    stack.push_async_callback(model.stop)
-    stack.push_async_callback(tool.stop)
-    return Field(model, int(await model.first_line()), tool, int(await tool.first_line()), stack)
+@asynccontextmanager
+async def open_field() -> AsyncIterator[Field]:
+    """Start the model and the tool; at the end every process of the field ends."""
+    async with AsyncExitStack() as stack:
+        model = await start("bench.agent.model")
+        stack.push_async_callback(model.stop)
+        tool = await start("bench.agent.tool")
+        stack.push_async_callback(tool.stop)
+        yield Field(model, int(await model.first_line()), tool, int(await tool.first_line()), stack)
 
 
 def _json(body: bytes) -> Any:

@@ -60,8 +60,13 @@ class Streams:
     rss: float
 
 
-async def runs(contestant: Contestant, total: int, at_once: int, into: Runs, *, stream: bool = False) -> None:
-    """Make runs of two turns with a tool call each, so many at a time."""
+async def runs(
+    contestant: Contestant, total: int, at_once: int, into: Runs, *, stream: bool = False, settle: float = 0
+) -> None:
+    """Make runs of two turns with a tool call each, so many at a time.
+
+    What the processes do within `settle` seconds after the last one is counted, too.
+    """
     questions = iter(range(total))
     taken: list[float] = []
     connections = [await connect(contestant.port, FIRST_WORD) for _ in range(at_once)]
@@ -77,6 +82,7 @@ async def runs(contestant: Contestant, total: int, at_once: int, into: Runs, *, 
 
     own, path = contestant.own.cpu_seconds(), _cpu(contestant)
     await asyncio.gather(*(ask(connection) for connection in connections))
+    await asyncio.sleep(settle)
     own, path = contestant.own.cpu_seconds() - own, _cpu(contestant) - path
     for connection in connections:
         connection.close()

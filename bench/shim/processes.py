@@ -51,7 +51,11 @@ class Child:
 async def start(
     module: str, *arguments: str, environment: dict[str, str] | None = None, python: str = sys.executable
 ) -> Child:
-    """Start `python -m module`; it ends when this process does."""
+    """Start `python -m module`; it ends when this process does.
+
+    It may write bytecode: an installed service has some, and one that compiles at every start is larger.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = await asyncio.create_subprocess_exec(
         python,
         "-m",
@@ -59,7 +63,7 @@ async def start(
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "BECKON_LOG_LEVEL": "error", **(environment or {})},
+        env={**inherited, "BECKON_LOG_LEVEL": "error", **(environment or {})},
     )
     return Child(process)
 

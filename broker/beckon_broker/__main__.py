@@ -4,15 +4,20 @@ Exit codes: 0 after a stop by signal, 2 where the settings are wrong or the port
 """
 
 import asyncio
+import contextlib
 import logging.config
+import os
 import sys
+from collections.abc import Callable, Iterator
 
 from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
+from beckon_broker.sender import Post
 from beckon_broker.server import listen
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
+from beckon_contract import collectors
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
 
@@ -41,13 +46,34 @@ def main() -> int:
             file=sys.stderr,
         )
         return _USAGE
-    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        lost = runner.run(Service(settings, listener).run())
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner, contextlib.ExitStack() as stack:
+        try:
+            traced = stack.enter_context(_tracing())
+        except ValueError as error:
+            print(f"beckon-broker: {error}", file=sys.stderr)
+            return _USAGE
+        lost = runner.run(Service(settings, listener, traced).run())
     if lost:
         logger.warning("stopped; queued events lost, as they were in memory only: %d", lost)
     else:
         logger.info("stopped; no event is lost")
     return 0
+
+
+@contextlib.contextmanager
+def _tracing() -> Iterator[Callable[[Post], Post] | None]:
+    """Export spans where the environment names a collector; yield what makes them. Raises `ValueError`."""
+    if not collectors.is_named(os.environ):
+        yield None
+        return
+    from beckon_broker.spans import TracedPost  # noqa: PLC0415 memory and time that nobody else need spend
+    from beckon_contract import tracing  # noqa: PLC0415 see above
+
+    stop = tracing.start("beckon-broker", os.environ)
+    try:
+        yield TracedPost
+    finally:
+        stop()
 
 
 if __name__ == "__main__":

@@ -65,9 +65,11 @@ class Courier:
             headers += [("prefer", "reply"), *_headers(envelope)]
             timeout = subscription.delivery.timeout or self._timeout
             try:
-                return read_answer(await self._post(subscription.subscriber, headers, body, timeout))
+                outcome = read_answer(await self._post(subscription.subscriber, headers, body, timeout))
             except NoAnswer as error:
-                return _no_answer(error)
+                outcome = _no_answer(error)
+            _log(envelope, lane, outcome)
+            return outcome
 
     async def _to_broker(self, cause: Envelope, reply: CloudEvent) -> Setback | None:
         try:
@@ -84,7 +86,13 @@ class Courier:
         trigger, event = lane.subscription.key, envelope.event
         what = f"event {event.id} (type {event.type}) for {trigger}"
         if lane.subscription.dead_letter is None:
-            logger.warning("dropped %s: %s gave %d, no dead-letter sink", what, destination, setback.code)
+            logger.warning(
+                "dropped %s: %s gave %d, no dead-letter sink",
+                what,
+                destination,
+                setback.code,
+                extra=_ids(envelope),
+            )
             self._metrics.dropped(trigger, "no-dead-letter-sink")
             return
         letter = dead_letter(envelope, destination, setback)
@@ -93,7 +101,8 @@ class Courier:
             self._metrics.dead_lettered(trigger)
             return
         sink = lane.subscription.dead_letter
-        logger.error("dropped %s: its dead-letter sink %s gave %d", what, sink, failed.code)
+        told = "dropped %s: its dead-letter sink %s gave %d"
+        logger.error(told, what, sink, failed.code, extra=_ids(envelope))
         self._metrics.dropped(trigger, "dead-letter-sink-failed")
 
     async def _to_sink(self, envelope: Envelope, letter: CloudEvent, lane: Lane) -> Setback | None:
@@ -110,6 +119,27 @@ class Courier:
             except NoAnswer as error:
                 return _no_answer(error)
             return read_dead_letter_answer(answer)
+
+
+def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | Setback | None) -> None:
+    """Say what came of an attempt: what failed for who runs this, the rest for who looks for one event."""
+    failed = isinstance(outcome, Setback)
+    level = logging.INFO if failed else logging.DEBUG
+    if logger.isEnabledFor(level):
+        how = f"failed with {outcome.code}" if isinstance(outcome, Setback) else "delivered"
+        event, trigger = envelope.event, lane.subscription.key
+        logger.log(level, "event %s for %s: %s", event.id, trigger, how, extra=_ids(envelope))
+
+
+def _ids(envelope: Envelope) -> dict[str, str]:
+    """Return the fields of a line that belongs to an event, as other services name them."""
+    event = envelope.event
+    found = {"event_id": event.id}
+    if "x-request-id" in (headers := dict(envelope.headers)):
+        found["request_id"] = headers["x-request-id"]
+    if "traceparent" in event.extensions:
+        found["trace_id"] = str(event.extensions["traceparent"])[3:35]
+    return found
 
 
 def _message(event: CloudEvent, mode: str | None) -> tuple[Headers, bytes]:

@@ -17,7 +17,8 @@ TTL = "knativebrokerttl"
 ARRIVAL_TIME = "knativearrivaltime"
 MAX_TTL = 255
 
-_PASSED_NAMES = frozenset({b"x-request-id"})
+# The trace of the request, too: Knative's HTTP clients send it on.
+_PASSED_NAMES = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 _PASSED_PREFIXES = (b"x-b3-", b"knative-")
 
 

@@ -4,13 +4,14 @@ import asyncio
 import logging
 import signal
 import socket
+from collections.abc import Callable
 
 from beckon_broker.app import Pages, build_app
 from beckon_broker.backlog import Backlog
 from beckon_broker.dispatcher import Dispatcher, Pace
 from beckon_broker.ingress import Ingress
 from beckon_broker.metrics import Metrics
-from beckon_broker.sender import Sender
+from beckon_broker.sender import Post, Sender
 from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
 from beckon_broker.watcher import Watcher
@@ -20,9 +21,15 @@ logger = logging.getLogger(__name__)
 
 
 class Service:
-    """A broker on a listening socket; `url` is where it is reached from this machine."""
+    """A broker on a listening socket; `url` is where it is reached from this machine.
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    `traced` puts spans around what posts.
+    """
+
+    def __init__(
+        self, settings: Settings, listener: socket.socket, traced: Callable[[Post], Post] | None = None
+    ) -> None:
+        self._traced = traced
         self.url = base_url(listener, settings.host)
         self._settings = settings
         self._listener = listener
@@ -36,7 +43,8 @@ class Service:
         backlog = Backlog(settings.max_queued_deliveries, settings.max_queued_bytes)
         pace = Pace(settings.concurrency, settings.request_timeout)
         async with Sender(settings.max_event_bytes) as sender:
-            dispatcher = Dispatcher(sender.post, backlog, metrics, pace, self.url)
+            post = sender.post if self._traced is None else self._traced(sender.post)
+            dispatcher = Dispatcher(post, backlog, metrics, pace, self.url)
             watcher = Watcher(manifests, dispatcher, self.url)
             await watcher.refresh()
             app = build_app(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 from urllib.parse import quote
 
@@ -46,9 +47,21 @@ class AgentClient:
         """Return what the agent says of itself when it is ready."""
         return await self._json("GET", "/readyz")
 
-    async def call(self, tool: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-        """Call a tool through the Broker, without a model."""
-        return await self._json("POST", f"/tools/{quote(tool, safe='')}", json=arguments)
+    async def call(
+        self, tool: str, arguments: Mapping[str, object]
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Call a tool through the Broker, without a model.
+
+        Yields `progress` as often as the tool reports it, and `result` at the end.
+        """
+        path = f"/tools/{quote(tool, safe='')}"
+        accept = {"accept": "application/json, text/event-stream"}
+        async with self._streamed(path, arguments, headers=accept) as response:
+            if response.headers["content-type"].startswith("text/event-stream"):
+                async for event in _events(response):
+                    yield event
+            else:
+                yield "result", json.loads(await response.aread())
 
     async def chat(
         self, agent: str, messages: Sequence[Mapping[str, object]]
@@ -92,20 +105,34 @@ class AgentClient:
         """Return a stored answer by its id."""
         return await self._json("GET", f"/v1/responses/{quote(response, safe='')}")
 
+    async def decide(self, approval: str, word: Mapping[str, object]) -> dict[str, Any]:
+        """Decide about one call that waits; return its run and the decision."""
+        return await self._json("POST", f"/approvals/{quote(approval, safe='')}", json=word)
+
+    async def listed(self, path: str, **query: object) -> list[dict[str, Any]]:
+        """Return one page of a list."""
+        params = {name: value for name, value in query.items() if value not in (None, "")}
+        document = await self._json("GET", path, params=params)
+        data: list[dict[str, Any]] = document["data"]
+        return data
+
     async def replay(self, run: str, wish: Mapping[str, object]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield the events of a replay with their names: `call`, and `report` at the end."""
-        path = f"/runs/{quote(run, safe='')}/replay"
+        async with self._streamed(f"/runs/{quote(run, safe='')}/replay", wish) as response:
+            async for event in _events(response):
+                yield event
+
+    @asynccontextmanager
+    async def _streamed(
+        self, path: str, body: Mapping[str, object], **request: Any
+    ) -> AsyncIterator[httpx.Response]:
+        """Give an answer that may take long, and be a stream."""
         try:
-            async with self._http.stream("POST", path, json=wish) as response:
+            async with self._http.stream("POST", path, json=body, **request) as response:
                 if response.status_code != 200:
                     await response.aread()
                     raise _failure(response)
-                name = ""
-                async for line in response.aiter_lines():
-                    if line.startswith("event: "):
-                        name = line[7:]
-                    elif line.startswith("data: "):
-                        yield _told(name, json.loads(line[6:]))
+                yield response
         except httpx.HTTPError as error:
             raise self._gone(error) from None
 
@@ -137,10 +164,19 @@ async def is_agent(url: str) -> bool:
         return False
 
 
-def _told(name: str, document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    if name == "error":
-        raise CommandError(str(document.get("detail", document)))
-    return name, document
+async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Yield the events of a stream with their names; raise for the one that tells of a failure."""
+    name = ""
+    async for line in response.aiter_lines():
+        if line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: "):
+            document = json.loads(line[6:])
+            if name == "problem":
+                raise _failure_in(document)
+            if name == "error":
+                raise CommandError(str(document.get("detail", document)))
+            yield name, document
 
 
 class _Answer(Protocol):
@@ -158,10 +194,14 @@ def _failure(response: _Answer) -> CommandError:
         document = response.json()
     except ValueError:
         return CommandError(f"the agent answered {response.status_code}: {response.text[:200]}")
+    return _failure_in(document, response.status_code)
+
+
+def _failure_in(document: Mapping[str, Any], status: int = 200) -> CommandError:
     error = document.get("error") or {}
-    detail = document.get("detail") or error.get("message") or f"the agent answered {response.status_code}"
+    detail = document.get("detail") or error.get("message") or f"the agent answered {status}"
     problems = document.get("problems") or []
-    if response.status_code == 401:
+    if status == 401:
         return CommandError(f"{detail}; the command line sends the key in BECKON_API_KEY")
     if str(document.get("type", "")).endswith("may-have-effects"):
         detail = f"{str(detail).partition(';')[0]}; --yes calls them all the same"

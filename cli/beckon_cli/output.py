@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -58,3 +59,10 @@ def call_text(name: str, arguments: object) -> str:
         return f"{name}({compact(arguments)})"
     inside = ", ".join(f"{key}={orjson.dumps(value).decode()}" for key, value in arguments.items())
     return f"{name}({compact(inside)})"
+
+
+def report_text(name: str, report: Mapping[str, Any]) -> str:
+    """Return what a tool reports while it works: `name: 2 of 3 · message`."""
+    total = report["total"]
+    done = f"{report['progress']:g}" if total is None else f"{report['progress']:g} of {total:g}"
+    return f"{name}: " + " · ".join(filter(None, (done, compact(report["message"]))))

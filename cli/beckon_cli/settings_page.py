@@ -11,6 +11,7 @@ from beckon_agent.settings import Settings as AgentSettings
 from beckon_broker.settings import Settings as BrokerSettings
 from beckon_cli.settings import Settings as PlatformSettings
 from beckon_shim.settings import Settings as ShimSettings
+from beckon_tools.adapter.settings import AdapterSettings
 from beckon_tools.settings import Settings as ToolSettings
 
 _HEAD = """# Settings
@@ -31,6 +32,11 @@ TABLES: tuple[Table, ...] = (
     ("The shim", "`python -m beckon_shim`", ShimSettings),
     ("The embedded broker", "`python -m beckon_broker`", BrokerSettings),
     ("A tool", "`python -m beckon_tools serve NAME`", ToolSettings),
+    (
+        "The HTTP adapter",
+        "`python -m beckon_tools.adapter`, with the settings of a tool beside these",
+        AdapterSettings,
+    ),
     ("The demo model", "`python -m beckon_agent.demo`", DemoSettings),
 )
 
@@ -69,7 +75,7 @@ def _default(field: FieldInfo) -> str:
         value = value.get_secret_value()
     if isinstance(value, tuple):
         value = ":".join(str(part) for part in value)
-    return "" if value in (None, "", frozenset()) else f"`{_cell(str(value))}`"
+    return "" if value in (None, "", frozenset(), ()) else f"`{_cell(str(value))}`"
 
 
 def _cell(text: str) -> str:

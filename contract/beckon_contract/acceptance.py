@@ -1,4 +1,6 @@
-"""How a tool says that it has taken a call and answers later: an attribute of its first reply.
+"""What a tool says of a call before its answer: that it is taken, and answered later; how far it has come.
+
+That a call is taken is an attribute of its first reply.
 
 The last reply of the call is an ordinary one, sent to the Broker whenever it is there. It bears the same
 correlation as the first, and names the call in `CAUSE` (CloudEvents correlation extension).
@@ -10,8 +12,23 @@ STATE = "beckonstate"
 ACCEPTED = "accepted"
 """The value of `STATE` by which a reply is no answer yet."""
 
+PROGRESS = "progress"
+"""The value of `STATE` on an event that tells how far a call has come. It bears no reply attribute."""
+
+PROGRESS_MARK = "beckonprogress"
+"""On a report of progress: the token of the call, by which the report finds who waits for the answer.
+
+Not the reply attribute, for then a report would be taken for the answer; nor that of the call, for then
+a report that cannot be delivered would be taken for the call.
+"""
+
 CAUSE = "causationid"
-"""On a reply: the id of the call."""
+"""On a reply, and on a report of progress: the id of the call."""
+
+
+def is_report(extensions: Mapping[str, object]) -> bool:
+    """Whether the event with these extension attributes tells how far a call has come."""
+    return extensions.get(STATE) == PROGRESS
 
 
 def is_acceptance(extensions: Mapping[str, object]) -> bool:

@@ -1,13 +1,17 @@
 """From a Destination to the URL that events for it are sent to."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from beckon_contract.delivery import Destination, Reference
 from beckon_contract.resources import Key, Resource
 
 CLUSTER_DOMAIN = "cluster.local"
+
+_DNS_NAME = re.compile(r"(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc(\.(?P<domain>.+))?")
+_SERVICES = ("serving.knative.dev", "")  # the groups of both kinds of Services
 
 
 class Unaddressable(ValueError):
@@ -40,7 +44,7 @@ class AddressBook:
         if destination.ref is None:
             if not destination.uri:
                 raise Unaddressable("the destination has neither ref nor uri; write one of them")
-            return _absolute(destination.uri, "uri")
+            return self._of_uri(_absolute(destination.uri, "uri"))
         base = self._of_reference(destination.ref)
         if not destination.uri:
             return base
@@ -50,6 +54,20 @@ class AddressBook:
                 "write a path relative to the ref, or leave one of the two out"
             )
         return urljoin(base, destination.uri)
+
+    def _of_uri(self, uri: str) -> str:
+        """Return where a URI leads that names a Service by its DNS name, where that Service has an address.
+
+        On a laptop it is the only way: no DNS knows the names of Services there.
+        """
+        named = service_of(uri, self._cluster_domain)
+        for group in _SERVICES:
+            status = self._statuses.get(Key(group, "Service", *named)) if named else None
+            address = published_address(status) if status is not None else None
+            if address is not None:
+                parts = urlsplit(uri)
+                return urlunsplit((*urlsplit(address.url)[:2], *parts[2:]))
+        return uri
 
     def _of_reference(self, ref: Reference) -> str:
         group = ref.api_version.rpartition("/")[0]
@@ -61,6 +79,17 @@ class AddressBook:
         if not group and ref.kind == "Service":
             return f"http://{ref.name}.{ref.namespace}.svc.{self._cluster_domain}"
         raise Unaddressable(_why_not(ref, found=status is not None))
+
+
+def service_of(uri: str, cluster_domain: str = CLUSTER_DOMAIN) -> tuple[str, str] | None:
+    """Return namespace and name of the Service that a URI names by its DNS name, `None` for other URIs."""
+    try:
+        found = _DNS_NAME.fullmatch(urlsplit(uri).hostname or "")
+    except ValueError:
+        found = None
+    if found is None or found["domain"] not in (None, cluster_domain):
+        return None
+    return found["namespace"], found["name"]
 
 
 def published_address(status: Mapping[str, object], what: str = "the address") -> Address | None:

@@ -19,7 +19,7 @@ OIDC_PREFIX = "oidc:"
 
 _ACCESS = ("users", "groups", "toolRules")
 _RULE = ("users", "groups", "tools")
-_POLICY = ("tools", "approval", "readOnly", "timeoutSeconds", "concurrency", "rate")
+_POLICY = ("tools", "approval", "readOnly", "dispatch", "timeoutSeconds", "concurrency", "rate")
 _RATE = ("calls", "seconds")
 _QUOTA = ("of", "per", "limit", "seconds")
 
@@ -70,13 +70,15 @@ class Rate:
 class ToolPolicy:
     """How carefully some tools are called, each of them; of several policies the strictest counts.
 
-    `read_only` offers those only that say that they only read; `concurrency` and `rate` hold
+    `read_only` offers those only that say that they only read, `through_broker` those only whose calls
+    are events of the Broker, which others can see, repeat and route; `concurrency` and `rate` hold
     over all users and all replicas; `timeout` is in seconds.
     """
 
     tools: ToolSelector
     approval: Approval | None = None
     read_only: bool = False
+    through_broker: bool = False
     timeout: int | None = None
     concurrency: int | None = None
     rate: Rate | None = None
@@ -166,6 +168,7 @@ def _policy(fields: Fields) -> ToolPolicy:
         tools=read_tool_selector(fields.child("tools")),
         approval=_approval(fields),
         read_only=fields.boolean("readOnly") or False,
+        through_broker=_through_broker(fields),
         timeout=fields.positive("timeoutSeconds"),
         concurrency=fields.positive("concurrency"),
         rate=_rate(fields.child("rate")),
@@ -180,6 +183,13 @@ def _approval(fields: Fields) -> Approval | None:
             return known
     fields.problem("approval", "must be Always or Writes")
     return None
+
+
+def _through_broker(fields: Fields) -> bool:
+    dispatch = fields.text("dispatch")
+    if dispatch not in {None, "broker"}:
+        fields.problem("dispatch", "must be broker; a tool is called directly where its EventType says so")
+    return dispatch is not None
 
 
 def _rate(fields: Fields | None) -> Rate | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 
 from beckon_contract.catalogue import Catalogue, build_catalogue
+from beckon_contract.check_agents import check_agent
 from beckon_contract.check_eventtypes import check_event_type, check_shared_types, check_tool
 from beckon_contract.check_triggers import check_broker, check_loop, check_trigger
 from beckon_contract.eventtypes import GROUP
@@ -33,7 +34,7 @@ class Report:
 
 
 def check(resources: Iterable[Resource | Unreadable], caller: str = DEFAULT_CALLER) -> Report:
-    """Check manifests of every kind; only EventTypes, Triggers and Brokers are looked into.
+    """Check manifests of every kind; only EventTypes, Triggers, Brokers and Agents are looked into.
 
     `caller` is the CloudEvents source of the agent. Nothing in a manifest makes this raise.
     """
@@ -48,6 +49,8 @@ def check(resources: Iterable[Resource | Unreadable], caller: str = DEFAULT_CALL
     for resource in latest.values():
         if resource.group == GROUP:
             findings += _CHECKS[resource.kind](resource)
+    for resource in {one.key: one for one in everything if isinstance(one, Resource)}.values():
+        findings += check_agent(resource, catalogue)
     findings += map(_refused, catalogue.refusals)
     findings += _tools(catalogue, latest)
     place = {resource.origin: number for number, resource in enumerate(everything)}

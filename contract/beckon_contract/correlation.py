@@ -128,6 +128,11 @@ def verify(keyring: Keyring, token: str) -> Claim | None:
     return Claim(replica, nonce) if genuine else None
 
 
+def looks_like_token(value: object) -> bool:
+    """Whether a value has the shape of a token, whoever made it."""
+    return isinstance(value, str) and _TOKEN.match(value) is not None
+
+
 def is_of_call(keyring: Keyring, claim: Claim, call_id: bytes) -> bool:
     """Whether the token of this claim was minted for this call."""
     nonce = base64.urlsafe_b64decode(claim.nonce)

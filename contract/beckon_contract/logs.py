@@ -1,7 +1,9 @@
 """How every service logs: JSON lines for machines, short lines for a terminal."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal
 
 from pythonjsonlogger.json import JsonFormatter
@@ -13,7 +15,27 @@ _ROOMS = ("agent", "broker", "cli", "contract", "manifests", "operator", "shim",
 Fields = Callable[[], Mapping[str, str]]
 """What a line of JSON says beside its message, such as the ids of the trace and the request."""
 
+_about: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa: B039  # it is never changed
+
 _FIELDS = ("levelname", "name", "message")
+
+
+@contextmanager
+def about(**fields: str) -> Iterator[None]:
+    """Let the lines of JSON that are written inside say what they belong to, such as `tool` and `event_id`.
+
+    Not around the pieces of a generator, which may run in several tasks: see `about_from_here`.
+    """
+    token = _about.set({**_about.get(), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def about_from_here(**fields: str) -> None:
+    """Do so for the rest of this task, and for every task that it starts."""
+    _about.set({**_about.get(), **fields})
 
 
 def log_config(
@@ -60,6 +82,7 @@ class _WithFields(logging.Filter):
         self._fields = fields
 
     def filter(self, record: logging.LogRecord) -> bool:
+        record.__dict__.update(_about.get())
         record.__dict__.update(self._fields())
         return True
 

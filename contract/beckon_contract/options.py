@@ -17,6 +17,11 @@ DISPATCH = "beckon.dev/dispatch"
 IDEMPOTENT = "beckon.dev/idempotent"
 READ_ONLY = "beckon.dev/read-only"
 DESTRUCTIVE = "beckon.dev/destructive"
+# How the HTTP adapter serves the tool: as a request to an API, or as a tool of an MCP server.
+HTTP = "beckon.dev/http"
+MCP = "beckon.dev/mcp"
+# Whoever made the manifest of something else: what it was made of, so that it can be made again.
+IMPORTED_FROM = "beckon.dev/imported-from"
 KNOWN = frozenset(
     {
         PARAMETERS,
@@ -28,6 +33,9 @@ KNOWN = frozenset(
         IDEMPOTENT,
         READ_ONLY,
         DESTRUCTIVE,
+        HTTP,
+        MCP,
+        IMPORTED_FROM,
     }
 )
 # On a Service: how the local platform runs it, or where it runs already.

@@ -41,6 +41,18 @@ class Listener:
         """Whether the Trigger has no filter: it gets every event, replies too."""
         return self.trigger.filter is passes_all
 
+    @property
+    def asks_for(self) -> str:
+        """What it asks for, in few words."""
+        if self.catches_all:
+            return "any event"
+        spec = self.resource.spec
+        legacy = spec.get("filter")
+        attributes = legacy.get("attributes") if isinstance(legacy, Mapping) else None
+        if isinstance(attributes, Mapping) and not spec.get("filters"):
+            return ", ".join(f"{name} = {value}" for name, value in sorted(attributes.items()))[:200]
+        return f"type = {self.wanted_type}" if self.wanted_type else "by its own filters"
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenTrigger:

@@ -11,15 +11,17 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from beckon_contract import collectors
+
 MEMBERS = ("traceparent", "tracestate")
 """The headers of W3C Trace Context, and the attributes of CloudEvents' extension for distributed tracing."""
 
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _LONGEST_STATE = 512  # characters that W3C Trace Context asks everybody to pass on
 
 # Not the global one: it would pass on the baggage of strangers, whatever they put into it.
 _W3C = TraceContextTextMapPropagator()
+
+_follows_parents = False
 
 
 def start(service: str, environment: Mapping[str, str], *, wordless: bool = False) -> Callable[[], None]:
@@ -29,47 +31,43 @@ def start(service: str, environment: Mapping[str, str], *, wordless: bool = Fals
     nothing is loaded. With `wordless` the words of errors are left out of all spans, whoever made them.
     Raises `ValueError` for a variable that cannot be used.
     """
-    if not _wanted(environment):
+    if not collectors.is_named(environment):
         return lambda: None
+    global _follows_parents  # noqa: PLW0603  # the tracer that it goes with is one for the process, too
     # Imported late: 9 MB and 0.2 s that a service without a collector need not spend.
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415  # see above
-        OTLPSpanExporter,
-    )
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415  # see above
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # see above
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  # see above
+    from beckon_contract import exporting  # noqa: PLC0415  # see above
 
-    from beckon_contract.wordless import Wordless  # noqa: PLC0415  # see above
-
-    resource = Resource.create({"service.name": service, **OTELResourceDetector().detect().attributes})
-    provider = TracerProvider(resource=resource)
-    exporter = Wordless(OTLPSpanExporter()) if wordless else OTLPSpanExporter()
-    provider.add_span_processor(BatchSpanProcessor(exporter))
+    provider = exporting.provider(service, wordless=wordless)
+    _follows_parents = exporting.follows_parents(provider)
     trace.set_tracer_provider(provider)
     return provider.shutdown
 
 
-def _wanted(environment: Mapping[str, str]) -> bool:
-    """Whether there is a collector to send to; raise `ValueError` where it cannot be spoken to."""
-    named = [name for name in _ENDPOINTS if environment.get(name)]
-    disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    if not named or disabled or environment.get("OTEL_TRACES_EXPORTER") == "none":
+def nobody_sees() -> bool:
+    """Whether a span that begins now is seen by nobody, so that none need be made.
+
+    That is where spans are not exported, and where the current trace is not kept: a trace that its
+    sampler left out at the beginning, here or at a caller, for whatever is below it is left out, too.
+    """
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return True
+    if not _follows_parents:
         return False
-    if not environment[named[0]].startswith(("http://", "https://")):
-        raise ValueError(f"{named[0]}: write the collector's URL, such as http://collector:4318")
-    for name in _PROTOCOLS:
-        if environment.get(name, "http/protobuf") != "http/protobuf":
-            raise ValueError(
-                f"{name}: only http/protobuf is spoken here; unset it, and name the collector's port "
-                "for OTLP over HTTP, which is usually 4318"
-            )
-    return True
+    current = trace.get_current_span().get_span_context()
+    return current.is_valid and not current.trace_flags.sampled
 
 
 def carried() -> dict[str, str]:
     """Return the members by which what is sent now joins the current trace, none where there is none."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier)
+    return carrier
+
+
+def carried_by(span: trace.Span) -> dict[str, str]:
+    """Return the members by which what is sent joins the trace below this span."""
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier, trace.set_span_in_context(span, Context()))
     return carrier
 
 

@@ -34,6 +34,8 @@ _BOOLEANS = {
     )
     for spelt in (word, word.capitalize(), word.upper())
 }
+# YAML 1.2, as nearly everything else reads it: Norway's NO is a text.
+_CORE_BOOLEANS = {spelt: value for spelt, value in _BOOLEANS.items() if spelt.lower() in ("true", "false")}
 _INTEGER = re.compile(r"[-+]?(0b[01][01_]*|0x[0-9a-fA-F][0-9a-fA-F_]*|0[0-7_]*|[1-9][0-9_]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -67,8 +69,11 @@ def _is_empty(document: str) -> bool:
     return all(not line.strip() or line.startswith(("#", "%", "...")) for line in document.splitlines())
 
 
-def read_document(text: str, first_line: int = 1) -> object:
-    """Return one YAML or JSON document as plain data; raise `NotReadable`."""
+def read_document(text: str, first_line: int = 1, *, core: bool = False) -> object:
+    """Return one YAML or JSON document as plain data; raise `NotReadable`.
+
+    `core` is for documents that are not meant for Kubernetes: yes, no, on and off are texts in YAML 1.2.
+    """
     if not text.isascii() and _SURROGATE.search(text):
         raise NotReadable("the text is not UTF-8: it holds half of a surrogate pair")
     if text.lstrip()[:1] in {"{", "["}:
@@ -76,8 +81,8 @@ def read_document(text: str, first_line: int = 1) -> object:
             return read_json(text)
         except NotReadable:
             # Flow style looks like JSON; where neither fits, the message of YAML names the line.
-            return _Reader(text, first_line).read()
-    return _Reader(text, first_line).read()
+            return _Reader(text, first_line, core=core).read()
+    return _Reader(text, first_line, core=core).read()
 
 
 def read_json(text: str) -> object:
@@ -125,7 +130,8 @@ def _inside(value: object) -> Iterable[object]:
 class _Reader:
     """Turns the events of one YAML document into plain data."""
 
-    def __init__(self, text: str, first_line: int) -> None:
+    def __init__(self, text: str, first_line: int, *, core: bool) -> None:
+        self._booleans = _CORE_BOOLEANS if core else _BOOLEANS
         self._events = yaml.parse(text, Loader=_LOADER)
         self._first_line = first_line
         self._anchors: dict[str, tuple[object, int]] = {}
@@ -232,8 +238,8 @@ class _Reader:
         """Return the value of a scalar without quotes; what looks like a date stays text."""
         if text in _NULLS:
             return None
-        if text in _BOOLEANS:
-            return _BOOLEANS[text]
+        if text in self._booleans:
+            return self._booleans[text]
         if text[0] not in "-+.0123456789":
             return text
         if _NOT_FINITE.fullmatch(text):

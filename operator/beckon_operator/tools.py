@@ -10,6 +10,8 @@ from beckon_contract import tool_resources
 from beckon_contract.conditions import Condition
 from beckon_contract.eventtypes import GROUP as EVENTING
 from beckon_contract.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.ways import FIELD as WAYS
+from beckon_contract.ways import way_document
 from beckon_operator.judging.verdicts import Verdict
 from beckon_operator.observed import version_of
 
@@ -71,6 +73,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         "owner": owner,
         "spec": _plain(document.get("spec") or {}),
         "eventType": status.get("eventType") or {},
+        WAYS: status.get(WAYS) or [],
         "conditions": [
             {name: value for name, value in one.items() if name != "lastTransitionTime"} for one in conditions
         ],
@@ -113,6 +116,7 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
             "conditions": [
                 {**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]
             ],
+            **({WAYS: content[WAYS]} if content[WAYS] else {}),
         },
     }
 
@@ -132,6 +136,7 @@ def _content(verdict: Verdict) -> dict[str, Any]:
         },
         "spec": _plain(verdict.spec),
         "eventType": {"uid": event_type.uid, "generation": event_type.generation},
+        WAYS: _plain([way_document(one) for one in verdict.ways]),
         "conditions": [_document(condition) for condition in verdict.conditions],
     }
 

@@ -1,20 +1,26 @@
 """Start the shim: `python -m beckon_shim`, set by `BECKON_SHIM_*`."""
 
 import asyncio
+import contextlib
 import gc
 import logging.config
+import os
 import resource
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import uvloop
 from pydantic import ValidationError
 
+from beckon_contract import collectors
 from beckon_contract.correlation import Keyring
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
+from beckon_kube.server import NotConfigured
 from beckon_shim.keys import load_keys
+from beckon_shim.messages import Handler
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
 
@@ -41,14 +47,36 @@ def main() -> int:
     except (ValueError, OSError) as error:
         return _refuse(f"the keys cannot be used: {error}")
     _raise_file_limit(settings.max_waiting)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(settings, keyring))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.ExitStack() as stack:
+        try:
+            traced = stack.enter_context(_tracing())
+        except ValueError as error:
+            return _refuse(str(error))
+        return runner.run(_serve(settings, keyring, traced))
 
 
-async def _serve(settings: Settings, keyring: Keyring) -> int:
+@contextlib.contextmanager
+def _tracing() -> Iterator[Callable[[Handler, str | None], Handler] | None]:
+    """Export spans where the environment names a collector; yield what makes them. Raises `ValueError`."""
+    if not collectors.is_named(os.environ):
+        yield None
+        return
+    from beckon_contract import tracing  # noqa: PLC0415 memory and time that nobody else need spend
+    from beckon_shim.spans import Traced  # noqa: PLC0415 see above
+
+    stop = tracing.start("beckon-shim", os.environ)
+    try:
+        yield Traced
+    finally:
+        stop()
+
+
+async def _serve(
+    settings: Settings, keyring: Keyring, traced: Callable[[Handler, str | None], Handler] | None
+) -> int:
     try:
         cluster = _cluster(settings)
-    except ValueError as error:
+    except NotConfigured as error:
         return _refuse(f"{error} (BECKON_SHIM_BROKERS=cluster)")
     sockets = []
     for port, name in ((settings.port, "BECKON_SHIM_PORT"), (settings.reply_port, "BECKON_SHIM_REPLY_PORT")):
@@ -62,7 +90,7 @@ async def _serve(settings: Settings, keyring: Keyring) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    service = Service(settings, keyring, sockets[0], sockets[1], cluster)
+    service = Service(settings, keyring, sockets[0], sockets[1], cluster, traced=traced)
     logger.info(
         "replica %s takes calls on http://%s:%d and replies on http://%s:%d/replies; Brokers at %s",
         settings.own_name,
@@ -84,11 +112,12 @@ async def _serve(settings: Settings, keyring: Keyring) -> int:
 def _cluster(settings: Settings) -> "Cluster | None":
     if settings.brokers == "template":
         return None
-    from beckon_shim import cluster  # noqa: PLC0415 25 MB that the template mode has no use for
+    # 25 MB that the template mode has no use for
+    from beckon_kube.connection import connect  # noqa: PLC0415  # see above
+    from beckon_shim.cluster import Account, Cluster  # noqa: PLC0415  # see above
 
-    account = cluster.Account(settings.pod_namespace, settings.service_account)
-    client = cluster.connect()
-    return cluster.Cluster(client, settings.served_namespaces, account if settings.service_account else None)
+    account = Account(settings.pod_namespace, settings.service_account) if settings.service_account else None
+    return Cluster(connect(), settings.served_namespaces, account)
 
 
 def _raise_file_limit(waiting: int) -> None:

@@ -1,6 +1,7 @@
 """The callers' side: an event comes in, goes to its Broker, and its reply is the answer."""
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -11,16 +12,23 @@ from beckon_shim import endings
 from beckon_shim.ack import Ack
 from beckon_shim.deadlines import Deadlines
 from beckon_shim.exchange import Exchange
-from beckon_shim.messages import Answer, HangUp, RawHeader, Request, Respond
+from beckon_shim.lines import NOTED, ids_in
+from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.status import Status
 from beckon_shim.targets import Brokers, Target
+from beckon_shim.telling import Telling, wants_reports
 from beckon_shim.waiters import Waiter
 from beckon_shim.wire import WireEvent, read
 
 _EXPIRY = b"ce-expirytime"
+# Of which the log tells only who asks for it: of too many calls there is no line each.
+_USUAL = frozenset((endings.REPLIED, "full", "draining"))
 # Trace context is about the HTTP request, not about the event; it goes along.
 _PASSED_ON = frozenset((b"traceparent", b"tracestate", b"x-request-id"))
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +59,25 @@ class Calls:
         if request.method != "POST":
             respond(self._status.answer(request) or endings.wrong_method(b"POST"))
             return None
-        respond = partial(self._finish, respond, time.monotonic())
+        telling = Telling(respond) if wants_reports(request.headers) else None
+        end = telling.end if telling else respond
+        finish = partial(self._finish, end, time.monotonic(), _noted(request.headers))
         target = self._target(request.path)
         if isinstance(target, Answer):
-            respond(target)
+            finish(target)
             return None
         try:
             event = read(request.headers, request.body)
             seconds = self._seconds(request.headers, event)
         except EventError as error:
-            respond(endings.bad_event(error))
+            finish(endings.bad_event(error))
             return None
         if seconds <= 0:
-            respond(endings.expired())
+            finish(endings.expired())
             return None
-        return self._send(event, request, target, seconds, respond)
+        waiter = self._send(event, request, target, seconds, finish)
+        waiter.hear = telling.report if telling else None
+        return partial(self._hang_up, waiter)
 
     def too_large(self, request: Request, limit: int) -> Answer:
         """Return the answer to an event over the limit."""
@@ -98,8 +110,8 @@ class Calls:
         return seconds
 
     def _send(
-        self, event: WireEvent, request: Request, target: Target, seconds: float, respond: Respond
-    ) -> HangUp:
+        self, event: WireEvent, request: Request, target: Target, seconds: float, finish: Finish
+    ) -> Waiter:
         """Register the waiter, then post: the reply may come before the acknowledgement."""
         attributes = event.attributes
         call_id = attributes[b"ce-id"]
@@ -107,23 +119,27 @@ class Calls:
         attributes[self._exchange.marks.correlation] = token.encode()
         # A call that already bore the reply attribute would come straight back as its reply.
         attributes.pop(self._exchange.marks.reply, None)
-        waiter = Waiter(nonce, call_id, target.url, respond, prefers_async(request.headers))
+        takes_later = prefers_async(request.headers)
+        waiter = Waiter(nonce, call_id, attributes[b"ce-type"], target.url, finish, takes_later)
         waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds, token)
         self._waiters.open(waiter)
         headers = event.headers()
         headers.extend(header for header in request.headers if header[0] in _PASSED_ON)
         self._posts.post(target, headers, event.body, partial(self._acknowledge, waiter))
-        return partial(self._hang_up, waiter)
+        return waiter
 
-    def _finish(self, respond: Respond, started: float, answer: Answer) -> None:
-        metrics = self._exchange.metrics
+    def _finish(self, finish: Finish, started: float, noted: list[RawHeader], answer: Answer) -> None:
+        metrics, seconds = self._exchange.metrics, time.monotonic() - started
         metrics.call(answer.outcome)
         if answer.outcome == endings.REPLIED:
-            metrics.observe_seconds(time.monotonic() - started)
-        respond(answer)
+            metrics.observe_seconds(seconds)
+        level = logging.DEBUG if answer.outcome in _USUAL else logging.INFO
+        if logger.isEnabledFor(level):
+            logger.log(level, "a call: %s, after %.3f s", answer.outcome, seconds, extra=ids_in(noted))
+        finish(answer)
 
     def _time_out(self, waiter: Waiter, seconds: float, token: str) -> None:
-        self._waiters.fail(waiter, endings.timed_out(seconds, token))
+        self._waiters.fail(waiter, waiter.doubt or endings.timed_out(seconds, token))
 
     def _hang_up(self, waiter: Waiter) -> None:
         self._waiters.fail(waiter, endings.HUNG_UP)
@@ -137,3 +153,8 @@ class Calls:
             self._loop.call_later(self._limits.reply_grace, self._waiters.fail, waiter, answer)
         else:
             self._waiters.fail(waiter, answer)
+
+
+def _noted(headers: list[RawHeader]) -> list[RawHeader]:
+    """Return what tells a call from others: all that is kept of its request until it ends."""
+    return [header for header in headers if header[0] in NOTED]

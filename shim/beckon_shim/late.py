@@ -1,4 +1,4 @@
-"""Replies that nobody awaits any more: they go to a sink, not to the floor.
+"""Replies and reports that nobody awaits any more: they go to a sink, not to the floor.
 
 Nothing is queued here. A reply is acknowledged when the sink has it; until then the
 Broker keeps it and delivers it again, by its own rules.
@@ -11,6 +11,7 @@ from beckon_shim.targets import Target
 from beckon_shim.wire import WireEvent
 
 _AT_ONCE = 64
+_REPORTS_AT_ONCE = 16
 _RETRIED = frozenset((404, 408, 409, 429))
 _CAUSE = b"ce-causationid"
 
@@ -45,6 +46,22 @@ class LateReplies:
             return await self._post(self._url, event)
         finally:
             self._busy -= 1
+
+    async def report(self, event: WireEvent, call_id: bytes | None) -> bool:
+        """Deliver a report of a call that nobody waits for; return whether the sink took it.
+
+        Replies go first: there must be room beside them.
+        """
+        if self._url is None or self._busy >= _REPORTS_AT_ONCE:
+            return False
+        if call_id is not None:
+            event.attributes.setdefault(_CAUSE, call_id)
+        self._busy += 1
+        try:
+            ack = await self._client.deliver(Target(self._url), event.headers(), event.body)
+        finally:
+            self._busy -= 1
+        return ack.accepted
 
     async def _post(self, url: str, event: WireEvent) -> bool:
         ack = await self._client.deliver(Target(url), event.headers(), event.body)

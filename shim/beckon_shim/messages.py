@@ -30,7 +30,21 @@ class Answer:
     outcome: str
 
 
-Respond = Callable[[Answer], None]
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer whose end is not known yet; the headers count where it is the first.
+
+    Where a client reads too slowly, a piece gives way to the next. The last one is always sent: `whole`
+    is what the answer would have been without any piece before it.
+    """
+
+    headers: list[RawHeader]
+    body: bytes
+    whole: Answer | None = None
+
+
+Finish = Callable[[Answer], None]
+Respond = Callable[[Answer | Piece], None]
 HangUp = Callable[[], None]
 
 
@@ -38,7 +52,7 @@ class Handler(Protocol):
     """What a server asks for each request."""
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
-        """Answer by one call of `respond`, now or later.
+        """Answer by one call of `respond`, now or later, or by several with the pieces of one answer.
 
         Returns what to call if the client hangs up before that.
         """

@@ -1,4 +1,4 @@
-"""What Prometheus can ask: calls by outcome, replies by fate, who waits, how long it took."""
+"""What Prometheus can ask: calls by outcome, replies and reports by fate, who waits, how long it took."""
 
 from collections.abc import Callable
 
@@ -27,6 +27,12 @@ class Metrics:
             ["fate"],
             registry=self.registry,
         )
+        self._reports = Counter(
+            "beckon_shim_reports",
+            "Reports of progress that came in, by what became of them.",
+            ["fate"],
+            registry=self.registry,
+        )
         histogram = Histogram(
             "beckon_shim_call_seconds",
             "How long calls that were replied to took, in seconds.",
@@ -51,6 +57,10 @@ class Metrics:
     def dead_letter(self, fate: str) -> None:
         """Count a dead letter."""
         self._count("dead_letter", fate, self._dead_letters)
+
+    def report(self, fate: str) -> None:
+        """Count a report of progress."""
+        self._count("report", fate, self._reports)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -1,4 +1,4 @@
-"""The other replicas: a reply that reached the wrong one is passed on, one hop only."""
+"""The other replicas: what reached the wrong one is passed on, one hop only."""
 
 import logging
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol
 
 from beckon_shim.client import Client
+from beckon_shim.messages import Request
 from beckon_shim.targets import Target
 from beckon_shim.wire import WireEvent
 
@@ -13,6 +14,11 @@ FORWARDED = b"beckon-forwarded"
 _ATTEMPTS = 2
 
 logger = logging.getLogger(__name__)
+
+
+def has_hopped(request: Request) -> bool:
+    """Whether an event comes from another replica, and may not go to a third."""
+    return any(name == FORWARDED for name, _ in request.headers)
 
 
 class ReplicaAddresses(Protocol):
@@ -80,7 +86,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 class Peers:
-    """Passes replies and dead letters on to the replica that waits for them."""
+    """Passes replies, dead letters and reports on to the replica that waits for them."""
 
     def __init__(self, addresses: ReplicaAddresses, own: str, client: Client) -> None:
         self._addresses = addresses

@@ -1,4 +1,4 @@
-"""The Broker's side: replies and dead letters come in and find the call that waits.
+"""The Broker's side: replies, dead letters and reports come in and find the call that waits.
 
 Every event that can be read is acknowledged with 202 and an empty body, also one with a
 foreign or forged token: Knative's own RequestReply uses the same attributes, and a
@@ -6,6 +6,7 @@ refusal would make a failed delivery of somebody else's reply. It just wakes nob
 """
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 
 from beckon_contract.acceptance import ACCEPTED, STATE
@@ -14,13 +15,18 @@ from beckon_contract.events import EventError
 from beckon_contract.problem import Problem
 from beckon_shim import endings
 from beckon_shim.deadletters import says_why, strip_errors, undeliverable
+from beckon_shim.doubts import Doubts
 from beckon_shim.exchange import Exchange
 from beckon_shim.late import LateReplies
+from beckon_shim.lines import ids_in
 from beckon_shim.messages import Answer, HangUp, Request, Respond, of_problem
-from beckon_shim.peers import FORWARDED, Peers
+from beckon_shim.peers import Peers, has_hopped
+from beckon_shim.reports import PROGRESS, Reports
 from beckon_shim.status import Status
 from beckon_shim.waiters import Fate
 from beckon_shim.wire import WireEvent, read
+
+logger = logging.getLogger(__name__)
 
 REPLIES = "/replies"
 DEAD_LETTERS = "/dead-letters"
@@ -33,13 +39,12 @@ _Dealt = Answer | Coroutine[None, None, Answer]
 
 
 class Replies:
-    """Takes replies and dead letters, and wakes the calls they belong to."""
+    """Takes replies, dead letters and reports of progress, and finds the calls they belong to."""
 
     def __init__(
-        self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies, grace: float
+        self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies, doubts: Doubts
     ) -> None:
-        """`grace` is how many seconds a reply may come after a dead letter that does not say why."""
-        self._grace = grace
+        self._doubts = doubts
         self._waiters = exchange.waiters
         self._tokens = exchange.tokens
         self._marks = exchange.marks
@@ -47,10 +52,13 @@ class Replies:
         self._status = status
         self._peers = peers
         self._late = late
+        self._reports = Reports(exchange, peers, late, doubts)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
         """Take one request of the Broker."""
+        if request.method == "POST" and logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s: an event of the Broker", request.path, extra=ids_in(request.headers))
         dealt = self._deal_with(request)
         if isinstance(dealt, Answer):
             respond(dealt)
@@ -62,6 +70,9 @@ class Replies:
 
     def too_large(self, request: Request, limit: int) -> Answer:
         """Refuse a reply over the limit, and tell its caller rather than let it wait."""
+        if request.path == PROGRESS:
+            self._reports.too_large()
+            return endings.too_large(limit)
         claim = self._tokens.verify(dict(request.headers).get(self._marks.reply))
         waiter = self._waiters.get(claim.nonce) if claim is not None else None
         if waiter is not None:
@@ -70,8 +81,8 @@ class Replies:
         return endings.too_large(limit)
 
     def _deal_with(self, request: Request) -> _Dealt:
-        if request.path not in (REPLIES, DEAD_LETTERS):
-            hint = f"POST events to {REPLIES} or {DEAD_LETTERS}"
+        if request.path not in (REPLIES, DEAD_LETTERS, PROGRESS):
+            hint = f"POST events to {REPLIES}, {DEAD_LETTERS} or {PROGRESS}"
             return self._status.answer(request) or endings.no_such_path(hint)
         if request.method != "POST":
             return endings.wrong_method(b"POST")
@@ -81,6 +92,8 @@ class Replies:
             return endings.bad_event(error)
         if request.path == DEAD_LETTERS:
             return self._dead_letter(event, request)
+        if request.path == PROGRESS:
+            return self._reports.take(event, request)
         return self._reply(event, request)
 
     def _reply(self, event: WireEvent, request: Request) -> _Dealt:
@@ -94,17 +107,19 @@ class Replies:
 
     def _belongs_elsewhere(self, claim: Claim, request: Request) -> bool:
         """Whether another replica waits, and the event has not made its one hop yet."""
-        if claim.replica == self._tokens.replica:
-            return False
-        return all(name != FORWARDED for name, _ in request.headers)
+        return claim.replica != self._tokens.replica and not has_hopped(request)
 
     def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
         """Wake the call, or hand the reply to the sink of late ones."""
         told = self._to_caller(event)
-        accepted = _is_acceptance(event)
+        accepted, waiter = _is_acceptance(event), self._waiters.get(claim.nonce)
         if accepted:
+            if waiter is not None:
+                self._doubts.note_alive(waiter)
             fate = self._waiters.accept(claim.nonce, endings.accepted(told))
         else:
+            if waiter is not None:
+                self._doubts.note_answered(waiter)
             fate = self._waiters.reply(claim.nonce, endings.replied(told))
         if fate is Fate.WAITING:
             self._metrics.reply("accepted" if accepted else "answered")
@@ -162,7 +177,7 @@ class Replies:
             if sure:
                 self._waiters.fail(waiter, answer)
             else:
-                asyncio.get_running_loop().call_later(self._grace, self._waiters.fail, waiter, answer)
+                self._doubts.doubt(waiter, answer)
             self._metrics.dead_letter("answered" if sure else "doubtful")
         return _ACCEPTED
 

@@ -17,7 +17,8 @@ from typing import cast
 import httptools
 
 from beckon_contract.problem import Problem
-from beckon_shim.messages import Answer, Handler, HangUp, RawHeader, Request, of_problem
+from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, of_problem
+from beckon_shim.stream import Stream
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
@@ -108,6 +109,7 @@ class ServerConnection(asyncio.Protocol):
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
         self._hang_up: HangUp | None = None
+        self._stream: Stream | None = None
         self._stuck = False
         self._paused = False
         self._since = self._loop.time()
@@ -180,8 +182,11 @@ class ServerConnection(asyncio.Protocol):
         self._since = self._loop.time()
 
     def resume_writing(self) -> None:
-        """Go on with the requests that waited."""
+        """Go on with the piece of an answer, or the requests, that waited."""
         self._stuck = False
+        if self._stream is not None and self._stream.held is not None:
+            piece, self._stream.held = self._stream.held, None
+            self._send_piece(self._stream, piece)
         self._next()
 
     # What the parser calls.
@@ -266,17 +271,22 @@ class ServerConnection(asyncio.Protocol):
         if self._current is request:
             self._hang_up = hang_up
 
-    def _respond(self, request: Request, answer: Answer) -> None:
+    def _respond(self, request: Request, answer: Answer | Piece) -> None:
         """Send the answer to the current request, once, and go on with the next."""
         if self._current is not request:
+            return
+        close = not request.keep_alive or self._server.closing
+        if isinstance(answer, Piece) and answer.whole is None:
+            self._go_on(answer, close=close)
             return
         self._current = self._hang_up = None
         self._since = self._loop.time()
         if self._transport is None:
             return
-        self._send(
-            answer, close=not request.keep_alive or self._server.closing, bodiless=request.method == "HEAD"
-        )
+        if isinstance(answer, Piece):
+            self._end(answer, close=close)
+        else:
+            self._send(answer, close=close, bodiless=request.method == "HEAD")
         if self._transport.is_closing():
             return
         if self._queue:
@@ -285,6 +295,27 @@ class ServerConnection(asyncio.Protocol):
         elif self._paused:
             self._paused = False
             self._transport.resume_reading()
+
+    def _go_on(self, piece: Piece, *, close: bool) -> None:
+        """Send a piece of the current answer; nothing is queued for a client that does not read."""
+        if self._stream is None:
+            self._stream = Stream(self._parser.get_http_version(), close=close)
+        if self._stuck:
+            self._stream.held = piece
+        else:
+            self._send_piece(self._stream, piece)
+
+    def _end(self, piece: Piece, *, close: bool) -> None:
+        """Send the last piece of an answer."""
+        stream = self._stream or Stream(self._parser.get_http_version(), close=close)
+        self._stream = None
+        self._send_piece(stream, piece)
+        if close or stream.closes:
+            self._close()
+
+    def _send_piece(self, stream: Stream, piece: Piece) -> None:
+        if self._transport is not None and not self._refused:
+            self._transport.write(stream.frame(piece))
 
     def _send(self, answer: Answer, *, close: bool, bodiless: bool = False) -> None:
         """Write a whole answer in one piece: a second one would meet delayed acknowledgements."""

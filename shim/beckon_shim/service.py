@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import Keyring
@@ -12,9 +13,11 @@ from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits
 from beckon_shim.client import Client
 from beckon_shim.deadlines import Deadlines
+from beckon_shim.doubts import Doubts
 from beckon_shim.exchange import Exchange, Marks
 from beckon_shim.keys import follow_keys
 from beckon_shim.late import LateReplies
+from beckon_shim.messages import Handler
 from beckon_shim.metrics import Metrics
 from beckon_shim.peers import Addresses, Peers, PodAddresses
 from beckon_shim.posts import BrokerPosts
@@ -43,6 +46,7 @@ class Service:
     """One shim on two listening sockets. Build it inside the running event loop.
 
     `cluster` is what is known of the cluster; without it the Brokers' addresses are made of a template.
+    `traced` puts spans around a handler, whose paths it is told the name of.
     """
 
     def __init__(
@@ -52,6 +56,8 @@ class Service:
         call_socket: socket.socket,
         reply_socket: socket.socket,
         cluster: "Cluster | None" = None,
+        *,
+        traced: Callable[[Handler, str | None], Handler] | None = None,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
@@ -78,8 +84,13 @@ class Service:
         addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
         peers = Peers(addresses, settings.own_name, self._side)
         late = LateReplies(settings.late_reply_sink, self._side)
-        replies = Replies(exchange, self._status, peers, late, settings.dead_letter_grace)
-        self._servers = tuple(Server(handler, settings.max_event_bytes) for handler in (calls, replies))
+        doubts = Doubts(self.waiters, settings.dead_letter_grace)
+        replies = Replies(exchange, self._status, peers, late, doubts)
+        handlers: list[tuple[Handler, str | None]] = [(calls, "/{namespace}/{broker}"), (replies, None)]
+        self._servers = tuple(
+            Server(handler if traced is None else traced(handler, route), settings.max_event_bytes)
+            for handler, route in handlers
+        )
         self._add_gauges()
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -106,7 +106,8 @@ class Settings(BaseSettings):
         5.0,
         ge=0,
         description="Seconds that a reply may come after a dead letter that does not say why: a Broker "
-        "writes such a one for another Trigger of the same calls that was just deleted.",
+        "writes such a one for another Trigger of the same calls that was just deleted. A call whose tool "
+        "reports, or whose type was answered before, waits to its deadline.",
     )
     late_reply_sink: str | None = Field(
         None,

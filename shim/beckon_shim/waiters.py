@@ -1,10 +1,12 @@
 """The calls that wait, each for the first answer that comes; bounded by who opens them."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from beckon_shim.messages import Answer, Respond
+from beckon_shim.messages import Answer, Finish
+from beckon_shim.wire import WireEvent
 
 _REMEMBERED = 8192
 
@@ -22,15 +24,22 @@ class Fate(Enum):
 class Waiter:
     """One call: where its answer goes, and what is known of it.
 
-    With `takes_later` its caller is content to hear that the tool has taken the call.
+    With `takes_later` its caller is content to hear that the tool has taken the call; `hear` is there
+    where it wants to know how far the call has come. `doubt` is what its caller gets if no reply comes
+    in time, where more is known than that.
     """
 
     nonce: str
     call_id: bytes
+    call_type: bytes
     broker_url: str
-    respond: Respond
+    respond: Finish
     takes_later: bool = False
+    hear: Callable[[WireEvent], None] | None = None
     timer: asyncio.TimerHandle | None = None
+    alive: bool = False
+    doubt: Answer | None = None
+    doubted: asyncio.TimerHandle | None = None
 
 
 class Waiters:
@@ -63,7 +72,7 @@ class Waiters:
         """Answer a call with the reply of its tool; return what it was doing before."""
         waiter = self._waiting.pop(nonce, None)
         if waiter is None:
-            return self._fate(nonce)
+            return self.fate(nonce)
         self._end(waiter, answer)
         self.settle(nonce)
         return Fate.WAITING
@@ -75,7 +84,7 @@ class Waiters:
         """
         waiter = self._waiting.get(nonce)
         if waiter is None:
-            return self._fate(nonce)
+            return self.fate(nonce)
         if waiter.takes_later:
             self.fail(waiter, answer)  # nobody waits for the answer any more, which is yet to come
         return Fate.WAITING
@@ -104,15 +113,17 @@ class Waiters:
         """Wait until no call waits."""
         await self._idle.wait()
 
-    def _fate(self, nonce: str) -> Fate:
+    def fate(self, nonce: str) -> Fate:
+        """Return what became of a call that does not wait."""
         for ended in (self._ended, self._ended_before):
             if nonce in ended:
                 return Fate.ANSWERED if ended[nonce] is None else Fate.ABANDONED
         return Fate.UNKNOWN
 
     def _end(self, waiter: Waiter, answer: Answer) -> None:
-        if waiter.timer is not None:
-            waiter.timer.cancel()
+        for timer in (waiter.timer, waiter.doubted):
+            if timer is not None:
+                timer.cancel()
         if not self._waiting:
             self._idle.set()
         waiter.respond(answer)

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
+from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.manifests import Placement, event_type, trigger
@@ -23,6 +25,7 @@ from tests.broker.broker_process import (
 )
 from tests.broker.broker_process import trigger as plain_trigger
 from tests.shim.support import shim_in_front_of
+from tests.tools.serving import configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +50,24 @@ async def event_platform(
     async with AsyncExitStack() as stack:
         manifests = [*more]
         for tool in tools:
-            url = await stack.enter_async_context(served(app(tool)))
+            url = await stack.enter_async_context(served(app(tool, configured(progress_seconds=0))))
             manifests += declared(tool, url)
         manifests += [service(name, url) for name, url in addresses.items()]
         running = await stack.enter_async_context(running_broker(folder, *manifests))
         shim = await stack.enter_async_context(shim_in_front_of(running.url))
+        patched = stack.enter_context(pytest.MonkeyPatch.context())
+        patched.setenv("K_SINK", f"{running.url}/default/default")
         sink = {"uri": f"{shim.replies}/dead-letters"}
         write_manifests(
             folder,
             broker(delivery=delivery(retry=1, deadLetterSink=sink)),
             plain_trigger("replies", f"{shim.replies}/replies", filter={"attributes": {"replyid": ""}}),
+            plain_trigger("progress", f"{shim.replies}/progress", filter={"attributes": {PROGRESS_MARK: ""}}),
             file="generated.json",
         )
 
         async def replies_are_routed() -> bool:
-            return bool((await running.trigger_status("replies")).get("ready"))
+            return bool((await running.trigger_status("progress")).get("ready"))
 
         await eventually(replies_are_routed)
         yield EventPlatform(shim.url, folder)

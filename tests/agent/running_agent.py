@@ -13,10 +13,11 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.app import build_app
-from beckon_agent.calls import Caller
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.catalogue.explained import Explanation
 from beckon_agent.faces.pacing import Pace
+from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
@@ -48,8 +49,13 @@ class Setup:
 class Still:
     """A catalogue as a folder says it at the start: most tests change nothing."""
 
-    def __init__(self, current: Catalogue) -> None:
+    def __init__(self, current: Catalogue, source: FolderSource | None = None) -> None:
         self.current = current
+        self._source = source
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what the folder that it was read from says."""
+        return self._source.explain(namespace, event_type) if self._source else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,8 @@ async def running_agent(
         aiohttp.ClientSession() as session,
     ):
         agent = Agent("beckon", "default", "You are a test.", chosen.limits)
-        catalogue = Still(FolderSource([folder], agent.source).current)
+        source = FolderSource([folder], agent.source)
+        catalogue = Still(source.current, source)
         service = Service(
             roster=OneAgent(
                 Hosted(
@@ -190,7 +197,7 @@ async def running_agent(
             yield RunningAgent(url, service, catalogue, model, http)
 
 
-async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 5.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 20.0) -> None:
     """Ask until the answer is yes; fail after so many seconds."""
     async with asyncio.timeout(seconds):
         while True:

@@ -6,13 +6,11 @@ replies one after another at `model.base_url` and keeps what was asked in `model
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
@@ -20,6 +18,7 @@ from beckon_agent.model.client import ModelClient
 from beckon_agent.model.profiles import Profile
 from beckon_agent.model.transport import Patience
 from beckon_agent.model.types import ModelRequest, StreamItem, Turn
+from tests.agent.serving import served
 
 EVENT_STREAM = "text/event-stream"
 KEY = "sk-a-key-that-nobody-may-see"
@@ -105,37 +104,10 @@ async def _send(reply: Reply, send: Send, hanging_up: Awaitable[None]) -> None:
 @asynccontextmanager
 async def scripted_model(*script: Script) -> AsyncIterator[ScriptedModel]:
     """Serve a script on a free port of loopback."""
-    # asyncio switches Nagle's algorithm off only where the protocol is named: 40 ms an answer.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    model = ScriptedModel(f"http://127.0.0.1:{port}/v1", list(script))
-    config = uvicorn.Config(
-        model, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
-    )
-    config.load()
-    server = uvicorn.Server(config)
-    server.lifespan = config.lifespan_class(config)
-    await server.startup(sockets=[listener])
-    try:
+    model = ScriptedModel("", list(script))
+    async with served(model, lifespan="off") as url:
+        model.base_url = f"{url}/v1"
         yield model
-    finally:
-        await _stop(server)
-
-
-async def _stop(server: uvicorn.Server) -> None:
-    """Stop at once: uvicorn's own way out sleeps, which hundreds of tests would feel."""
-    for listening in server.servers:
-        listening.close()
-    for connection in list(server.server_state.connections):
-        connection.shutdown()
-    if server.server_state.tasks:
-        _, late = await asyncio.wait(server.server_state.tasks, timeout=1)
-        for task in late:
-            task.cancel()
-    for _ in range(100):
-        if server.server_state.connections:
-            await asyncio.sleep(0)
 
 
 def sse(*payloads: object, done: bool = True) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,14 +19,16 @@ def open_door(app: ASGIApp) -> ASGIApp:
 
 
 @asynccontextmanager
-async def served(app: Callable[..., Awaitable[Any]], port: int = 0) -> AsyncIterator[str]:
-    """Serve an application, its lifespan included, and give its address; the port 0 is any."""
+async def served(
+    app: Callable[..., Awaitable[Any]], port: int = 0, *, lifespan: Literal["auto", "off"] = "auto"
+) -> AsyncIterator[str]:
+    """Serve an application, its lifespan included unless it has none, and give its address; 0 is any port."""
     # asyncio switches Nagle's algorithm off only where the protocol is named: 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if port:  # its connections of before may still be remembered
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    config = uvicorn.Config(app, log_config=None, access_log=False, http="httptools")
+    config = uvicorn.Config(app, lifespan=lifespan, log_config=None, access_log=False, http="httptools")
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from beckon_agent.app import build_app
-from beckon_agent.calls import Caller
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.roster import Hosted, OneAgent

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from beckon_tools import Hints, Media, ToolError, tool
+from beckon_tools import Hints, Media, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
 
 
@@ -61,6 +61,16 @@ async def hurry() -> str:
     return "too late"
 
 
+@tool(type="test.steps")
+async def steps(steps: list[int], progress: Progress) -> str:
+    """Report each step; stand at the gate after each."""
+    for step in steps:
+        await progress.report(step, 4, f"step {step}")
+        await BENCH.gate.wait()
+        BENCH.gate.clear()
+    return "there"
+
+
 @tool(type="test.fail")
 async def fail(kind: str) -> str:
     """Fail on purpose."""
@@ -82,4 +92,4 @@ async def danger() -> str:
     return "done"
 
 
-TOOLS: list[AnyTool] = [echo, nap, wait, hurry, fail, picture, danger]
+TOOLS: list[AnyTool] = [echo, nap, wait, hurry, fail, picture, danger, steps]

@@ -53,6 +53,20 @@ class Subscriber:
         return self.requests
 
 
+class Gate:
+    """An answer that is held back until the gate is opened."""
+
+    def __init__(self) -> None:
+        self._opened = asyncio.Event()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    async def __call__(self, _: Request) -> web.Response:
+        await self._opened.wait()
+        return web.Response()
+
+
 @asynccontextmanager
 async def subscriber(answer: Answerer | None = None, port: int = 0) -> AsyncIterator[Subscriber]:
     """Start a subscriber on loopback, on a free port unless one is named."""

@@ -16,7 +16,7 @@ from tests.broker.broker_process import (
     running_broker,
     trigger,
 )
-from tests.broker.subscribers import Request, subscriber
+from tests.broker.subscribers import Gate, Request, subscriber
 
 RETRIED = [404, 408, 409, 429, 500, 502, 503, 504, 599]
 FINAL = [300, 301, 302, 307, 400, 401, 403, 405, 410, 413, 422, 451]
@@ -170,14 +170,9 @@ async def test_an_attempt_that_takes_too_long_is_given_up_and_made_again(tmp_pat
 
 
 async def test_the_time_out_of_the_settings_holds_where_a_delivery_names_none(tmp_path: Path) -> None:
-    release = asyncio.Event()
-
-    async def answer(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     async with (
-        subscriber(answer) as tool,
+        subscriber(held) as tool,
         subscriber() as sink,
         running_broker(
             tmp_path, trigger("t", tool.url, delivery=delivery(0, sink.url)), request_timeout=0.05
@@ -185,7 +180,7 @@ async def test_the_time_out_of_the_settings_holds_where_a_delivery_names_none(tm
     ):
         await running.send(event())
         [letter] = await sink.wait()
-        release.set()
+        held.open()
 
     assert letter.event.extensions["knativeerrorcode"] == "500"
 

@@ -18,7 +18,7 @@ from tests.broker.broker_process import (
     trigger,
     write_manifests,
 )
-from tests.broker.subscribers import Request, subscriber
+from tests.broker.subscribers import Gate, Request, subscriber
 
 REF = {"ref": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "tool"}}
 
@@ -108,14 +108,9 @@ async def test_a_queued_delivery_follows_its_trigger_to_a_new_subscriber(tmp_pat
 
 
 async def test_what_was_accepted_for_a_trigger_is_delivered_although_it_was_removed(tmp_path: Path) -> None:
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     async with (
-        subscriber(hold) as tool,
+        subscriber(held) as tool,
         running_broker(tmp_path, broker(), trigger("t", tool.url), concurrency=1) as running,
     ):
         for number in range(3):
@@ -123,7 +118,7 @@ async def test_what_was_accepted_for_a_trigger_is_delivered_although_it_was_remo
         await tool.wait(1)
         running.write(broker())
         await eventually(lambda: _unknown(running, "t"))
-        release.set()
+        held.open()
         await tool.wait(3)
 
 

@@ -1,21 +1,15 @@
-import asyncio
 from pathlib import Path
 
 from aiohttp import web
 
 from tests.broker.broker_process import broker, delivery, event, eventually, running_broker, trigger
-from tests.broker.subscribers import Request, subscriber
+from tests.broker.subscribers import Gate, Request, subscriber
 
 
 async def test_the_status_tells_brokers_triggers_and_the_queue(tmp_path: Path) -> None:
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     async with (
-        subscriber(hold) as tool,
+        subscriber(held) as tool,
         running_broker(
             tmp_path,
             broker("orders", "shop"),
@@ -26,7 +20,7 @@ async def test_the_status_tells_brokers_triggers_and_the_queue(tmp_path: Path) -
         await running.send(event("b", data=b"x" * 1000))
         await tool.wait(2)
         status = await running.status()
-        release.set()
+        held.open()
 
     assert "in memory" in status["durability"]
     assert status["brokers"] == [

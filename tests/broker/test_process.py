@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
-from aiohttp import web
 
 from beckon_contract.events import to_binary
 from tests.broker.broker_process import delivery, event, trigger, write_manifests
-from tests.broker.subscribers import Request, subscriber
+from tests.broker.subscribers import Gate, subscriber
 
 
 @asynccontextmanager
@@ -85,13 +84,8 @@ async def test_it_serves_within_a_bounded_wait_and_stops_with_code_0(tmp_path: P
 
 
 async def test_sigterm_refuses_new_events_and_finishes_those_accepted(tmp_path: Path) -> None:
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
-    async with subscriber(hold) as tool:
+    held = Gate()
+    async with subscriber(held) as tool:
         write_manifests(tmp_path, trigger("t", tool.url))
         environment = {
             "BECKON_BROKER_PORT": "0",
@@ -108,7 +102,7 @@ async def test_sigterm_refuses_new_events_and_finishes_those_accepted(tmp_path: 
                 while (late := await post(url, "late")) == 202:
                     pass
             ready = await get(url + "/readyz")
-            release.set()
+            held.open()
             said = await rest_of(process)
 
     assert (late, ready) == (503, 503)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from beckon_broker.backlog import Backlog, Ticket
 from tests.broker.broker_process import delivery, event, eventually, running_broker, trigger
-from tests.broker.subscribers import Request, subscriber
+from tests.broker.subscribers import Gate, Request, subscriber
 
 
 @pytest.mark.parametrize(
@@ -17,20 +17,15 @@ from tests.broker.subscribers import Request, subscriber
 async def test_a_full_queue_answers_503_and_loses_nothing_it_accepted(
     tmp_path: Path, limits: dict[str, int]
 ) -> None:
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     async with (
-        subscriber(hold) as tool,
+        subscriber(held) as tool,
         running_broker(tmp_path, trigger("t", tool.url), concurrency=2, **limits) as running,
     ):
         answers = [await running.send(event(f"e{n}", data=b"x" * 800)) for n in range(20)]
         accepted = {f"e{n}" for n, answer in enumerate(answers) if answer.status == 202}
         refused = [answer for answer in answers if answer.status != 202]
-        release.set()
+        held.open()
         await tool.wait(len(accepted))
 
         async def room() -> bool:
@@ -46,14 +41,9 @@ async def test_a_full_queue_answers_503_and_loses_nothing_it_accepted(
 
 
 async def test_an_event_is_accepted_for_all_its_triggers_or_for_none(tmp_path: Path) -> None:
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     async with (
-        subscriber(hold) as one,
+        subscriber(held) as one,
         subscriber() as two,
         running_broker(
             tmp_path,
@@ -65,7 +55,7 @@ async def test_an_event_is_accepted_for_all_its_triggers_or_for_none(tmp_path: P
         statuses = [(await running.send(event(f"e{n}"))).status for n in range(1)]
         await one.wait()
         both = await running.send(event("both", "test.both"))
-        release.set()
+        held.open()
 
     assert statuses == [202]
     assert both.status == 503
@@ -73,14 +63,9 @@ async def test_an_event_is_accepted_for_all_its_triggers_or_for_none(tmp_path: P
 
 
 async def test_a_slow_subscriber_does_not_hold_up_another(tmp_path: Path) -> None:
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     async with (
-        subscriber(hold) as slow,
+        subscriber(held) as slow,
         subscriber() as fast,
         running_broker(
             tmp_path, trigger("slow", slow.url), trigger("fast", fast.url), concurrency=1
@@ -90,7 +75,7 @@ async def test_a_slow_subscriber_does_not_hold_up_another(tmp_path: Path) -> Non
             await running.send(event(f"e{number}"))
         await fast.wait(20)
         assert len(slow.requests) == 1
-        release.set()
+        held.open()
         await slow.wait(20)
 
 

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from beckon_contract.events import CloudEvent, to_structured
 from tests.broker.broker_process import delivery, event, eventually, running_broker, trigger
-from tests.broker.subscribers import Answerer, Request, event_response, subscriber
+from tests.broker.subscribers import Answerer, Gate, Request, event_response, subscriber
 
 CALL = {"attributes": {"type": "test.call"}}
 REPLY = {"attributes": {"replyid": ""}}
@@ -173,16 +173,11 @@ async def test_a_reply_that_finds_no_room_is_tried_again_without_calling_the_too
     tmp_path: Path,
 ) -> None:
     """The reply is larger than the room that one held-up call leaves, until that call ends."""
-    release = asyncio.Event()
-
-    async def hold(_: Request) -> web.Response:
-        await release.wait()
-        return web.Response()
-
+    held = Gate()
     reply = CloudEvent("r1", "/tool", "test.answer", b"x" * 60_000, extensions={"replyid": "1"})
     async with (
         subscriber(answering(event_response(reply))) as tool,
-        subscriber(hold) as slow,
+        subscriber(held) as slow,
         subscriber() as waiter,
         running_broker(
             tmp_path,
@@ -202,7 +197,7 @@ async def test_a_reply_that_finds_no_room_is_tried_again_without_calling_the_too
 
         await eventually(reply_refused)
         assert not waiter.requests
-        release.set()
+        held.open()
         [received] = await waiter.wait()
 
     assert received.event.data == reply.data

@@ -10,13 +10,17 @@ from typing import Any, cast
 import aiohttp
 import pytest
 import pytest_asyncio
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.metrics import Metrics as AgentMetrics
 from beckon_agent.model.types import Usage
 from beckon_agent.runs import CallFinished
+from beckon_broker.metrics import Metrics as BrokerMetrics
+from beckon_contract.resources import Key
 from beckon_operator.metrics import Metrics as OperatorMetrics
 from beckon_shim.metrics import Metrics as ShimMetrics
+from beckon_tools.metrics import Metrics as ToolMetrics
 from tests.shim.support import shim_in_front_of
 
 DASHBOARDS = Path(__file__).resolve().parents[2] / "charts" / "beckon" / "dashboards"
@@ -41,6 +45,10 @@ def of_the_agent() -> str:
     metrics.run("a", "stop")
     metrics.call(CallFinished("id", "t", "result", failed=False, seconds=0.1), "a")
     metrics.model("a", "answered", seconds=1.0, first=0.1, usage=Usage(1, 1))
+    metrics.request("/v1/responses", 429)
+    metrics.limit_reached("a", "requests")
+    metrics.resumed(lost=True)
+    metrics.late_reply("taken")
     return metrics.text(tools=1, running=0).decode()
 
 
@@ -56,7 +64,25 @@ def of_the_operator() -> str:
     metrics = OperatorMetrics()
     verdict = SimpleNamespace(ready=SimpleNamespace(status="True", reason="Ready"))
     metrics.tell_of(lambda: iter([cast(Any, verdict)]))
+    metrics.failures.labels("write").inc()
     return metrics.text().decode()
+
+
+def of_a_tool() -> str:
+    metrics = ToolMetrics(lambda: 0)
+    with metrics.counted():
+        pass
+    return metrics.text().decode()
+
+
+def of_the_broker() -> str:
+    metrics, trigger = BrokerMetrics(), Key("eventing.knative.dev", "Trigger", "n", "t")
+    metrics.delivered(trigger)
+    metrics.retried(trigger)
+    metrics.dead_lettered(trigger)
+    metrics.dropped(trigger, "no-dead-letter-sink")
+    metrics.watch_queues(lambda: [(trigger, 0)])
+    return generate_latest(metrics.registry).decode()
 
 
 @pytest_asyncio.fixture
@@ -68,7 +94,7 @@ async def exposed() -> AsyncIterator[Labels]:
         session.get(f"{shim.url}/metrics") as response,
     ):
         gauges = await response.text()
-    texts = (gauges, of_the_shim(), of_the_agent(), of_the_operator())
+    texts = (gauges, of_the_shim(), of_the_agent(), of_the_operator(), of_a_tool(), of_the_broker())
     yield {name: labels for text in texts for name, labels in samples(text).items()}
 
 

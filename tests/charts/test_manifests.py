@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings
 from beckon_agent.demo.settings import Settings as DemoSettings
 from beckon_agent.settings import Settings as AgentSettings
 from beckon_cli.settings_page import names
+from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_operator.settings import Settings as OperatorSettings
 from beckon_operator.webhook.settings import Settings as WebhookSettings
 from beckon_shim.settings import Settings as ShimSettings
@@ -305,7 +306,7 @@ def test_the_webhook_fails_open_and_is_asked_about_what_clients_write() -> None:
 
 
 def test_replies_and_dead_letters_come_to_the_shim() -> None:
-    (broker,), (trigger,) = of_kind("Broker"), of_kind("Trigger")
+    (broker,), trigger = of_kind("Broker"), named("Trigger", "beckon-replies")
     host = r"http://beckon-shim-replies\.beckon\.svc\.cluster\.local"
 
     assert re.fullmatch(f"{host}/dead-letters", broker["spec"]["delivery"]["deadLetterSink"]["uri"])
@@ -313,3 +314,11 @@ def test_replies_and_dead_letters_come_to_the_shim() -> None:
     assert trigger["spec"]["filter"] == {"attributes": {"replyid": ""}}
     assert trigger["spec"]["broker"] == broker["metadata"]["name"]
     assert trigger["metadata"]["namespace"] == broker["metadata"]["namespace"]
+
+
+def test_reports_of_progress_come_to_the_shim_and_are_not_sent_again() -> None:
+    spec = named("Trigger", "beckon-progress")["spec"]
+
+    assert spec["subscriber"] == {"uri": "http://beckon-shim-replies.beckon.svc.cluster.local/progress"}
+    assert spec["filter"] == {"attributes": {PROGRESS_MARK: ""}}
+    assert spec["delivery"] == {"retry": 0}

@@ -202,3 +202,24 @@ def test_the_crds_are_those_of_the_plain_manifests() -> None:
 
     assert charted == plain, "run: make docs"
     assert len(plain) == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"host": "api.example.com", "privat": True}, "privat"),
+        ({"private": True}, "'host' is a required property"),
+    ],
+)
+def test_a_host_of_the_adapter_is_written_as_it_takes_it(entry: dict[str, object], said: str) -> None:
+    assert problems({"adapter": {"allowedHosts": [{"host": "api.example.com", "private": True}]}}) == []
+    (problem,) = problems({"adapter": {"allowedHosts": [entry]}})
+    assert said in problem
+
+
+def test_a_credential_of_the_adapter_names_its_secret_and_its_hosts() -> None:
+    whole = {"name": "a", "hosts": ["b.example"], "type": "header", "as": "X-Key", "secret": "s", "key": "k"}
+
+    assert problems({"adapter": {"credentials": [whole]}}) == []
+    for name in ("hosts", "secret", "key", "name"):
+        assert problems({"adapter": {"credentials": [{key: whole[key] for key in whole if key != name}]}})

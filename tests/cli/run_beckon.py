@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def beckon(
-    *words: str, cwd: Path | None = None, settings: Mapping[str, str] | None = None
+    *words: str, cwd: Path | None = None, settings: Mapping[str, str] | None = None, seconds: float = 60
 ) -> subprocess.CompletedProcess[str]:
     """Run `beckon` to its end, with no setting but those given."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))}
@@ -18,6 +18,6 @@ def beckon(
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds,
         check=False,
     )

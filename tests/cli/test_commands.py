@@ -13,7 +13,17 @@ from tests.cli.run_beckon import beckon
 from tests.shared_data import shared_data
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "deploy" / "examples"
-TOOLS = ["calculator", "current_time", "get_current_weather", "sql", "text_to_speech", "track"]
+TOOLS = [
+    "ask_researcher",
+    "calculator",
+    "current_time",
+    "find_books",
+    "get_current_weather",
+    "reserve_book",
+    "sql",
+    "text_to_speech",
+    "track",
+]
 
 MISTAKES = """
 apiVersion: eventing.knative.dev/v1beta2
@@ -161,6 +171,14 @@ def test_help_teaches_every_verb() -> None:
         assert page.stdout.startswith(f"Usage: beckon {verb}")
 
 
+def test_help_of_an_import_has_an_example_and_no_default_that_is_nothing() -> None:
+    for kind in ("mcp", "openapi"):
+        page = beckon("import", kind, "--help").stdout
+        assert "For instance:" in page
+        assert "[default" not in page
+    assert beckon("import", "--help").stdout.count("Make EventTypes") == 2
+
+
 @pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
 def test_a_host_that_is_not_of_this_machine_is_named(host: str, tmp_path: Path) -> None:
     ended = beckon("up", "--host", host, "--manifests", str(tmp_path))
@@ -178,7 +196,11 @@ def test_a_host_that_is_not_of_this_machine_is_named(host: str, tmp_path: Path) 
         (["call", "", "a=1"], "no tool"),
         (["call", "x", "a=1", "a=2"], "a is given twice"),
         (["ask", "--jsn", "hello"], "--jsn"),
-        (["up", "somewhere"], "somewhere"),
+        (["up", "somewhere"], "beckon up takes no 'somewhere' (beckon up --help teaches)"),
+        (["approve"], "RESPONSE requires an argument (beckon approve --help teaches)"),
+        (["keys", "revoke", "file"], "WHICH requires an argument (beckon keys revoke --help teaches)"),
+        (["import", "mcp", "ftp://a.example"], "ftp://a.example is no server"),
+        (["import", "openapi", "x.yaml", "--server", "nine"], "neither https://HOST/PATH nor a number"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words: list[str], says: str, tmp_path: Path) -> None:

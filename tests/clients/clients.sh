@@ -1,5 +1,6 @@
 #!/bin/sh
-# Try the clients that people have, as they are published: the `openai` package of Node, LangChain, `llm`.
+# Try the clients that people have, as they are published: the `openai` package of Node, LangChain, `llm`; and a
+# published MCP server, imported.
 # Needs npm; brings a Node that is new enough. The packages stay in the folder of the first argument, by
 # default one for temporary files.
 set -eu

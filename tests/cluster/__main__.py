@@ -28,7 +28,7 @@ PYTEST = ("--timeout=600", "--tb=short", "--durations=10", "-p", "no:randomly")
 
 
 def main(arguments: list[str]) -> int:
-    """Return pytest's exit code, or 2 with the reason in one line where there is no cluster."""
+    """Return pytest's exit code, 2 with one line of reason where there is no cluster, 130 after Ctrl-C."""
     try:
         with _cluster() as environment:
             asked = arguments or [str(HERE / folder) for folder in FOLDERS]
@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
     except ClusterError as error:
         sys.stderr.write(f"test-cluster: {error}\n")
         return 2
+    except KeyboardInterrupt:  # pytest and `down` have had their say
+        return 130
 
 
 @contextmanager

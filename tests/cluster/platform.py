@@ -1,6 +1,7 @@
 """Beckon as it is installed in a cluster, seen from outside: over a port-forward, as a person would."""
 
 import base64
+import json
 import re
 import subprocess
 from collections.abc import Mapping
@@ -81,6 +82,13 @@ class Platform:
             f"{self.url}/tools/{tool}", json=dict(arguments), headers=self.headers, timeout=timeout
         )
 
+    def stream(self, tool: str, arguments: Mapping[str, object]) -> list[dict[str, Any]]:
+        """Call a tool, and return what is told of its progress, and the answer."""
+        headers = {**self.headers, "accept": "text/event-stream"}
+        return messages(
+            httpx.post(f"{self.url}/tools/{tool}", json=dict(arguments), headers=headers, timeout=90)
+        )
+
     def tools(self) -> dict[str, Any]:
         """Return the catalogue as the agent has it now."""
         found: dict[str, Any] = httpx.get(f"{self.url}/tools", headers=self.headers, timeout=30).json()
@@ -106,3 +114,14 @@ def wait_until_installed(kube: Kube) -> None:
     within = kube.within(NAMESPACE)
     for name in DEPLOYMENTS:
         within.run("rollout", "status", f"deployment/{name}", "--timeout=180s", timeout=200)
+
+
+def messages(answer: httpx.Response) -> list[dict[str, Any]]:
+    """Return the data of each event of a stream."""
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream"), answer.text
+    return [
+        json.loads(line.removeprefix("data: "))
+        for line in answer.text.splitlines()
+        if line.startswith("data: {")
+    ]

@@ -129,3 +129,21 @@ def test_what_is_no_http_url_is_refused_wherever_it_stands(url: str) -> None:
 
 def test_a_destination_that_names_nothing_is_refused() -> None:
     assert "neither ref nor uri" in why_not(Destination())
+
+
+@pytest.mark.parametrize("api_version", ["serving.knative.dev/v1", "v1"])
+def test_a_uri_that_names_a_service_leads_to_the_address_that_it_publishes(api_version: str) -> None:
+    known = service({"address": {"url": "http://127.0.0.1:8090"}}, api_version)
+
+    def led(uri: str) -> str:
+        return resolve(Destination(uri=uri), known)
+
+    assert led("http://weather.shop.svc.cluster.local/a?b=c") == "http://127.0.0.1:8090/a?b=c"
+    assert led("http://weather.shop.svc") == "http://127.0.0.1:8090"
+    for other in (
+        "http://weather.shop.svc.cluster.other/",
+        "http://weather.other.svc.cluster.local/",
+        "http://weather.shop.svc.cluster.local.example.com/",
+        "http://weather/",
+    ):
+        assert led(other) == other

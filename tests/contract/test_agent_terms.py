@@ -54,6 +54,7 @@ def test_everything_that_terms_may_say_is_read() -> None:
                     "tools": {"names": ["sql"]},
                     "approval": "Writes",
                     "readOnly": True,
+                    "dispatch": "broker",
                     "timeoutSeconds": 10,
                     "concurrency": 2,
                     "rate": {"calls": 5, "seconds": 60},
@@ -71,7 +72,7 @@ def test_everything_that_terms_may_say_is_read() -> None:
         (finance, ToolRule(Callers(frozenset({"*"})), others)),
     )
     assert terms.policies == (
-        ToolPolicy(ToolSelector(frozenset({"sql"})), "Writes", True, 10, 2, Rate(5, 60)),
+        ToolPolicy(ToolSelector(frozenset({"sql"})), "Writes", True, True, 10, 2, Rate(5, 60)),
     )
     assert terms.quotas == (Quota("tokens", "agent", 1000, 60),)
 
@@ -109,7 +110,8 @@ def test_an_empty_list_names_nobody_and_none_at_all_says_nothing_of_callers() ->
         ({"toolPolicies": [{"readOnly": "true"}]}, "spec.toolPolicies[0].readOnly: must be true or false"),
         ({"toolPolicies": [{"concurrency": 0}]}, "spec.toolPolicies[0].concurrency: must be at least 1"),
         ({"toolPolicies": [{"rate": {"calls": 1}}]}, "spec.toolPolicies[0].rate.seconds: missing"),
-        ({"toolPolicies": [{}]}, "spec.toolPolicies[0]: needs approval, readOnly, timeoutSeconds"),
+        ({"toolPolicies": [{"dispatch": "direct"}]}, "spec.toolPolicies[0].dispatch: must be broker;"),
+        ({"toolPolicies": [{}]}, "spec.toolPolicies[0]: needs approval, readOnly, dispatch, timeoutSeconds"),
         (
             {"quotas": [{"of": "money", "per": "user", "limit": 1, "seconds": 1}]},
             "spec.quotas[0].of: must be requests, tokens or toolCalls",

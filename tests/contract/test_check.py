@@ -257,3 +257,46 @@ def test_the_fields_that_are_known_are_those_of_knatives_own_schemas(version: st
     assert unknown({"reference": {**dict.fromkeys(inner), **SERVICE}}) == []
     assert unknown({"reference": {**SERVICE, "extra": 1}}) == ["spec.reference.extra"]
     assert unknown({"extra": 1}) == ["spec.extra"]
+
+
+def agent(**spec: Any) -> Resource:
+    return Resource("beckon.dev/v1alpha1", "Agent", "default", "helper", spec, origin="agent.yaml")
+
+
+def test_each_mistake_of_an_agent_is_an_error() -> None:
+    quota = {"of": "cups", "per": "user", "limit": 1, "seconds": 1}
+
+    assert found(agent(limts={}, quotas=[quota])) == [
+        ("error", "Agent", "spec.limts"),
+        ("error", "Agent", "spec.quotas[0].of"),
+    ]
+
+
+def test_a_name_of_a_tool_that_looks_like_another_is_warned_of() -> None:
+    resources = [
+        event_type(annotations={"beckon.dev/parameters": parameters("place")}),
+        trigger(),
+        agent(tools={"names": ["get_weather", "get_wether"], "pinned": ["get.weathr"]}),
+    ]
+    told = [(each.field, each.message) for each in check(resources).findings]
+
+    assert told == [
+        (
+            "spec.tools.names",
+            "no EventType of these manifests is called 'get_wether'; is 'get_weather' meant?",
+        ),
+        (
+            "spec.tools.pinned",
+            "no EventType of these manifests is called 'get.weathr'; is 'get.weather' meant?",
+        ),
+    ]
+
+
+def test_an_agent_whose_tools_are_in_other_manifests_is_taken_as_it_is() -> None:
+    here = event_type(annotations={"beckon.dev/parameters": parameters("place")}), trigger()
+
+    assert found(*here, agent(tools={"names": ["calculator"]})) == []
+
+
+def test_a_resource_that_others_call_an_agent_is_left_alone() -> None:
+    assert found(replace(agent(limts={}), api_version="other.example/v1")) == []

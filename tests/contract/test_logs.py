@@ -1,23 +1,11 @@
 import json
 import logging
 import logging.config
-from collections.abc import Iterator
+from contextvars import copy_context
 
 import pytest
 
-from beckon_contract.logs import LogLevel, log_config
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    """Put the root logger back as it was; the other loggers are asked for by no other test."""
-    root = logging.getLogger()
-    level, handlers = root.level, root.handlers[:]
-    yield
-    root.setLevel(level)
-    root.handlers[:] = handlers
-    for name in list(log_config("test", readable=False)["loggers"]):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+from beckon_contract.logs import LogLevel, about, about_from_here, log_config
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
@@ -65,3 +53,25 @@ def test_a_line_of_json_names_what_it_belongs_to_when_it_is_written(
     first, second = map(json.loads, capsys.readouterr().err.splitlines())
     assert (first["trace_id"], first["request_id"]) == ("1", "a")
     assert not {"trace_id", "request_id"} & second.keys()
+
+
+def test_a_line_of_json_says_what_is_worked_on_where_it_is_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logging.config.dictConfig(log_config("agent", readable=False))
+    logger = logging.getLogger("beckon_agent")
+
+    def work() -> None:
+        about_from_here(run_id="r")
+        with about(tool="t"), about(event_id="e"):
+            logger.info("inside")
+        logger.info("after")
+
+    copy_context().run(work)
+    logger.info("elsewhere")
+
+    inside, after, elsewhere = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (inside["run_id"], inside["tool"], inside["event_id"]) == ("r", "t", "e")
+    assert after["run_id"] == "r"
+    assert not {"tool", "event_id"} & after.keys()
+    assert not {"run_id", "tool", "event_id"} & elsewhere.keys()

@@ -8,6 +8,7 @@ from opentelemetry import baggage, trace
 from opentelemetry.context import attach, detach
 
 from beckon_contract import tracing
+from tests.e2e.local_platform import clean_environment
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 COLLECTOR = "http://127.0.0.1:4318"
@@ -38,6 +39,52 @@ def test_without_a_collector_no_sdk_is_loaded(environment: dict[str, str]) -> No
     )
 
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("service", ["beckon_shim", "beckon_broker"])
+def test_without_a_collector_shim_and_broker_load_nothing_for_traces(service: str) -> None:
+    program = (
+        "import sys\n"
+        f"import {service}.__main__ as program, {service}.service\n"
+        "with program._tracing() as traced:\n"
+        "    print(traced, [name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=clean_environment({}), capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "None []\n"
+
+
+SAMPLERS = {
+    "parentbased_always_on": [False, True, False],
+    "parentbased_always_off": [False, True, True],
+    # Decides anew for every span, so each has to be made.
+    "always_on": [False, False, False],
+}
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parents(sampler: str) -> None:
+    program = (
+        "from opentelemetry import trace\n"
+        "from opentelemetry.context import Context, attach\n"
+        "from beckon_contract import tracing\n"
+        f"stop = tracing.start('test', {{'{ENDPOINT}': '{COLLECTOR}'}})\n"
+        "seen = [tracing.nobody_sees()]\n"
+        f"attach(tracing.continued({{'traceparent': '{PARENT[:-2]}00'}}))\n"
+        "seen.append(tracing.nobody_sees())\n"
+        "attach(trace.set_span_in_context(trace.get_tracer('t').start_span('root', Context())))\n"
+        "print(seen + [tracing.nobody_sees()])"
+    )
+    environment = clean_environment({ENDPOINT: COLLECTOR, "OTEL_TRACES_SAMPLER": sampler})
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == f"{SAMPLERS[sampler]}\n"
 
 
 @pytest.mark.parametrize(

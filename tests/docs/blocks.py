@@ -3,15 +3,18 @@
     console             every `$ ` line is run beside a platform; its output must show what stands below it
     console up          its output is that of the platform which the tests share
     console setup       run before that platform starts
+    console first       run by a test of its own, on a project as it was just made
     console not-run     only looked at: the verbs, flags, targets and modules must exist
     console cluster     commands for a cluster, which `make test` has not
     python              run on its own; it only declares
+    python beside       a file that imports the others of its page
     python run          run beside the platform; `text output` below it is what it prints
     yaml                manifests in which `beckon check` finds no error
     yaml fragment       a part of one
     yaml mistake        manifests in which it finds some
     json written        parameters as an author writes them; `json becomes` below it is what they mean
     http                an HTTP message that is a CloudEvent
+    http stream         an HTTP answer whose server-sent events are CloudEvents
 
 `file=NAME` beside any of these puts the block into a file where the page's commands are run. In expected
 output `…` stands for anything.
@@ -29,12 +32,12 @@ PAGES = (
     *sorted((ROOT / "docs").glob("*.md")),
 )
 KINDS = {
-    "console": {"", "up", "setup", "not-run", "cluster"},
-    "python": {"", "run"},
+    "console": {"", "up", "setup", "first", "not-run", "cluster"},
+    "python": {"", "beside", "run"},
     "text": {"output"},
     "yaml": {"", "fragment", "mistake"},
     "json": {"written", "becomes"},
-    "http": {""},
+    "http": {"", "stream"},
     "": {""},  # a drawing
 }
 _FENCE = re.compile(r"^```(.*)\n((?:(?!^```).*\n)*)^```$", re.MULTILINE)

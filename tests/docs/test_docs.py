@@ -5,6 +5,8 @@ import importlib.util
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
@@ -13,12 +15,13 @@ import pytest
 import yaml
 
 import beckon_contract
+from beckon_agent.calling.reports import Report, read
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.runs import Ending
 from beckon_cli.entry import app
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.check import check
-from beckon_contract.events import from_http
+from beckon_contract.events import from_http, from_structured
 from beckon_contract.eventtypes import TOOL_LABEL, is_event_type
 from beckon_contract.failures import Reason
 from beckon_contract.options import KNOWN, LOCAL_COMMAND, LOCAL_URL
@@ -105,10 +108,15 @@ def test_python_that_declares_runs(block: Block) -> None:
     assert len(names) > 2
 
 
-def test_the_readme_and_the_tutorial_show_the_same_tool() -> None:
-    shown = {block.text for block in every_block("python", "") if block.file == "orders.py"}
+@pytest.mark.parametrize("block", every_block("python", "beside"), ids=str)
+def test_python_beside_other_files_of_its_page_imports_them(block: Block, tmp_path: Path) -> None:
+    for other in blocks(block.page):
+        if other.file:
+            (tmp_path / other.file).write_text(other.text, encoding="utf-8")
 
-    assert len(shown) == 1
+    imported = [sys.executable, "-c", f"import {Path(block.file).stem}"]
+
+    assert subprocess.run(imported, cwd=tmp_path, timeout=50, check=False).returncode == 0
 
 
 def test_every_form_of_parameters_becomes_what_the_page_says() -> None:
@@ -128,7 +136,19 @@ def test_messages_on_the_wire_are_cloudevents(block: Block) -> None:
 
     event = from_http([(name.encode(), value.encode()) for name, value in headers], body.strip().encode())
 
-    assert event.type in {"calculator", "calculator.reply", "report.yearly.reply"}
+    assert event.type in {"calculator", "calculator.reply", "report.yearly.reply", "report.yearly.progress"}
+
+
+def test_a_stream_on_the_wire_tells_cloudevents() -> None:
+    (block,) = every_block("http", "stream")
+    names = re.findall(r"^event: (\w+)$", block.text, re.MULTILINE)
+    events = [
+        from_structured(line.encode()) for line in re.findall(r"^data: (.*)$", block.text, re.MULTILINE)
+    ]
+
+    assert names == ["progress", "reply"]
+    assert read(events[0]) == Report(1, 3)
+    assert events[1].type == "report.reply"
 
 
 @pytest.mark.parametrize("block", every_block("console", "not-run", "up"), ids=str)

@@ -16,6 +16,7 @@ from tests.docs.blocks import PAGES, ROOT, Block, blocks, every_block, table
 from tests.e2e.local_platform import LocalPlatform, clean_environment
 
 TUTORIAL = ROOT / "docs" / "write-a-tool.md"
+PROJECT = "order-status"
 PORTS = (8080, 8081, 8082, 8083, 8084)  # agent, broker, shim, its replies, demo model
 SHOWING = [page for page in PAGES if any(page == block.page for block in every_block("console", ""))]
 VARYING = (
@@ -32,8 +33,7 @@ class Documented:
 
     def __init__(self, work: Path) -> None:
         self._work = work
-        tutorial = self.folder(TUTORIAL)
-        follow(tutorial)
+        tutorial = follow(work)
         manifests = work / "manifests"
         shutil.copytree(ROOT / "deploy" / "examples", manifests)
         shutil.copytree(tutorial / "manifests", manifests / "orders")
@@ -48,7 +48,7 @@ class Documented:
 
     def folder(self, page: Path) -> Path:
         """Return where the commands of a page are run, with the files that the page shows."""
-        folder = self._work / page.stem
+        folder = self._work / (PROJECT if page == TUTORIAL else page.stem)
         if not folder.exists():
             folder.mkdir()
             (folder / "deploy").symlink_to(ROOT / "deploy")
@@ -69,15 +69,22 @@ class Documented:
         return text
 
 
-def follow(folder: Path) -> None:
-    """Do what the tutorial says before the platform is started."""
+def follow(work: Path) -> Path:
+    """Do what the tutorial says before the platform is started; return the folder of its project."""
+    shell = environment({})
+    run(f"beckon new tool {PROJECT}", work, shell)
+    folder = work / PROJECT
+    for block in blocks(TUTORIAL):
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
     for block in every_block("console", "setup"):
         for command, lines in block.commands:
-            assert_shows(run(command, folder, environment({})), lines, f"{block}: {command}")
-    (shown,) = [block.text for block in every_block("yaml", "fragment") if block.page == TUTORIAL]
+            assert_shows(run(command, folder, shell), lines, f"{block}: {command}")
+    shown, *_ = [block.text for block in every_block("yaml", "fragment") if block.page == TUTORIAL]
     service = yaml.safe_load((folder / "manifests" / "service.yaml").read_text(encoding="utf-8"))
     for field, value in yaml.safe_load(shown)["metadata"].items():
         assert service["metadata"][field] == value
+    return folder
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
@@ -184,9 +191,12 @@ def test_programs_print_what_the_page_shows(documented: Documented, block: Block
 
 
 def test_the_metrics_are_those_of_the_table(documented: Documented) -> None:
-    pages = [httpx.get(f"http://{documented.here(f'127.0.0.1:{port}')}/metrics").text for port in PORTS[:3]]
+    places = [documented.here(f"127.0.0.1:{port}") for port in PORTS[:3]]
+    (tool,) = re.findall(r"calculator :(\d+)", documented.platform.text())
+    pages = [httpx.get(f"http://{place}/metrics").text for place in (*places, f"127.0.0.1:{tool}")]
     served = {name for page in pages for name in re.findall(r"^# HELP (beckon_\w+)", page, re.MULTILINE)}
 
     listed = {row[0].strip("`") for row in table(ROOT / "docs" / "operate.md", "metric")}
+    listed.remove("beckon_operator_tools")  # of a cluster: its tests are the operator's
 
     assert listed == {name for name in served if not name.endswith("_created")}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.local_platform import LocalPlatform
+from tests.e2e.model_thread import ModelThread, model_thread
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "deploy" / "examples"
 Start = Callable[..., LocalPlatform]
@@ -34,3 +35,10 @@ def start_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 def platform(start_platform: Start) -> LocalPlatform:
     """The platform as `make run` starts it, with the demo model and the shipped tools."""
     return start_platform()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelThread]:
+    """The model that answers what a test says."""
+    with model_thread() as running:
+        yield running

@@ -129,5 +129,5 @@ def is_running(pid: int) -> bool:
     """Whether a process is there and is not merely waiting to be buried."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ended between opening and reading
         return False

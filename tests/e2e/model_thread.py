@@ -12,10 +12,15 @@ from tests.agent.scripted_model import Script, ScriptedModel, scripted_model
 class ModelThread:
     """The model's server; `play` says what it answers next; `never` is an event that does not come."""
 
-    def __init__(self, model: ScriptedModel, never: asyncio.Event) -> None:
+    def __init__(self, model: ScriptedModel, never: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
         self.base_url = model.base_url
         self.never = never
         self._model = model
+        self._loop = loop
+
+    def let(self, event: asyncio.Event) -> None:
+        """Let a reply go on that holds for this event."""
+        self._loop.call_soon_threadsafe(event.set)
 
     def play(self, *script: Script) -> None:
         """Forget the past, and answer with these replies one after another."""
@@ -50,7 +55,7 @@ def model_thread() -> Iterator[ModelThread]:
     thread.start()
     try:
         assert ready.wait(10)
-        yield ModelThread(begun[0], never)
+        yield ModelThread(begun[0], never, loop)
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join(10)

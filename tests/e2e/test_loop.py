@@ -1,7 +1,6 @@
 """The loop over the real platform, with a scripted model: calls, failures, limits, histories."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from tests.agent.scripted_model import asks_for, calls, chunk, fragment, refuses
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
-from tests.e2e.model_thread import ModelThread, model_thread
+from tests.e2e.model_thread import ModelThread
 
 SECONDS = {
     "type": "object",
@@ -23,13 +22,6 @@ SECONDS = {
 KIND = {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
 SERVE = "python -m beckon_tools serve tests.e2e.tools:"
 QUICK = {"retry": 1, "backoffPolicy": "linear", "backoffDelay": "PT0.05S"}
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[ModelThread]:
-    """The model that answers what a test says."""
-    with model_thread() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

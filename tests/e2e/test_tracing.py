@@ -16,7 +16,7 @@ from tests.agent.telemetry.collector import Collector, Received, collector
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment, eventually
 from tests.e2e.manifests import tool_manifests
-from tests.e2e.model_thread import ModelThread, model_thread
+from tests.e2e.model_thread import ModelThread
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"
@@ -29,15 +29,12 @@ SPANS = {
     "chat scripted",
     "execute_tool test_sleep",
     "send test.sleep",
+    "POST /{namespace}/{broker}",
+    "deliver test.sleep",
     "process test.sleep",
+    "deliver test.sleep.reply",
+    "POST /replies",
 }
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[ModelThread]:
-    """The model that answers what a test says."""
-    with model_thread() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +58,7 @@ def platform(
         OPENAI_BASE_URL=model.base_url,
         OPENAI_API_KEY=KEY,
         BECKON_MODEL="scripted",
-        BECKON_LOG_LEVEL="info",
+        BECKON_LOG_LEVEL="debug",
         OTEL_EXPORTER_OTLP_ENDPOINT=received.url,
         OTEL_EXPORTER_OTLP_HEADERS=f"authorization={COLLECTOR_KEY}",
         OTEL_BSP_SCHEDULE_DELAY="50",
@@ -119,17 +116,34 @@ def test_each_span_stands_below_what_caused_it(seen: Seen) -> None:
     assert {span.parent for span in (*seen["chat scripted"], call)} == {run.id}
     assert sent.parent == call.id
     assert processed.parent == sent.id
-    assert [span.kind for span in (request, run, call, sent, processed)] == [
-        "SERVER",
-        "INTERNAL",
-        "INTERNAL",
-        "PRODUCER",
-        "CONSUMER",
+    assert [(span.service, span.kind) for span in (request, run, call, sent, processed)] == [
+        ("beckon-agent", "SERVER"),
+        ("beckon-agent", "INTERNAL"),
+        ("beckon-agent", "INTERNAL"),
+        ("beckon-agent", "PRODUCER"),
+        ("test-sleep", "CONSUMER"),
     ]
-    assert [span.service for span in (request, processed)] == ["beckon-agent", "test-sleep"]
     assert request.begun <= sent.begun <= processed.begun
     assert processed.ended - processed.begun >= 0.06
     assert processed.ended <= sent.ended <= request.ended
+
+
+def test_the_way_of_the_event_and_of_its_reply_is_seen_at_shim_and_broker(seen: Seen) -> None:
+    (sent,), (processed,) = seen["send test.sleep"], seen["process test.sleep"]
+    (called,), (out,) = seen["POST /{namespace}/{broker}"], seen["deliver test.sleep"]
+    (back,), (replied,) = seen["deliver test.sleep.reply"], seen["POST /replies"]
+
+    assert [(span.service, span.kind, span.parent) for span in (called, out, back, replied)] == [
+        ("beckon-shim", "SERVER", sent.id),
+        ("beckon-broker", "CLIENT", sent.id),
+        ("beckon-broker", "CLIENT", processed.id),
+        ("beckon-shim", "SERVER", back.id),
+    ]
+    event_ids = {span.attributes["cloudevents.event_id"] for span in (sent, called, out, processed)}
+    assert len(event_ids) == 1
+    assert called.attributes["beckon.shim.outcome"] == "replied"
+    assert called.attributes["beckon.request_id"] == "request-1"
+    assert called.begun <= out.begun <= processed.begun <= back.begun <= replied.begun <= called.ended
 
 
 def test_the_event_and_the_model_know_the_trace(seen: Seen, model: ModelThread) -> None:
@@ -146,11 +160,36 @@ def test_what_was_said_and_every_key_stay_out_of_the_spans(seen: Seen, received:
         assert word not in everything
 
 
-def test_the_log_names_trace_and_request(seen: Seen, platform: LocalPlatform) -> None:
+def lines(platform: LocalPlatform) -> list[dict[str, str]]:
+    return [json.loads(line) for line in re.findall(r"^.*?(\{.*\})$", platform.text(), re.MULTILINE)]
+
+
+@pytest.mark.parametrize(("field", "value"), [("trace_id", TRACE), ("request_id", "request-1")])
+def test_the_log_of_every_process_tells_of_a_request_by_its_id_and_its_trace(
+    seen: Seen, platform: LocalPlatform, field: str, value: str
+) -> None:
+    (sent,) = seen["send test.sleep"]
+    call = sent.attributes["cloudevents.event_id"]
+
+    def told() -> dict[str, list[dict[str, str]]]:
+        found: dict[str, list[dict[str, str]]] = {}
+        for line in lines(platform):
+            if line.get(field) == value:
+                found.setdefault(line["service"], []).append(line)
+        return found
+
+    eventually(lambda: told().keys() == {"agent", "broker", "shim", "tool"})
+    for of_service in told().values():
+        assert call in {line.get("event_id") for line in of_service}
+    calling = next(line for line in told()["agent"] if "answered" in line["message"])
+    assert (calling["agent"], calling["tool"]) == ("beckon", "test_sleep")
+    assert any(line.get("tool") == "test.sleep" for line in told()["tool"])
+
+
+def test_what_was_said_and_every_key_stay_out_of_the_log(seen: Seen, platform: LocalPlatform) -> None:
     assert seen.spans
-    lines = [json.loads(line) for line in re.findall(r"^.*?(\{.*\})$", platform.text(), re.MULTILINE)]
-    of_the_tool = [line for line in lines if line.get("trace_id") == TRACE and line["service"] == "tool"]
-    assert any("running" in line["message"] for line in of_the_tool)
+    for word in ("secret", "0.0625", KEY, COLLECTOR_KEY):
+        assert word not in platform.text()
 
 
 def test_requests_for_the_operation_alone_are_not_traced(

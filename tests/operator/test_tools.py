@@ -7,8 +7,9 @@ import pytest
 from beckon_contract.resources import from_object
 from beckon_contract.tool_resources import read_tool
 from beckon_contract.tools import Tool
+from beckon_operator.ledger import Action
 from beckon_operator.tools import document, read_seen, wanted
-from tests.operator.documents import Document, broker, event_type, ready, reply_trigger, trigger
+from tests.operator.documents import NAMESPACE, Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
@@ -93,6 +94,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "reason": lambda tool: tool["status"]["conditions"][0].update(reason="Other"),
     "condition": lambda tool: tool["status"]["conditions"].pop(),
     "origin": lambda tool: tool["status"].update(eventType={}),
+    "way": lambda tool: tool["status"]["ways"][0].update(address="http://elsewhere"),
     "status": lambda tool: tool.pop("status"),
     "spec": lambda tool: tool.pop("spec"),
 }
@@ -142,3 +144,15 @@ def test_a_tool_that_no_event_type_controls_is_somebody_elses(owners: list[Docum
     foreign["metadata"]["ownerReferences"] = owners
 
     assert read_seen(foreign).owner == ""
+
+
+def test_a_resource_definition_that_drops_what_is_new_keeps_nothing_being_written_again() -> None:
+    judged = Judged(*AROUND, event_type())
+    tool = wanted(judged.verdict())
+    pruned = stored(document(tool, None, NOW))
+    del pruned["status"]["ways"]
+
+    judged.ledger.wrote(tool, "uid-tool", 7)
+    judged.see(pruned)
+
+    assert judged.ledger.action(NAMESPACE, "get.weather") is Action.NOTHING

@@ -11,6 +11,7 @@ from beckon_shim.ack import Ack
 from beckon_shim.client import Client
 from beckon_shim.targets import Target
 from tests.shim.support import until
+from tests.silence import silent_address
 
 Session = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
@@ -180,15 +181,9 @@ async def test_a_post_that_is_never_acknowledged_ends() -> None:
 
 
 async def test_an_address_where_nothing_answers_costs_the_connect_time_and_no_more() -> None:
-    with socket.socket() as silent, contextlib.ExitStack() as fillers:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen(0)
-        for _ in range(3):  # a full backlog drops what comes, as the IP of a Pod that is gone does
-            filler = fillers.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex(silent.getsockname())
+    with silent_address() as url:
         client = Client(60, connect_seconds=0.2)
-        ack = await post(client, f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        ack = await post(client, url)
         assert (ack.status, ack.sent, ack.error) == (0, False, "cannot connect: timed out")
         await client.close()
 

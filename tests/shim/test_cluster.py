@@ -8,14 +8,15 @@ from typing import Any
 import orjson
 import pytest
 
-from beckon_shim.cluster import Cluster, connect
-from tests.shim.api_server import ApiServer, api_server, broker
+from beckon_shim.cluster import Cluster
+from tests.kube.api_server import ApiServer, api_server, refusing
+from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, eventually, shim_in_front_of, until
 
 
 @contextlib.asynccontextmanager
 async def shim_in(api: ApiServer, *namespaces: str) -> AsyncIterator[Shim]:
-    cluster = Cluster(api.client(), namespaces, None)
+    cluster = Cluster(api.connection(), namespaces, None)
     async with shim_in_front_of(cluster=cluster, brokers="cluster", default_timeout=3) as shim:
         yield shim
 
@@ -54,7 +55,10 @@ async def echo(broker: Server) -> Server:
 
 async def test_a_call_goes_to_the_address_in_the_brokers_status(echo: Server) -> None:
     told = broker("orders", url=f"{echo.url}/in/any/way?x=1")
-    async with api_server(told, broker("x", "other", url="http://127.0.0.1:9")) as api, shim_in(api) as shim:
+    async with (
+        brokers_at(told, broker("x", "other", url="http://127.0.0.1:9")) as api,
+        shim_in(api) as shim,
+    ):
         await until_ready(shim)
 
         async def reply(posted: Posted) -> None:
@@ -69,14 +73,17 @@ async def test_a_call_goes_to_the_address_in_the_brokers_status(echo: Server) ->
 async def test_the_first_of_several_addresses_counts(echo: Server) -> None:
     told = broker("orders", url="http://127.0.0.1:9/old")
     told["status"]["addresses"] = [{"url": echo.url + "/first"}, {"url": "http://127.0.0.1:9"}]
-    async with api_server(told) as api, shim_in(api) as shim:
+    async with brokers_at(told) as api, shim_in(api) as shim:
         await until_ready(shim)
         await shim.call("/shop/orders", prefer="wait=0.1")
         assert echo.posts[0].path == "/first"
 
 
 async def test_an_unknown_broker_is_a_404_that_says_so() -> None:
-    async with api_server(broker("orders", url="http://127.0.0.1:9")) as api, shim_in(api, "shop") as shim:
+    async with (
+        brokers_at(broker("orders", url="http://127.0.0.1:9")) as api,
+        shim_in(api, "shop") as shim,
+    ):
         await until_ready(shim)
         status, slug, detail = await problem(shim, "/shop/other")
         assert (status, slug) == (404, "unknown-broker")
@@ -115,7 +122,7 @@ async def test_a_broker_without_a_usable_address_is_a_503_with_its_condition(
     told = {**broker("orders"), "status": status}
     if not status:
         del told["status"]
-    async with api_server(told) as api, shim_in(api) as shim:
+    async with brokers_at(told) as api, shim_in(api) as shim:
         await until_ready(shim)
         code, slug, detail = await problem(shim, "/shop/orders")
         assert (code, slug) == (503, "broker-not-ready")
@@ -124,59 +131,62 @@ async def test_a_broker_without_a_usable_address_is_a_503_with_its_condition(
 
 
 async def test_changes_and_deletions_count_at_once(echo: Server) -> None:
-    async with api_server(broker("orders")) as api, shim_in(api, "shop") as shim:
+    async with brokers_at(broker("orders")) as api, shim_in(api, "shop") as shim:
         await until_ready(shim)
-        await until(lambda: len(api.watches) == 1)
-        api.put(broker("orders", url=echo.url))
+        await until(lambda: api.watches == 1)
+        await api.put("brokers", broker("orders", url=echo.url))
         await until_answered(shim, "/shop/orders", 504)
-        api.remove("orders")
+        await api.delete("brokers", "orders", "shop")
         await until_answered(shim, "/shop/orders", 404)
-        assert api.lists == 1
+        assert len(api.lists) == 1
 
 
 async def test_only_the_namespaces_named_are_followed(echo: Server) -> None:
     others = [broker("orders", name, url=echo.url) for name in ("one", "two", "three")]
-    async with api_server(*others) as api, shim_in(api, "one", "two") as shim:
+    async with brokers_at(*others) as api, shim_in(api, "one", "two") as shim:
         await until_ready(shim)
         assert [(await shim.call(f"/{name}/orders", prefer="wait=0.02"))[0] for name in ("one", "two")] == [
             504,
             504,
         ]
         assert (await shim.call("/three/orders"))[0] == 404
-        assert api.lists == 2
+        assert len(api.lists) == 2
 
 
 async def test_after_a_410_the_list_is_read_anew_and_ghosts_are_gone(echo: Server) -> None:
     async with (
-        api_server(broker("ghost", url=echo.url), broker("kept", url=echo.url)) as api,
+        brokers_at(broker("ghost", url=echo.url), broker("kept", url=echo.url)) as api,
         shim_in(api, "shop") as shim,
     ):
         await until_ready(shim)
-        await until(lambda: len(api.watches) == 1)
-        api.remove("ghost", untold=True)
-        api.forget()
+        await until(lambda: api.watches == 1)
+        await api.hang_up()
+        await api.delete("brokers", "ghost", "shop")
+        api.forget_history()
         await until_answered(shim, "/shop/ghost", 404)
         assert (await shim.call("/shop/kept", prefer="wait=0.02"))[0] == 504
-        api.put(broker("new", url=echo.url))
+        await api.put("brokers", broker("new", url=echo.url))
         await until_answered(shim, "/shop/new", 504)
 
 
 async def test_while_the_api_server_is_away_the_known_addresses_stay_in_force(echo: Server) -> None:
     async with contextlib.AsyncExitStack() as outer:
-        async with api_server(broker("orders", url=echo.url)) as api:
+        async with brokers_at(broker("orders", url=echo.url)) as api:
             shim = await outer.enter_async_context(shim_in(api))
             await until_ready(shim)
-            await until(lambda: len(api.watches) == 1)
+            await until(lambda: api.watches == 1)
         assert (await shim.call("/shop/orders", prefer="wait=0.02"))[0] == 504
         assert (await ready(shim))[0] == 200
-        async with api_server(broker("new", url=echo.url), port=int(api.url.rpartition(":")[2])):
+        await api.delete("brokers", "orders", "shop")
+        await api.put("brokers", broker("new", url=echo.url))
+        async with api_server(api):
             await until_answered(shim, "/shop/new", 504)
             assert (await shim.call("/shop/orders"))[0] == 404
 
 
 async def test_readiness_waits_for_the_first_list_and_says_what_is_in_its_way(echo: Server) -> None:
-    async with api_server(broker("orders", url=echo.url)) as api:
-        api.refusal = 'brokers is forbidden: User "shim" cannot list'
+    async with brokers_at(broker("orders", url=echo.url)) as api:
+        api.refuse = refusing('brokers is forbidden: User "shim" cannot list')
         async with shim_in(api, "shop") as shim:
 
             async def says_why() -> bool:
@@ -186,23 +196,15 @@ async def test_readiness_waits_for_the_first_list_and_says_what_is_in_its_way(ec
             assert (await ready(shim))[0] == 503
             status, slug, detail = await problem(shim, "/shop/orders")
             assert (status, slug) == (503, "starting")
-            assert "the Brokers of namespace shop cannot be followed" in detail
-            api.refusal = ""
+            assert "cannot follow brokers in namespace shop: brokers is forbidden" in detail
+            api.refuse = lambda _: None
             await until_ready(shim)
             assert (await shim.call("/shop/orders", prefer="wait=0.02"))[0] == 504
 
 
-async def test_where_there_is_no_way_to_an_api_server_the_start_says_what_to_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("KUBECONFIG", "/nonexistent/config")
-    with pytest.raises(ValueError, match="run in a Pod or set KUBECONFIG"):
-        connect()
-
-
 async def test_a_shim_that_follows_a_cluster_stops_at_once(echo: Server) -> None:
-    async with api_server(broker("orders", url=echo.url)) as api, shim_in(api) as shim:
+    async with brokers_at(broker("orders", url=echo.url)) as api, shim_in(api) as shim:
         await until_ready(shim)
-        await until(lambda: len(api.watches) == 1)
+        await until(lambda: api.watches == 1)
         shim.stop.set()
         await asyncio.wait_for(shim.running, 3)

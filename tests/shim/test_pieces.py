@@ -204,7 +204,7 @@ async def test_memory_of_ended_calls_is_bounded() -> None:
     waiters = Waiters()
     answer = Answer(200, [], b"", "replied")
     for number in range(40_000):
-        waiters.open(Waiter(str(number), b"id", "", lambda _: None))
+        waiters.open(Waiter(str(number), b"id", b"type", "", lambda _: None))
         waiters.reply(str(number), answer)
     remembered = sum(waiters.reply(str(number), answer) is Fate.ANSWERED for number in range(40_000))
     assert 8_000 < remembered <= 16_384

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from beckon_shim.messages import Answer, HangUp, Request, Respond
+from beckon_shim.messages import Answer, HangUp, Piece, Request, Respond
 from beckon_shim.server import Server, ServerConnection
 from beckon_shim.service import listen
 from tests.shim.support import until
@@ -54,6 +54,16 @@ class Client:
         length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
         body = b"" if head_only else await asyncio.wait_for(self._reader.readexactly(length), 5)
         return int(head[9:12]), head, body
+
+    async def pieces(self) -> bytes:
+        """Return the body of an answer that comes in chunks, with their frames."""
+        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 5)
+        assert b"transfer-encoding: chunked\r\n" in head
+        return await asyncio.wait_for(self._reader.readuntil(b"0\r\n\r\n"), 5)
+
+    async def rest(self) -> bytes:
+        """Return all that comes until the connection ends."""
+        return await asyncio.wait_for(self._reader.read(), 5)
 
     async def ended(self) -> bool:
         with contextlib.suppress(ConnectionResetError):
@@ -251,3 +261,58 @@ async def test_a_closed_connection_leaves_nothing_to_the_collector(client: Clien
         assert not [thing for thing in gc.get_objects() if isinstance(thing, ServerConnection)]
     finally:
         gc.enable()
+
+
+def piece(body: bytes, *, last: bool = False) -> Piece:
+    return Piece([(b"content-type", b"text/plain")], body, Answer(200, [], b"", "") if last else None)
+
+
+async def test_an_answer_may_come_in_pieces_before_the_next_one(client: Client, handler: Recorder) -> None:
+    handler.hold = True
+    client.writer.write(POST * 2)
+    await until(lambda: len(handler.waiting) == 1)
+    respond = handler.waiting.pop()
+    respond(piece(b"one"))
+    respond(piece(b"two", last=True))
+    respond(piece(b"too late"))
+    await until(lambda: len(handler.waiting) == 1)
+    handler.waiting.pop()(Answer(200, [], b"next", ""))
+
+    assert await client.pieces() == b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
+    assert (await client.answer())[2] == b"next"
+
+
+async def test_without_chunks_the_connection_ends_behind_the_pieces(
+    client: Client, handler: Recorder
+) -> None:
+    handler.hold = True
+    client.writer.write(
+        POST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host", b"connection: keep-alive\r\nHost")
+    )
+    await until(lambda: len(handler.waiting) == 1)
+    respond = handler.waiting.pop()
+    respond(piece(b"one"))
+    respond(piece(b"two", last=True))
+
+    head, body = (await client.rest()).split(b"\r\n\r\n")
+    assert b"connection: close" in head
+    assert b"chunked" not in head
+    assert body == b"onetwo"
+
+
+async def test_of_pieces_that_a_client_does_not_read_the_newest_is_kept(
+    client: Client, handler: Recorder, server: Server
+) -> None:
+    handler.hold = True
+    client.writer.write(POST)
+    await until(lambda: len(handler.waiting) == 1)
+    respond = handler.waiting.pop()
+    (connection,) = server.connections
+    respond(piece(b"read"))
+    connection.pause_writing()
+    for number in range(1000):
+        respond(piece(b"%d" % number))
+    connection.resume_writing()
+    respond(piece(b"end", last=True))
+
+    assert await client.pieces() == b"4\r\nread\r\n3\r\n999\r\n3\r\nend\r\n0\r\n\r\n"

@@ -15,7 +15,8 @@ from beckon_shim.client import Client
 from beckon_shim.cluster import Account, Cluster
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.targets import Target
-from tests.shim.api_server import ApiServer, api_server, broker
+from tests.kube.api_server import ApiServer, refusing
+from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, eventually, shim_in_front_of
 
 AUDIENCE = "eventing.knative.dev/broker/shop/orders"
@@ -24,7 +25,7 @@ ACCOUNT = Account("beckon", "beckon-shim")
 
 @contextlib.asynccontextmanager
 async def shim_with(api: ApiServer, account: Account | None = ACCOUNT) -> AsyncIterator[Shim]:
-    cluster = Cluster(api.client(), (), account)
+    cluster = Cluster(api.connection(), (), account)
     async with shim_in_front_of(cluster=cluster, brokers="cluster", default_timeout=3) as shim:
 
         async def is_ready() -> bool:
@@ -51,7 +52,7 @@ async def test_a_broker_with_an_audience_gets_a_token_for_it_and_one_token_serve
     broker_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with api_server(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
+    async with brokers_at(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
         async with shim_with(api) as shim:
             demand(broker_server, shim, "secret-1")
             answers = await asyncio.gather(*(shim.call("/shop/orders") for _ in range(20)))
@@ -61,7 +62,10 @@ async def test_a_broker_with_an_audience_gets_a_token_for_it_and_one_token_serve
 
 
 async def test_a_broker_without_an_audience_gets_no_token(broker_server: Server) -> None:
-    async with api_server(broker("orders", url=broker_server.url)) as api, shim_with(api) as shim:
+    async with (
+        brokers_at(broker("orders", url=broker_server.url)) as api,
+        shim_with(api) as shim,
+    ):
         await shim.call("/shop/orders", prefer="wait=0.05")
         assert "authorization" not in broker_server.posts[0].headers
         assert api.issued == []
@@ -70,9 +74,9 @@ async def test_a_broker_without_an_audience_gets_no_token(broker_server: Server)
 async def test_where_no_token_can_be_had_the_call_is_a_503_that_names_the_cause(
     broker_server: Server,
 ) -> None:
-    async with api_server(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
+    async with brokers_at(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
         async with shim_with(api) as shim:
-            api.refusal = 'serviceaccounts "beckon-shim" is forbidden'
+            api.refuse = refusing('serviceaccounts "beckon-shim" is forbidden')
             status, headers, body = await shim.call("/shop/orders")
             problem = orjson.loads(body)
             assert (status, problem["type"].rpartition("/")[2]) == (503, "no-token")
@@ -86,12 +90,12 @@ async def test_where_no_token_can_be_had_the_call_is_a_503_that_names_the_cause(
 
 
 def api_unrefused(api: ApiServer) -> ApiServer:
-    api.refusal = ""
+    api.refuse = lambda _: None
     return api
 
 
 async def test_a_broker_that_refuses_a_fresh_token_is_told_as_it_is(broker_server: Server) -> None:
-    async with api_server(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
+    async with brokers_at(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
         async with shim_with(api) as shim:
             demand(broker_server, shim, "another")
             for _ in range(3):

@@ -150,3 +150,41 @@ def test_a_ticket_is_no_parameter_of_the_tool_and_comes_once() -> None:
     assert list(report.signature.schema["properties"]) == ["year"]
     with pytest.raises(DeclarationError, match="the ticket of the call twice"):
         read_signature(twice)
+
+
+async def test_a_ticket_reports_how_far_the_work_is_also_after_a_restart(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, ticket = await taken()
+    await ticket.report(1, 3)
+    assert broker.events == []  # nobody said where the Broker is
+    monkeypatch.setenv("K_SINK", broker.url)
+
+    await Ticket.read(ticket.text()).report(2, 3, "page 2")
+
+    (told,) = broker.events
+    assert (told.type, told.json()) == (
+        "test.report.progress",
+        {"progress": 2, "total": 3, "message": "page 2"},
+    )
+    assert told.extensions == {
+        "beckonstate": "progress",
+        "beckonprogress": "token-1",
+        "causationid": "call-1",
+    }
+
+
+async def test_the_answer_does_not_pass_for_a_report(broker: Broker) -> None:
+    _, ticket = await taken()
+    await ticket.answer(42, sink=broker.url)
+
+    assert "beckonprogress" not in broker.events[0].extensions
+
+
+async def test_a_report_that_the_broker_does_not_take_disturbs_nobody(broker: Broker) -> None:
+    _, ticket = await taken()
+    broker.status = 503
+    await ticket.report(1, sink=broker.url)
+    await ticket.report(1, sink=NOBODY)
+
+    assert len(broker.events) == 1

@@ -12,7 +12,7 @@ from beckon_contract.catalogue import build_catalogue
 from beckon_contract.check import check
 from beckon_contract.resources import Resource, parse_manifests
 from beckon_contract.triggers import parse_trigger
-from beckon_tools import Hints, tool
+from beckon_tools import Hints, Later, Progress, Ticket, tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.manifests import Placement, event_type, write_manifests
 from beckon_tools.registry import find_tool
@@ -83,6 +83,16 @@ def test_a_trigger_passes_the_tools_type_and_keeps_the_brokers_dead_letter_sink(
     assert "# " in text
 
 
+def test_for_a_broker_without_a_dead_letter_sink_the_trigger_names_one() -> None:
+    sink = "http://beckon-shim-replies.beckon.svc.cluster.local/dead-letters"
+    text = write_manifests(shipped("calculator"), Placement("calculator", dead_letters=sink))["trigger"]
+    delivery = parse_trigger(resources(text)[0]).delivery
+    assert delivery is not None
+    assert delivery.dead_letter is not None
+    assert (delivery.dead_letter.uri, delivery.retry) == (sink, 5)
+    assert "There is no spec.delivery" not in text
+
+
 def test_the_service_has_the_least_rights_that_do() -> None:
     text = write_manifests(shipped("sql"), Placement("sql", image="registry.example/tools:2"))["service"]
     manifest: dict[str, Any] = yaml.safe_load(text)
@@ -128,6 +138,30 @@ def test_hints_become_annotations_that_the_contract_reads() -> None:
         False,
         False,
     )
+
+
+@tool(type="pages.write")
+async def write_pages(progress: Progress) -> None:
+    """Write pages."""
+
+
+@tool(type="pages.print")
+def print_pages(ticket: Ticket) -> Later:
+    """Print pages."""
+    return Later()
+
+
+@pytest.mark.parametrize("declared", [write_pages, print_pages])
+def test_a_tool_that_sends_events_of_its_own_is_told_its_broker(declared: AnyTool) -> None:
+    printed = write_manifests(declared, Placement("pages:write", broker="orders", namespace="shop"))
+    found = resources("".join(printed.values()))
+    (binding,) = [resource for resource in found if resource.kind == "SinkBinding"]
+    (service,) = [resource for resource in found if resource.kind == "Service"]
+
+    assert binding.spec["sink"]["ref"]["name"] == "orders"
+    assert binding.spec["subject"]["name"] == service.name
+    assert binding.namespace == "shop"
+    assert check(found).errors == 0
 
 
 @pytest.mark.parametrize("unit", ["celsius", "farenheit", "fahrenheit", None])

@@ -11,7 +11,7 @@ from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel, Field
 
 from beckon_contract.events import from_http, to_structured
-from beckon_tools import DeclarationError, Media, ToolError, tool
+from beckon_tools import DeclarationError, Media, ToolError, TryAgain, tool
 from tests.tools.serving import JSON, call, calling
 
 SECRET = "password-1234"
@@ -170,6 +170,28 @@ async def test_an_unexpected_failure_is_a_500_that_tells_no_secrets(caplog: pyte
     assert "Traceback" not in response.text
     assert SECRET in caplog.text
     assert "call-1" in caplog.text
+
+
+@pytest.mark.parametrize(("after", "header"), [(7, "7"), (None, None)])
+async def test_a_tool_that_cannot_run_now_has_its_call_delivered_again(
+    after: int | None, header: str | None
+) -> None:
+    tries = []
+
+    @tool(type="wait")
+    async def wait() -> str:
+        """Answer the second time."""
+        tries.append(1)
+        if len(tries) == 1:
+            raise TryAgain("the stock is being counted", after=after)
+        return "done"
+
+    async with calling(wait) as caller:
+        first = await caller.post(call("wait", {}))
+        second = await caller.result(call("wait", {}))
+
+    assert (first.status_code, first.headers.get("retry-after"), second) == (503, header, "done")
+    assert first.json()["detail"] == "the stock is being counted"
 
 
 @pytest.mark.parametrize(

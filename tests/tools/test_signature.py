@@ -1,11 +1,11 @@
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import pytest
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from beckon_tools import DeclarationError
 from beckon_tools.signature import InvalidArguments, read_signature
@@ -143,7 +143,11 @@ REFUSED: list[tuple[Callable[..., object], bytes, str]] = [
     (plain, b'{"text":"a","count":true,"share":1,"yes":true}', "count: "),
     (described, b"{}", "city: Field required"),
     (described, b'{"city":"x"}', "city: "),
-    (described, b'{"city":"Rome","country":"it"}', "country: unknown parameter"),
+    (
+        described,
+        b'{"city":"Rome","country":"it"}',
+        "country: unknown parameter; leave it out (there are: city)",
+    ),
     (nested, b'{"where":{"x":"1"},"tags":[]}', "where.x: "),
     (nested, b'{"where":{"x":1},"tags":[1]}', "tags.0: "),
     (chosen, b'{"unit":"kelvin"}', "unit: "),
@@ -162,6 +166,19 @@ def test_arguments_that_do_not_fit_are_told_by_name(
     assert refused.value.problems[0].startswith(beginning)
 
 
+def even(number: int) -> int:
+    assert number % 2 == 0, "write an even number"
+    return number
+
+
+async def validated(number: Annotated[int, AfterValidator(even)]) -> None: ...
+
+
+def test_what_a_validator_says_is_told_in_its_own_words() -> None:
+    with pytest.raises(InvalidArguments, match="number: write an even number"):
+        read_signature(validated).read(b'{"number":3}')
+
+
 async def with_event(text: str, event: PublicEvent) -> None: ...
 async def with_optional_event(event: PublicEvent | None = None) -> None: ...
 async def with_annotated_event(event: Annotated[PublicEvent, "the call"]) -> None: ...
@@ -174,7 +191,10 @@ def test_a_parameter_for_the_event_is_no_parameter_of_the_tool(function: Callabl
     assert "event" not in signature.schema["properties"]
 
 
-def not_async(text: str) -> None: ...
+async def yielding(text: str) -> AsyncIterator[str]:
+    yield text
+
+
 async def unannotated(text) -> None: ...  # type: ignore[no-untyped-def]  # the mistake under test
 async def variadic(*texts: str) -> None: ...
 async def keywords(**texts: str) -> None: ...
@@ -187,7 +207,7 @@ async def unknown_name(thing: "Missing") -> None: ...  # type: ignore[name-defin
 @pytest.mark.parametrize(
     ("function", "cure"),
     [
-        (not_async, "async def"),
+        (yielding, "whole result"),
         (unannotated, "annotate it"),
         (variadic, "no name of its own"),
         (keywords, "no name of its own"),

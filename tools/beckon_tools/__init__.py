@@ -2,10 +2,9 @@
 
     from typing import Annotated
     from beckon_tools import ToolError, serve, tool
-    from pydantic import Field
 
     @tool(type="order.status", description="Tell where an order is.")
-    async def order_status(number: Annotated[int, Field(description="The order number")]) -> dict[str, str]:
+    def order_status(number: Annotated[int, "The order number"]) -> dict[str, str]:
         if number not in ORDERS:
             raise ToolError(f"there is no order {number}")
         return {"status": ORDERS[number]}
@@ -13,14 +12,15 @@
     serve(order_status)
 
 Only what a tool's author needs is here: the decorator, the error that tells the model why, media
-results, answers that come later, and the two ways to serve. Settings, manifests and the command
+results, progress, answers that come later, and the two ways to serve. Settings, manifests and the command
 line stay in their modules.
 """
 
 from beckon_tools.app import app
 from beckon_tools.declaration import Hints, Tool, tool
-from beckon_tools.errors import DeclarationError, NotSent, ToolError
+from beckon_tools.errors import DeclarationError, NotSent, ToolError, TryAgain
 from beckon_tools.later import Later, Ticket
+from beckon_tools.progress import Progress
 from beckon_tools.results import Media
 from beckon_tools.server import serve
 
@@ -30,9 +30,11 @@ __all__ = [
     "Later",
     "Media",
     "NotSent",
+    "Progress",
     "Ticket",
     "Tool",
     "ToolError",
+    "TryAgain",
     "app",
     "serve",
     "tool",

@@ -16,14 +16,15 @@ from beckon_tools.settings import Settings
 def main() -> int:
     """Run the command line; 2 for a command or a setting that makes no sense."""
     try:
-        run_command(sys.argv[1:], _settings)
+        run_command(sys.argv[1:], read_settings)
     except UsageError as error:
         sys.stderr.write(f"beckon_tools: {error}\n")
         return 2
     return 0
 
 
-def _settings() -> Settings:
+def read_settings() -> Settings:
+    """Return the settings of every tool, the log set up by them; raise `UsageError` for a wrong one."""
     try:
         settings = Settings()
     except ValidationError as error:

@@ -1,18 +1,27 @@
-"""The HTTP face of a tool: a bare ASGI application, one route for calls and two for health."""
+"""The HTTP face of a tool: a bare ASGI application, one route for calls, two for health, one for metrics."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
+from prometheus_client.registry import Collector
+
 from beckon_contract.events import CloudEvent, EventError, RawHeaders, from_http, to_binary
 from beckon_contract.failures import Reason
+from beckon_contract.logs import about
 from beckon_contract.problem import MEDIA_TYPE, Problem, for_dead_letter
 from beckon_tools.calls import run_call
-from beckon_tools.declaration import AnyTool
+from beckon_tools.declaration import AnyTool, Tool
+from beckon_tools.deliveries import Deliveries
 from beckon_tools.duplicates import Busy, OnceOnly
+from beckon_tools.errors import TryAgain
 from beckon_tools.expiry import has_expired
+from beckon_tools.metrics import CONTENT_TYPE, Metrics
+from beckon_tools.outcomes.ledger import Unavailable
+from beckon_tools.outcomes.opening import open_ledger
+from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
 from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
@@ -20,11 +29,13 @@ from beckon_tools.spans import processing
 
 logger = logging.getLogger(__name__)
 
+_LONGEST_ID = 128  # characters of what a stranger calls a request
 _ABANDONED_SECONDS = 5.0  # given at the end to runs whose caller has hung up
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Refused(Exception):
@@ -40,23 +51,34 @@ class CallerGone(Exception):
     """The caller hung up before its request was whole."""
 
 
+Find = Callable[[str, str], AnyTool | None]
+"""Returns the tool for events of a type from a Broker of a namespace, "" where that is not told."""
+
+
 class ToolApp:
-    """One tool over HTTP.
+    """One tool over HTTP, or all that `find` knows.
 
     `POST /` takes the call event. 200: a reply event, a tool's own failure included. 204: an
     event of another type, which a broad Trigger may send: not ours, and not to be retried.
     4xx: bad, and brokers do not retry it; 500 and 503: brokers do.
     """
 
-    def __init__(self, tool: AnyTool, settings: Settings) -> None:
-        self._tool = tool
+    def __init__(
+        self, tool: AnyTool | Find, settings: Settings, collectors: Iterable[Collector] = ()
+    ) -> None:
+        """Serve a tool, or those that a function finds; `collectors` are metrics beside those of calls."""
+        self._find = _only_one(tool) if isinstance(tool, Tool) else tool
         self._settings = settings
+        shared = _shared(settings)
+        self._deliveries = Deliveries(settings.remember_calls, shared)
         self._calls = OnceOnly(
             capacity=settings.remember_calls,
             budget=settings.remember_bytes,
             ttl=settings.remember_seconds,
             running=settings.concurrency,
+            shared=shared,
         )
+        self._metrics = Metrics(running=lambda: self._calls.running, collectors=collectors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -78,6 +100,7 @@ class ToolApp:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._calls.drain(_ABANDONED_SECONDS)
+        await self._calls.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,31 +109,46 @@ class ToolApp:
             _only(method, "GET", "HEAD")
             await _send(send, 200, [("content-type", "text/plain")], b"ok\n")
             return
+        if path == "/metrics":
+            _only(method, "GET", "HEAD")
+            await _send(send, 200, [("content-type", CONTENT_TYPE)], self._metrics.text())
+            return
         if path != "/":
-            detail = f"nothing is served at this path; POST the call event of {self._tool.type} to /"
+            detail = "nothing is served at this path; POST the event of a call to /"
             raise Refused(Problem(404, "not-found", "No such path", detail))
         _only(method, "POST")
         body = await self._body(receive)
-        await self._answer(_read_event(scope["headers"], body), send)
+        call = _read_event(scope["headers"], body)
+        with about(event_id=call.id, **_request_id(scope["headers"])):
+            await self._answer(call, self._find(call.type, _namespace(scope["headers"])), send)
 
-    async def _answer(self, call: CloudEvent, send: Send) -> None:
-        if call.type != self._tool.type:
-            logger.info("event %s of type %s is not for this tool", call.id, call.type)
+    async def _answer(self, call: CloudEvent, tool: AnyTool | None, send: Send) -> None:
+        if tool is None:
+            logger.info("event %s of type %s is for no tool here", call.id, call.type)
             await _send(send, 204, [], b"")
             return
-        with processing(call):
-            data = await self._outcome(call)
-            headers, body = to_binary(reply_event(self._tool, call, data, self._settings.correlation))
+        key = CallKey(tool.name, call.source, call.id)
+        with about(tool=tool.name), processing(call), self._metrics.counted() as counted:
+            async with self._deliveries.arrival(key) as times:
+                try:
+                    data = await self._outcome(tool, call, key)
+                except Refused as refused:
+                    counted.refused(refused.problem.slug)
+                    raise
+                counted.answered(data)
+                reply = reply_event(tool, call, data, self._settings.correlation, await times())
+        headers, body = to_binary(reply)
         await _send(send, 200, headers, body)
 
-    async def _outcome(self, call: CloudEvent) -> bytes:
+    async def _outcome(self, tool: AnyTool, call: CloudEvent, key: CallKey) -> bytes:
         """Return the data of the reply, of a new run or of the one that this call repeats."""
         if _expired(call):
             logger.info("event %s had expired, and was not run", call.id)
             return failure_data(Reason.TIMEOUT, "the call had expired when it came; the tool did not run")
         try:
             return await self._calls.outcome(
-                (call.source, call.id), lambda: run_call(self._tool, call, self._settings)
+                key,
+                lambda: self._metrics.timed(run_call(tool, call, self._settings)),
             )
         except InvalidArguments as error:
             raise Refused(Problem(400, "invalid-arguments", "Invalid arguments", str(error))) from None
@@ -119,8 +157,15 @@ class ToolApp:
         except Busy:
             detail = f"{self._settings.concurrency} calls are running; come again"
             raise Refused(Problem(503, "busy", "Busy", detail), ("retry-after", "1")) from None
+        except Unavailable as error:
+            logger.error("event %s was not run: %s", call.id, error)  # noqa: TRY400 - the trace tells no more
+            detail = "whether the call has run already cannot be said now; come again"
+            raise Refused(Problem(503, "unavailable", "Unavailable", detail), ("retry-after", "1")) from None
+        except TryAgain as error:
+            after = [] if error.after is None else [("retry-after", str(error.after))]
+            raise Refused(Problem(503, "try-again", "Not now", str(error)), *after) from None
         except Exception:
-            logger.exception("the tool %s failed on event %s", self._tool.name, call.id)
+            logger.exception("the tool %s failed on event %s", tool.name, call.id)
             detail = "the tool failed unexpectedly; its log says why, under the id of the event"
             raise Refused(Problem(500, "tool-crashed", "The tool failed", detail)) from None
 
@@ -134,8 +179,34 @@ class ToolApp:
 
 
 def app(tool: AnyTool, settings: Settings | None = None) -> ToolApp:
-    """Return the tool as an ASGI application; without settings, the defaults, whatever the environment."""
+    """Return the tool as an ASGI application; without settings, the defaults, whatever the environment.
+
+    Raises `UsageError` for settings that cannot be followed.
+    """
     return ToolApp(tool, settings or Settings.model_construct())
+
+
+def _shared(settings: Settings) -> SharedOutcomes | None:
+    url = settings.remember_url.get_secret_value()
+    if not url:
+        return None
+    lease, ttl = settings.remember_lease, settings.remember_seconds
+    return SharedOutcomes(open_ledger(url), lease=lease, ttl=ttl)
+
+
+def _only_one(tool: AnyTool) -> Find:
+    return lambda type_, _: tool if type_ == tool.type else None
+
+
+def _namespace(headers: RawHeaders) -> str:
+    """Return the namespace of the Trigger that led here, as far as the Broker tells it."""
+    return next((value.decode("latin-1") for name, value in headers if name == b"kn-namespace"), "")
+
+
+def _request_id(headers: RawHeaders) -> dict[str, str]:
+    """Return the id of the request that the call is made for, where Broker or agent pass one on."""
+    found = next((value for name, value in headers if name == b"x-request-id"), b"")
+    return {"request_id": found[:_LONGEST_ID].decode("latin-1")} if found else {}
 
 
 async def _read(receive: Receive, limit: int) -> bytes:

@@ -1,7 +1,11 @@
-"""One run of a tool: the arguments read, the function awaited, its outcome as the data of a reply."""
+"""One run of a tool: the arguments read, the function run, its outcome as the data of a reply."""
 
+import asyncio
+import inspect
 import logging
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 
@@ -9,12 +13,21 @@ from beckon_contract.events import CloudEvent, EventError, is_json
 from beckon_contract.failures import Reason
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import ToolError
+from beckon_tools.expiry import seconds_left
 from beckon_tools.later import Later, Ticket
+from beckon_tools.progress import Progress
 from beckon_tools.replies import NO_ANSWER_YET, failure_data, reply_event
 from beckon_tools.results import NotJson, to_data
 from beckon_tools.settings import Settings
+from beckon_tools.threads import in_thread
 
 logger = logging.getLogger(__name__)
+
+_LONGEST = 4000  # characters of an error that a model is told: a page of text, about a thousand tokens
+
+
+class OutOfTime(Exception):
+    """The call expired before the function had ended."""
 
 
 async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes:
@@ -27,18 +40,18 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
     if not is_json(call.datacontenttype):
         raise EventError(f"the arguments must be application/json, not {call.datacontenttype!r}")
     arguments = tool.signature.read(call.data)
-    if tool.signature.event_parameter is not None:
-        arguments[tool.signature.event_parameter] = to_public(call)
-    if tool.signature.ticket_parameter is not None:
-        reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation)
-        arguments[tool.signature.ticket_parameter] = Ticket.of(reply)
+    arguments.update(_given(tool, call, settings))
     logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
     try:
-        result = await tool.function(**arguments)
+        result = await _function(tool, arguments, seconds_left(call))
         data = NO_ANSWER_YET if isinstance(result, Later) else to_data(result)
     except ToolError as error:
-        logger.info("%s told event %s: %s", tool.name, call.id, error)
-        return failure_data(Reason.TOOL_FAILED, str(error))
+        message = shortened(str(error))
+        logger.info("%s told event %s: %s", tool.name, call.id, message)
+        return failure_data(Reason.TOOL_FAILED, message)
+    except OutOfTime:
+        logger.warning("event %s expired while %s ran, and was given up", call.id, tool.name)
+        return failure_data(Reason.TIMEOUT, "the call expired while the tool ran; the tool was stopped")
     except NotJson:
         # Not left to the broker to retry: what the function did would be done again, in vain.
         logger.exception("%s returned what JSON cannot say", tool.name)
@@ -48,6 +61,44 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"
         return failure_data(Reason.TOOL_FAILED, message)
     return data
+
+
+def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
+    """Return what the function asks for and no caller sets: the event, its ticket, its progress."""
+    signature, given = tool.signature, dict[str, object]()
+    if signature.event_parameter is not None:
+        given[signature.event_parameter] = to_public(call)
+    if signature.ticket_parameter is not None or signature.progress_parameter is not None:
+        reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation)
+        if signature.ticket_parameter is not None:
+            given[signature.ticket_parameter] = Ticket.of(reply, settings.reply_attribute)
+        if signature.progress_parameter is not None:
+            progress = Progress.of(reply, tool.type, settings)
+            given[signature.progress_parameter] = progress
+    return given
+
+
+async def _function(tool: AnyTool, arguments: Mapping[str, Any], seconds: float | None) -> object:
+    """Run the function for as long as its call is waited for; raise `OutOfTime` after that.
+
+    A plain function runs in a thread. Threads cannot be stopped: one that is out of time goes on
+    for itself, and what it returns is dropped.
+    """
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            if inspect.iscoroutinefunction(tool.function):
+                return await tool.function(**arguments)
+            result = await in_thread(tool.function, arguments)
+            return await result if inspect.isawaitable(result) else result
+    except TimeoutError:
+        if limit.expired():
+            raise OutOfTime from None
+        raise
+
+
+def shortened(message: str) -> str:
+    """Return a message for the model, cut where it is longer than anybody would read."""
+    return message if len(message) <= _LONGEST else message[: _LONGEST - 1].rstrip() + "…"
 
 
 def to_public(call: CloudEvent) -> PublicEvent:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from beckon_tools.errors import UsageError
-from beckon_tools.manifests import DEFAULT_IMAGE, Placement, write_manifests
+from beckon_tools.manifests import DEFAULT_IMAGE, Placement, save_manifests, write_manifests
 from beckon_tools.registry import find_tool
 from beckon_tools.server import run
 from beckon_tools.settings import Settings
@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     manifest.add_argument("--namespace", help="namespace (default: that of kubectl's context)")
     manifest.add_argument("--broker", default="default", help="Broker of the Trigger (default %(default)s)")
     manifest.add_argument(
+        "--dead-letters", metavar="URL", default="", help="dead-letter sink, for a Broker that has none"
+    )
+    manifest.add_argument(
         "--output", metavar="FOLDER", type=Path, help="write a file each, instead of printing"
     )
     return parser
@@ -85,15 +88,16 @@ def _listing(settings: Settings) -> str:
     )
 
 
+def _placement(options: argparse.Namespace) -> Placement:
+    return Placement(
+        options.name, options.image, options.broker, options.namespace, dead_letters=options.dead_letters
+    )
+
+
 def _manifests(options: argparse.Namespace, settings: Settings) -> None:
-    placement = Placement(options.name, options.image, options.broker, options.namespace)
+    placement = _placement(options)
     manifests = write_manifests(find_tool(options.name, settings), placement)
     if options.output is None:
         sys.stdout.write("".join(manifests.values()))
-        return
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-        for name, text in manifests.items():
-            (options.output / f"{name}.yaml").write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write to {options.output}: {error.strerror}") from None
+    else:
+        save_manifests(manifests, options.output)

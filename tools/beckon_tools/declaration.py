@@ -1,11 +1,11 @@
-"""The declaration of a tool: an async function, and what the outside knows of it."""
+"""The declaration of a tool: a function, async or plain, and what the outside knows of it."""
 
-import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, ParamSpec, TypeVar
 
+from beckon_tools.described import described
 from beckon_tools.errors import DeclarationError
 from beckon_tools.signature import Signature, read_signature
 
@@ -38,7 +38,7 @@ class Tool(Generic[P, R_co]):
     that of the answer, `source` that of the answer's sender.
     """
 
-    function: Callable[P, Awaitable[R_co]]
+    function: Callable[P, R_co]
     name: str
     type: str
     reply_type: str
@@ -47,7 +47,7 @@ class Tool(Generic[P, R_co]):
     signature: Signature
     hints: Hints = field(default_factory=Hints)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R_co]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function itself, without event or HTTP."""
         return self.function(*args, **kwargs)
 
@@ -68,15 +68,16 @@ def tool(
     reply_type: str | None = None,
     source: str | None = None,
     hints: Hints | None = None,
-) -> Callable[[Callable[P, Awaitable[R_co]]], Tool[P, R_co]]:
-    """Declare an async function as the tool that answers events of `type`.
+) -> Callable[[Callable[P, R_co]], Tool[P, R_co]]:
+    """Declare a function as the tool that answers events of `type`; a plain one runs in a thread.
 
-    `name` defaults to the type, `description` to the first paragraph of the docstring,
-    `reply_type` to the type with ".reply", `source` to /beckon/tools/NAME.
+    `name` defaults to the type, `reply_type` to the type with ".reply", `source` to
+    /beckon/tools/NAME; `description` to the first paragraph of the docstring and what the function
+    returns, as far as docstring and return annotation tell.
     Raises `DeclarationError` where the function or one of these cannot serve.
     """
 
-    def declare(function: Callable[P, Awaitable[R_co]]) -> Tool[P, R_co]:
+    def declare(function: Callable[P, R_co]) -> Tool[P, R_co]:
         chosen = name if name is not None else type
         declared = Tool(
             function=function,
@@ -84,7 +85,7 @@ def tool(
             type=type,
             reply_type=reply_type if reply_type is not None else f"{type}.reply",
             source=source if source is not None else f"/beckon/tools/{chosen}",
-            description=description if description is not None else _first_paragraph(function),
+            description=description if description is not None else described(function),
             signature=read_signature(function),
             hints=hints or Hints(),
         )
@@ -92,11 +93,6 @@ def tool(
         return declared
 
     return declare
-
-
-def _first_paragraph(function: Callable[..., object]) -> str:
-    text = inspect.getdoc(function) or ""
-    return " ".join(text.split("\n\n")[0].split())
 
 
 def _check(declared: Tool[P, R_co]) -> None:

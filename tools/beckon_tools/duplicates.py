@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-CallKey = tuple[str, str]  # source and id
+from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
 
 
 class Busy(Exception):
@@ -22,13 +22,17 @@ class OnceOnly:
 
     Concurrent duplicates await the first. A run that raises is forgotten, so that a retry runs
     again. A run outlives the caller that hangs up: the retry that follows finds its outcome.
+    With `shared`, all of this holds for the replicas together.
     """
 
-    def __init__(self, capacity: int, budget: int, ttl: float, running: int) -> None:
+    def __init__(
+        self, capacity: int, budget: int, ttl: float, running: int, shared: SharedOutcomes | None = None
+    ) -> None:
         self._capacity = capacity
         self._budget = budget
         self._ttl = ttl
         self._limit = running
+        self._shared = shared
         self._running: dict[CallKey, asyncio.Task[bytes]] = {}
         self._known: OrderedDict[CallKey, _Outcome] = OrderedDict()  # the oldest first
         self._bytes = 0
@@ -36,7 +40,7 @@ class OnceOnly:
     async def outcome(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return the outcome for `key`, running `run` if it is not known; raise what it raises.
 
-        Raises `Busy` where a new run would be one too many.
+        Raises `Busy` where a new run would be one too many, and `Unavailable`.
         """
         self._forget()
         known = self._known.get(key)
@@ -50,14 +54,24 @@ class OnceOnly:
             self._running[key] = task
         return await asyncio.shield(task)
 
+    @property
+    def running(self) -> int:
+        """How many calls are under way."""
+        return len(self._running)
+
     async def drain(self, seconds: float) -> None:
         """Wait for the runs that are under way, also for those whose caller hung up, but no longer."""
         if self._running:
             await asyncio.wait(self._running.values(), timeout=seconds)
 
+    async def close(self) -> None:
+        """Let go of what is shared."""
+        if self._shared is not None:
+            await self._shared.close()
+
     async def _run(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
         try:
-            data = await run()
+            data = await (self._shared.outcome(key, run) if self._shared else run())
         finally:
             del self._running[key]
         self._known[key] = _Outcome(data, self._now() + self._ttl)

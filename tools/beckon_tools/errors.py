@@ -2,6 +2,7 @@
 
 ToolError           the model: the call failed for good, the message says what to change
 DeclarationError    the tool's author: the function cannot become a tool
+TryAgain            the Broker: nothing is wrong with the call, deliver it again
 NotSent             whoever sends an answer later: keep the ticket, and try again
 UsageError          whoever typed the command: one line on standard error, exit 2
 """
@@ -9,6 +10,18 @@ UsageError          whoever typed the command: one line on standard error, exit 
 
 class ToolError(Exception):
     """The tool cannot do what was asked; the message is for the model, and is not retried."""
+
+
+class TryAgain(Exception):
+    """The tool cannot run now; the call is answered so that the Broker delivers it again.
+
+    `after` is in how many seconds at the soonest. When the Broker has given up, the message is what
+    the model is told.
+    """
+
+    def __init__(self, message: str, *, after: int | None = None) -> None:
+        super().__init__(message)
+        self.after = after
 
 
 class NotSent(Exception):

@@ -1,22 +1,15 @@
 """Answers that come hours after their call: the call is taken at once, and its ticket kept until then."""
 
-import os
+import secrets
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import httpx
-
-from beckon_contract.acceptance import CAUSE, STATE
-from beckon_contract.events import CloudEvent, EventError, from_structured, to_binary, to_structured
+from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, STATE
+from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_contract.failures import Reason, failure
-from beckon_tools.errors import NotSent
+from beckon_tools.progress import report_data, report_event, send_report
 from beckon_tools.results import to_data
-
-SINK = "K_SINK"
-"""The environment variable with the Broker's address: what a SinkBinding of Knative sets."""
-
-_SECONDS = 30.0
-_TRIES = 3
+from beckon_tools.sink import has_sink, send
 
 
 class Later:
@@ -33,9 +26,11 @@ class Ticket:
     _reply: CloudEvent
 
     @classmethod
-    def of(cls, reply: CloudEvent) -> "Ticket":
+    def of(cls, reply: CloudEvent, reply_attribute: str) -> "Ticket":
         """Return the ticket of a call, from a reply to it."""
         kept = {name: value for name, value in reply.extensions.items() if name != STATE}
+        if reply_attribute in kept:
+            kept[PROGRESS_MARK] = kept[reply_attribute]
         # The same id at every attempt: brokers and agents know a second one by it.
         name = f"{kept[CAUSE]}.answer"
         return cls(replace(reply, id=name, data=None, datacontenttype=None, time=None, extensions=kept))
@@ -60,6 +55,19 @@ class Ticket:
         """Return the ticket as one line of JSON, to be kept where a restart does not reach."""
         return to_structured(self._reply)[1].decode()
 
+    async def report(
+        self, done: float, total: float | None = None, message: str = "", *, sink: str = ""
+    ) -> None:
+        """Say that `done` of `total` is done, as `Progress` does, at most once a second or so.
+
+        Reports are extra: one that the Broker does not take is not sent again.
+        """
+        if not (sink or has_sink()):
+            return
+        token = self._reply.extensions.get(PROGRESS_MARK)
+        event = report_event(self._reply, self._reply.type.removesuffix(".reply"), token)
+        await send_report(event, secrets.token_hex(6), report_data(done, total, message), sink=sink)
+
     async def answer(self, result: object, *, sink: str = "") -> None:
         """Send the result to the Broker at `sink`, or where `K_SINK` says.
 
@@ -72,17 +80,6 @@ class Ticket:
         await self._send(to_data(failure(Reason.TOOL_FAILED, message)), sink)
 
     async def _send(self, data: bytes, sink: str) -> None:
-        address = sink or os.environ.get(SINK, "")
-        if not address:
-            raise NotSent(f"where is the Broker? Set {SINK} to its address, as a SinkBinding does")
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         event = replace(self._reply, data=data, datacontenttype="application/json", time=now)
-        headers, body = to_binary(event)
-        try:
-            transport = httpx.AsyncHTTPTransport(retries=_TRIES)
-            async with httpx.AsyncClient(transport=transport, timeout=_SECONDS) as client:
-                answer = await client.post(address, content=body, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise NotSent(f"the Broker at {address} does not answer: {type(error).__name__}") from None
-        if not answer.is_success:
-            raise NotSent(f"the Broker at {address} did not take the answer: {answer.status_code}")
+        await send(event.without(PROGRESS_MARK), "answer", sink=sink)

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from beckon_contract.options import (
 )
 from beckon_contract.places import PARAMETERS
 from beckon_tools.declaration import AnyTool
+from beckon_tools.errors import UsageError
 
 Manifest = dict[str, Any]
 
@@ -33,6 +35,12 @@ _TRIGGER_NOTE = """\
 Which events reach the tool. There is no spec.delivery here: it would replace
 the Broker's altogether, and with it the dead-letter sink by which a caller
 learns at once that its call cannot be delivered."""
+_DELIVERY_NOTE = """\
+Which events reach the tool, and what becomes of those that it does not take.
+spec.delivery stands for the whole of the Broker's."""
+_SINK_NOTE = """\
+Where the tool sends what is no reply, progress and answers that come later:
+Knative writes the Broker's address into K_SINK of the Service."""
 _SERVICE_NOTE = """\
 What runs: reached from inside the cluster only, started by the first call,
 stopped when idle. With autoscaling.knative.dev/min-scale "1" the first call
@@ -41,12 +49,16 @@ need not wait for a start."""
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a tool goes. `reference` is its name on the command line; no namespace: the current one."""
+    """Where a tool goes. `reference` is its name on the command line; no namespace: the current one.
+
+    `dead_letters` is the URL of a dead-letter sink, for a Broker that has none of its own.
+    """
 
     reference: str
     image: str = DEFAULT_IMAGE
     broker: str = "default"
     namespace: str | None = None
+    dead_letters: str = ""
 
 
 def event_type(tool: AnyTool, placement: Placement) -> Manifest:
@@ -76,6 +88,7 @@ def trigger(tool: AnyTool, placement: Placement) -> Manifest:
             "broker": placement.broker,
             "filter": {"attributes": {"type": tool.type}},
             "subscriber": {"ref": _service_reference(tool)},
+            **_delivery(placement),
         },
     }
 
@@ -119,6 +132,22 @@ def service(tool: AnyTool, placement: Placement) -> Manifest:
     }
 
 
+def sink_binding(tool: AnyTool, placement: Placement) -> Manifest:
+    """Return the SinkBinding by which the Service knows its Broker."""
+    return bound(_metadata(tool.service, placement), _service_reference(tool), placement.broker)
+
+
+def bound(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
+    """Return the SinkBinding by which what runs, by reference, knows a Broker of its namespace."""
+    reference = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": broker}
+    return {
+        "apiVersion": "sources.knative.dev/v1",
+        "kind": "SinkBinding",
+        "metadata": metadata,
+        "spec": {"subject": subject, "sink": {"ref": reference}},
+    }
+
+
 _WRITERS: Mapping[str, tuple[Callable[[AnyTool, Placement], Manifest], str]] = {
     "eventtype": (event_type, _EVENTTYPE_NOTE),
     "trigger": (trigger, _TRIGGER_NOTE),
@@ -127,8 +156,26 @@ _WRITERS: Mapping[str, tuple[Callable[[AnyTool, Placement], Manifest], str]] = {
 
 
 def write_manifests(tool: AnyTool, placement: Placement) -> dict[str, str]:
-    """Return the YAML of each manifest, by "eventtype", "trigger" and "service"."""
-    return {name: _write(build(tool, placement), note) for name, (build, note) in _WRITERS.items()}
+    """Return the YAML of each manifest, by "eventtype", "trigger" and "service".
+
+    A tool that reports progress or answers later has a "sinkbinding" as well.
+    """
+    writers = dict(_WRITERS)
+    if placement.dead_letters:
+        writers["trigger"] = (trigger, _DELIVERY_NOTE)
+    if tool.signature.ticket_parameter or tool.signature.progress_parameter:
+        writers["sinkbinding"] = (sink_binding, _SINK_NOTE)
+    return {name: _write(build(tool, placement), note) for name, (build, note) in writers.items()}
+
+
+def save_manifests(manifests: Mapping[str, str], folder: Path) -> None:
+    """Write each manifest into a file of the folder; raise `UsageError` where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in manifests.items():
+            (folder / f"{name}.yaml").write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder}: {error.strerror}") from None
 
 
 def _metadata(name: str, placement: Placement, **more: Mapping[str, str]) -> Manifest:
@@ -136,6 +183,14 @@ def _metadata(name: str, placement: Placement, **more: Mapping[str, str]) -> Man
     if placement.namespace is not None:
         metadata["namespace"] = placement.namespace
     return {**metadata, **{key: value for key, value in more.items() if value}}
+
+
+def _delivery(placement: Placement) -> Manifest:
+    """Return how calls are delivered, as Beckon's own Broker has it, where the Trigger has to say."""
+    if not placement.dead_letters:
+        return {}
+    retries = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
+    return {"delivery": {**retries, "deadLetterSink": {"uri": placement.dead_letters}}}
 
 
 def _local_command(placement: Placement) -> dict[str, str]:

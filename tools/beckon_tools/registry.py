@@ -35,6 +35,9 @@ def _load(reference: str, settings: Settings) -> AnyTool:
             found = found(settings)
     except DeclarationError as error:
         raise UsageError(f"{reference} is no tool yet: {error}") from None
+    except ModuleNotFoundError as error:
+        where = f"; it is looked for in {here} first" if error.name == module_name else ""
+        raise UsageError(f"{reference} cannot be imported: {error}{where}") from None
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"{reference} cannot be imported: {error}") from None
     if not isinstance(found, Tool):

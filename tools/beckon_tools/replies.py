@@ -7,6 +7,7 @@ import orjson
 
 from beckon_contract import chains
 from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
+from beckon_contract.deliveries import told
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tracing import carried
@@ -21,8 +22,10 @@ NO_ANSWER_YET = b""
 """The data of a reply that says that the answer comes later; a result is JSON, which is never empty."""
 
 
-def reply_event(tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple[str, str]) -> CloudEvent:
-    """Build the reply to a call.
+def reply_event(
+    tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple[str, str], deliveries: int = 1
+) -> CloudEvent:
+    """Build the reply to a call, which came so often.
 
     `correlation` is the attribute to take from the call and the extension that returns its value;
     a call without it is answered all the same, for whoever listens. With `NO_ANSWER_YET` for data it
@@ -34,6 +37,7 @@ def reply_event(tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple
         name: call.extensions[name] for name in _CARRIED if name in call.extensions
     }
     extensions |= carried()  # the reply belongs to the span in which the call was processed
+    extensions |= told(deliveries)
     extensions[CAUSE] = call.id
     if data == NO_ANSWER_YET:
         extensions[STATE] = ACCEPTED

@@ -9,7 +9,7 @@ from types import FrameType
 import uvicorn
 
 from beckon_contract import tracing
-from beckon_tools.app import app
+from beckon_tools.app import Application, app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
 from beckon_tools.settings import Settings
@@ -24,14 +24,22 @@ def serve(tool: AnyTool, host: str = "127.0.0.1", port: int = 8080) -> None:
 
 def run(tool: AnyTool, settings: Settings) -> None:
     """Serve a tool as the settings say; calls that run when the signal comes are finished first."""
+    run_app(app(tool, settings), tool.service, settings)
+
+
+def run_app(asgi_app: Application, service: str, settings: Settings, *, wordless: bool = False) -> None:
+    """Serve an application, called `service` in traces, as `run` serves a tool.
+
+    With `wordless` its spans hold no words of errors.
+    """
     try:
-        stop_tracing = tracing.start(tool.service, os.environ)
+        stop_tracing = tracing.start(service, os.environ, wordless=wordless)
     except ValueError as error:
         raise UsageError(str(error)) from None
     listener = listen(settings.host, settings.port)
     address, port = listener.getsockname()[:2]
-    logger.info("serving %s at http://%s:%s", tool.name, address, port)
-    running = server(tool, settings)
+    logger.info("serving %s at http://%s:%s", service, address, port)
+    running = server(asgi_app, settings)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         running.should_exit = True
@@ -46,11 +54,11 @@ def run(tool: AnyTool, settings: Settings) -> None:
     logger.info("stopped")
 
 
-def server(tool: AnyTool, settings: Settings) -> uvicorn.Server:
-    """Return the server of a tool, not yet running."""
+def server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
+    """Return the server of an application, not yet running."""
     return uvicorn.Server(
         uvicorn.Config(
-            app(tool, settings),
+            asgi_app,
             http="httptools",
             log_config=None,
             access_log=False,

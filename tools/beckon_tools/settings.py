@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
@@ -49,6 +49,17 @@ class Settings(BaseSettings):
     remember_calls: Count = Field(2048, description="Outcomes kept to answer duplicate deliveries.")
     remember_bytes: Count = Field(33_554_432, description="Bytes of outcomes kept for duplicate deliveries.")
     remember_seconds: Seconds = Field(900, description="Seconds for which an outcome is kept.")
+    remember_url: SecretStr = Field(
+        SecretStr(""),
+        description="Where the replicas of a tool share outcomes: redis://… or postgresql://…; "
+        "unset: each remembers its own.",
+    )
+    remember_lease: Annotated[float, Field(ge=1)] = Field(
+        30, description="Seconds after which a call whose replica died may be run by another."
+    )
+    progress_seconds: Annotated[float, Field(ge=0)] = Field(
+        1, description="Least seconds between two reports of progress; what comes between is left out."
+    )
     drain_seconds: Count = Field(25, description="Seconds given to running calls after SIGTERM.")
     log_level: LogLevel = Field(
         "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."

@@ -13,11 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 
+from beckon_tools.docstrings import read_docstring
 from beckon_tools.errors import DeclarationError
 from beckon_tools.later import Ticket
+from beckon_tools.notes import with_note
+from beckon_tools.progress import Progress
 
 _PREFIX = "p_"  # keeps parameters called `schema` or `copy` clear of pydantic's own methods
-_SPECIAL: Mapping[type, str] = {PublicEvent: "the call event", Ticket: "the ticket of the call"}
+_SPECIAL: Mapping[type, str] = {
+    PublicEvent: "the call event",
+    Ticket: "the ticket of the call",
+    Progress: "the progress of the call",
+}
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -31,12 +38,13 @@ class InvalidArguments(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a tool: `schema` for the model, the others for the call event and its ticket."""
+    """The parameters of a tool: `schema` for the model, the others for what no caller sets."""
 
     model: type[BaseModel]
     schema: Mapping[str, Any]
     event_parameter: str | None
     ticket_parameter: str | None = None
+    progress_parameter: str | None = None
 
     def read(self, data: bytes | None) -> dict[str, object]:
         """Read the JSON data of a call as keyword arguments; raise `InvalidArguments`.
@@ -46,16 +54,25 @@ class Signature:
         try:
             values = self.model.model_validate_json(_with_integers(data or b"{}"), strict=True)
         except ValidationError as error:
-            raise InvalidArguments(tuple(_problem(item) for item in error.errors())) from None
+            raise InvalidArguments(tuple(self._problem(item) for item in error.errors())) from None
         return {name.removeprefix(_PREFIX): getattr(values, name) for name in type(values).model_fields}
+
+    def _problem(self, error: Mapping[str, Any]) -> str:
+        """Say where an argument does not fit and what would: for a model, which may then try again."""
+        where = ".".join(str(part) for part in error["loc"]) or "arguments"
+        if error["type"] in ("value_error", "assertion_error"):  # a validator's own words
+            return f"{where}: {error['ctx']['error']}"
+        if error["type"] != "extra_forbidden":
+            return f"{where}: {error['msg']}"
+        known = ", ".join(self.schema["properties"]) if len(error["loc"]) == 1 else ""
+        return f"{where}: unknown parameter; leave it out" + (f" (there are: {known})" if known else "")
 
 
 def read_signature(function: Callable[..., object]) -> Signature:
-    """Read the signature of an async function; raise `DeclarationError` with the cure."""
-    if not inspect.iscoroutinefunction(function):
-        raise DeclarationError(
-            f"{function.__qualname__} is not async; write `async def`, asyncio.to_thread for what blocks"
-        )
+    """Read the signature of a function, async or plain; raise `DeclarationError` with the cure."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise DeclarationError(f"{function.__qualname__} yields; a tool returns its whole result at once")
+    described = read_docstring(function).arguments
     hints = _hints(function)
     fields: dict[str, Any] = {}
     special: dict[type, str] = {}
@@ -75,9 +92,17 @@ def read_signature(function: Callable[..., object]) -> Signature:
             special[kind] = name
             continue
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        fields[_PREFIX + name] = (hints[name], Field(default, alias=name))
+        annotation = with_note(hints[name], described.get(name, ""))
+        fields[_PREFIX + name] = (annotation, Field(default, alias=name))
     built = _build(function, fields)
-    return replace(built, event_parameter=special.get(PublicEvent), ticket_parameter=special.get(Ticket))
+    if Progress in special and not inspect.iscoroutinefunction(function):
+        raise DeclarationError(f"{function.__qualname__} reports progress; write it as `async def`")
+    return replace(
+        built,
+        event_parameter=special.get(PublicEvent),
+        ticket_parameter=special.get(Ticket),
+        progress_parameter=special.get(Progress),
+    )
 
 
 def _hints(function: Callable[..., object]) -> dict[str, object]:
@@ -146,10 +171,3 @@ def _whole(value: object) -> object:
     if isinstance(value, list):
         return [_whole(item) for item in value]
     return value
-
-
-def _problem(error: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in error["loc"]) or "arguments"
-    if error["type"] == "extra_forbidden":
-        return f"{where}: unknown parameter"
-    return f"{where}: {error['msg']}"

@@ -1,9 +1,11 @@
-"""The span of a call that is processed, in the trace that its event came with."""
+"""The span of a call that is processed, in the trace that its event came with, and what it asks of others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from beckon_contract.events import CloudEvent
@@ -29,17 +31,38 @@ def processing(call: CloudEvent) -> Iterator[Span]:
         "messaging.operation.type": "process",
     }
     came = {name: str(call.extensions[name]) for name in MEMBERS if name in call.extensions}
+    with _span(f"process {call.type}", continued(came), SpanKind.CONSUMER, attributes) as span:
+        yield span
+
+
+@contextmanager
+def asking(method: str, url: str) -> Iterator[Span]:
+    """Trace a request to an API: neither path nor query, which hold arguments and credentials."""
+    address = urlsplit(url)
+    attributes: dict[str, str | int] = {
+        "http.request.method": method,
+        "server.address": address.hostname or "",
+        "server.port": address.port or (443 if address.scheme == "https" else 80),
+    }
+    with _span(method, None, SpanKind.CLIENT, attributes) as span:
+        yield span
+
+
+@contextmanager
+def _span(
+    name: str, parent: Context | None, kind: SpanKind, attributes: Mapping[str, str | int]
+) -> Iterator[Span]:
     with _tracer.start_as_current_span(
-        f"process {call.type}",
-        continued(came),
-        SpanKind.CONSUMER,
-        attributes,
-        record_exception=False,
-        set_status_on_exception=False,
+        name, parent, kind, attributes, record_exception=False, set_status_on_exception=False
     ) as span:
         try:
             yield span
         except Exception as error:
-            span.set_attribute("error.type", type(error).__name__)
-            span.set_status(Status(StatusCode.ERROR))
+            failed(span, type(error).__name__)
             raise
+
+
+def failed(span: Span, error_type: str) -> None:
+    """Mark a span as failed."""
+    span.set_attribute("error.type", error_type)
+    span.set_status(Status(StatusCode.ERROR))

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from beckon_agent.access.rules import Mask, allowed_tools, mask_of, may_use
+from beckon_agent.catalogue.explained import Explanation
 from beckon_agent.catalogue.source import CatalogueSource
 from beckon_agent.principals import principal
 from beckon_agent.retrieval.choosing import Among
 from beckon_agent.roster import Hosted, NotServed, Roster
 from beckon_agent.runs import Agent
 from beckon_contract.catalogue import Catalogue
+from beckon_contract.tools import Refusal, Skipped, Tool
 
 _KEPT_VIEWS = 256
 
@@ -120,6 +122,14 @@ class _PermittedTools:
     def current(self) -> Catalogue:
         """The catalogue as it is now."""
         return self._look(self._source.current)
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what is known of an EventType of these; of any other nothing is."""
+        seen = self.current
+        known: Sequence[Tool | Refusal | Skipped] = (*seen.tools.values(), *seen.refusals, *seen.skipped)
+        if not any((one.namespace, one.event_type) == (namespace, event_type) for one in known):
+            return None
+        return self._source.explain(namespace, event_type)
 
 
 def _seen(whole: Catalogue, agent: Agent, mask: Mask | None) -> Catalogue:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from beckon_agent.catalogue.explained import Explanation
 from beckon_contract.catalogue import Catalogue
 
 
@@ -11,4 +12,8 @@ class CatalogueSource(Protocol):
     @property
     def current(self) -> Catalogue:
         """The catalogue as it is now; never blocks, never raises, and is never changed afterwards."""
+        ...
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what is known of an EventType, `None` for one that there is not; never blocks or raises."""
         ...

@@ -5,20 +5,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beckon_agent.cluster import api
-from beckon_agent.cluster.agents import Agents, Entry, Parts, Place
-from beckon_agent.cluster.contact import Contact
-from beckon_agent.cluster.hosting import Own
+from beckon_agent.cluster.api import KubernetesApi
 from beckon_agent.cluster.keeper import StatusKeeper
-from beckon_agent.cluster.keys import KeyRing, Wanted
-from beckon_agent.cluster.models import ModelPool, ModelSpec
 from beckon_agent.cluster.probes import NOT_ASKED, Probes
-from beckon_agent.cluster.reflector import Reflector
+from beckon_agent.cluster.secrets import Secrets
 from beckon_agent.cluster.status import status_of
 from beckon_agent.cluster.tools import ToolStore
+from beckon_agent.hosting.agents import Agents, Entry, Parts, Place
+from beckon_agent.hosting.keys import KeyRing, Wanted
+from beckon_agent.hosting.models import ModelPool, ModelSpec
+from beckon_agent.hosting.own import Own
 from beckon_agent.roster import Hosted, NotServed
 from beckon_contract import agent_resources, tool_resources
 from beckon_contract.resources import Key
+from beckon_kube.contact import Contact
+from beckon_kube.reflector import Reflector
+from beckon_kube.server import Collection as Objects
+from beckon_kube.server import Document
+
+_ACCOUNT = "give the service account the role beckon-agent in that namespace"
+CURES = {401: _ACCOUNT, 403: _ACCOUNT, 404: "are Beckon's resource definitions installed?"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Cluster:
 
     def __init__(
         self,
-        server: api.KubernetesApi,
+        server: KubernetesApi,
         own: Own,
         namespaces: Collection[str | None],
         periods: Periods | None = None,
@@ -44,18 +50,20 @@ class Cluster:
         every = periods or Periods()
         self._server = server
         self._own = own
-        self._contact = Contact()
+        self._contact = Contact(CURES)
         self._tools = ToolStore(self._tools_changed)
-        self._keys = KeyRing(server.secret, self._wanted_keys, self._key_changed, every.keys)
+        self._keys = KeyRing(Secrets(server).read, self._wanted_keys, self._key_changed, every.keys)
         self._models = ModelPool(self._keys.read_soon)
         self._probes = Probes(self._models, self._model_changed, every.models)
-        self._agents = Agents(Parts(own, self._tools, self._models, self._keys), self._agent_changed)
+        self._agents = Agents(
+            Parts(own, self._tools, self._models, self._keys, _described), self._agent_changed
+        )
         self._keeper = StatusKeeper(self._write_status, self._agents, self._status, every.statuses)
         scopes: Collection[str | None] = [None] if None in namespaces else sorted(filter(None, namespaces))
         self._reflectors = [
             Reflector(
                 server,
-                api.Collection(plural, namespace),
+                Objects(tool_resources.API_VERSION, plural, namespace),
                 sink,
                 self._contact,
                 required=namespace in (None, own.agent.namespace),
@@ -115,7 +123,7 @@ class Cluster:
         await self._contact.wait()  # a count of half the Tools is no status
         await self._keeper.run()
 
-    async def _write_status(self, place: Place, status: Mapping[str, Any]) -> api.Document:
+    async def _write_status(self, place: Place, status: Mapping[str, Any]) -> Document:
         key = Key(tool_resources.GROUP, agent_resources.KIND, *place)
         return await self._server.write_status(agent_resources.PLURAL, key, status)
 
@@ -138,3 +146,7 @@ class Cluster:
 
     def _key_changed(self, wanted: Wanted) -> None:
         self._agents.key_changed(wanted)
+
+
+def _described(place: Place) -> str:
+    return f"`kubectl -n {place[0]} describe agent {place[1]}` says what to do"

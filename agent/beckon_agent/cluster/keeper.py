@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from beckon_agent.cluster.agents import Agents, Entry, Place
-from beckon_agent.cluster.api import Document, Refused, Unreachable
 from beckon_agent.cluster.status import differs
+from beckon_agent.hosting.agents import Agents, Entry, Place
+from beckon_kube.server import Document, Refused, Unreachable
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from beckon_agent.cluster.models import ModelPool, ModelSpec, SharedModel
+from beckon_agent.hosting.models import ModelPool, ModelSpec, SharedModel
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelError, ModelRefused
 from beckon_contract.conditions import Status

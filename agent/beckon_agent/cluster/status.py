@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from beckon_agent.cluster.agents import INVALID, Entry
-from beckon_agent.cluster.hosting import Own
 from beckon_agent.cluster.probes import Verdict
+from beckon_agent.hosting.agents import INVALID, Entry
+from beckon_agent.hosting.own import Own
 from beckon_contract.agent_resources import AgentResource
 from beckon_contract.conditions import READY, Condition, Status
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from weakref import WeakSet
 
-from beckon_agent.cluster.api import Document
+from beckon_agent.catalogue.explained import Explanation
+from beckon_agent.cluster.explaining import explanation
 from beckon_agent.retrieval.choosing import Among, Chooser, FittingTools
 from beckon_agent.retrieval.indexes import Indexes
 from beckon_contract.arguments import Validator
@@ -15,6 +16,7 @@ from beckon_contract.resources import Resource, from_object
 from beckon_contract.tool_resources import read_tool
 from beckon_contract.tool_selectors import ToolSelector
 from beckon_contract.tools import Refusal, Tool, declare
+from beckon_kube.server import Document
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +29,7 @@ class _Entry:
     resource: str
     labels: Mapping[str, str]
     read: Tool | Refusal
+    written: Resource | None = None
 
 
 class AgentTools:
@@ -49,6 +52,13 @@ class AgentTools:
         if self._stale:
             self._settle()
         return self._current
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what the operator has written of an EventType."""
+        entry = self._shelf.entries.get(event_type)
+        if entry is None or entry.written is None or entry.written.namespace != namespace:
+            return None
+        return explanation(entry.written)
 
     def look_again(self, resource: str) -> None:
         """Note that a Tool has come, gone or changed."""
@@ -84,6 +94,10 @@ class ToolStore:
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         self._shelves: dict[str, _Shelf] = {}
+
+    def own(self, namespace: str) -> AgentTools:
+        """Return the catalogue of the service's own agent."""
+        return self.chosen(namespace, ToolSelector())
 
     def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
         """Return the catalogue of an agent; it is kept up to date for as long as somebody holds it."""
@@ -129,7 +143,7 @@ class ToolStore:
 def _entry(resource: Resource) -> _Entry:
     shown = resource.spec.get("name")
     name = shown if isinstance(shown, str) and shown else resource.name
-    return _Entry(name, resource.name, resource.labels, _usable(read_tool(resource)))
+    return _Entry(name, resource.name, resource.labels, _usable(read_tool(resource)), resource)
 
 
 def _usable(tool: Tool | Refusal) -> Tool | Refusal:

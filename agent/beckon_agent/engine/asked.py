@@ -40,12 +40,18 @@ class Asking:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._limit: int | None = None
+        self._begun = time.monotonic()
         self.last: Asked | None = None
 
     @property
     def name(self) -> str:
         """What people know it by."""
         return self._model.name
+
+    @property
+    def seconds(self) -> float:
+        """How long it is since it was asked last."""
+        return time.monotonic() - self._begun
 
     async def tool_limit(self) -> int:
         """Return how many declarations one request may have; raises `ModelError`."""
@@ -56,6 +62,7 @@ class Asking:
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Return the pieces of one answer."""
+        self._begun = time.monotonic()
         self.last = Asked(self.name, messages[0], tools, self._limit)
         return self._model.stream(messages, tools, options)
 

@@ -4,13 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 from beckon_agent.engine.base import EngineEvent
+from beckon_agent.runs import CallFinished, CallProgressed, CallStarted
 
 
 class Broadcast:
-    """Keeps every event of a leg of a run, from the first on, and wakes those who wait for the next."""
+    """Keeps every event of a leg of a run, from the first on, and wakes those who wait for the next.
+
+    Reports of progress have no number of their own, and only the newest of a call that is under way is kept.
+    """
 
     def __init__(self) -> None:
         self._events: list[EngineEvent] = []
+        self._under_way: set[str] = set()
+        self._reports: dict[str, CallProgressed] = {}
         self.over = False
         self._news = asyncio.Event()
         self.followers = 0
@@ -22,7 +28,17 @@ class Broadcast:
 
     def tell(self, event: EngineEvent) -> None:
         """Add the next event."""
+        if isinstance(event, CallStarted):
+            self._under_way.add(event.id)
+        elif isinstance(event, CallFinished):
+            self._under_way.discard(event.id)
+            self._reports.pop(event.id, None)
         self._events.append(event)
+        self._wake()
+
+    def report(self, report: CallProgressed) -> None:
+        """Tell how far a call has come, once it is told that it began, to those who follow then."""
+        self._reports[report.id] = report
         self._wake()
 
     def close(self) -> None:
@@ -35,8 +51,12 @@ class Broadcast:
         self._news = asyncio.Event()
 
     async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, EngineEvent]]:
-        """Yield the events behind a number, and those to come, until this process tells no more."""
+        """Yield the events behind a number, and those to come, until this process tells no more.
+
+        A report has the number of the event before it.
+        """
         number = after
+        heard: dict[str, CallProgressed] = {}
         self.followers += 1
         try:
             while True:
@@ -44,6 +64,10 @@ class Broadcast:
                 while number < len(self._events):
                     number += 1
                     yield number, self._events[number - 1]
+                for call, report in list(self._reports.items()):
+                    if call in self._under_way and heard.get(call) is not report:
+                        heard[call] = report
+                        yield number, report
                 if self.over:
                     return
                 await news.wait()

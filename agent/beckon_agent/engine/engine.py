@@ -14,6 +14,7 @@ from beckon_agent.engine.housekeeping import Housekeeping
 from beckon_agent.engine.leg import Leg
 from beckon_agent.engine.log import logged
 from beckon_agent.engine.options import from_request, to_request
+from beckon_agent.engine.reported import Heard
 from beckon_agent.engine.told import is_end, is_last
 from beckon_agent.principals import acting_as, kept, to_keep
 from beckon_agent.roster import Hosted
@@ -24,6 +25,9 @@ from beckon_agent.store.records import FINAL, Decision, Ended, StoredRun
 from beckon_agent.telemetry.rejoin import rejoined, to_store
 
 logger = logging.getLogger(__name__)
+
+_MOST_LOST = 5
+"""Processes that may be lost over one step of a run: one that ends each would be a plague."""
 
 _PATIENCE = 60.0  # seconds from the start until an agent that is not ready counts as not coming
 
@@ -81,9 +85,11 @@ class RunEngine:
 
     async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
         """Yield what happens and happened, from the first event on, with its number (1, 2, …)."""
-        number = 0
+        number, heard = 0, Heard()
         while True:
             leg = self._legs.get(run_id)
+            # Before the log is read: what a run that has ended told, up to its end, is in it then.
+            run = None if leg is not None else await self._store.runs.get(run_id)
             events = self._from_log(run_id, number) if leg is None else leg.broadcast.follow(number)
             last: EngineEvent | None = None
             try:
@@ -94,10 +100,12 @@ class RunEngine:
                 await self._unless_followed(run_id, leg, last)
             if last is not None and is_last(last) and not (wait and isinstance(last, RunSuspended)):
                 return
-            run = await self._store.runs.get(run_id)
-            if run is None or (run.status in FINAL and run_id not in self._legs and last is None):
+            if leg is None and (run is None or run.status in FINAL):
                 return
-            await asyncio.sleep(0 if run_id in self._legs else self._pace.look)
+            if run is not None and run.status == "suspended":
+                for report in heard.news(await self._store.journal.reports(run_id)):
+                    yield number, report
+            await asyncio.sleep(0 if leg is not None or run_id in self._legs else self._pace.look)
 
     async def get(self, run_id: str) -> StoredRun | None:
         """Return a run as it is now."""
@@ -173,6 +181,10 @@ class RunEngine:
 
     async def _take_over(self, run: StoredRun) -> None:
         """Go on with a run for the principal that began it, or end it where nobody ever can."""
+        if run.lost >= _MOST_LOST:
+            lost = f"{run.lost} processes in a row were lost while they worked on the next step of the run"
+            await self._give_up(run, "agent_lost", f"{lost}; it is not tried again")
+            return
         hosted = self._service.roster.find(run.agent)
         if isinstance(hosted, Hosted):
             await self._resume(run, hosted)
@@ -182,7 +194,8 @@ class RunEngine:
             await self._give_up(
                 run, "agent_not_ready", f"the agent {run.agent!r} is not ready: {hosted.reason}"
             )
-        # Else its key may just not be read yet: the run is looked at again when its time is out.
+        else:  # its key may just not be read yet
+            await self._store.runs.release(self._holder, seconds=self._pace.hold, only=[run.id])
 
     async def _resume(self, run: StoredRun, hosted: Hosted) -> None:
         try:
@@ -194,6 +207,7 @@ class RunEngine:
             )
             return
         logger.info("run %s goes on here", run.id)
+        self._service.metrics.resumed(lost=run.lost > 0)
         self._begin(run, hosted, options, resumed=True)
 
     async def _give_up(self, run: StoredRun, code: str, message: str) -> None:
@@ -208,12 +222,14 @@ class RunEngine:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
-            await self._store.runs.renew(self._holder, seconds=0)
+            await self._store.runs.release(self._holder, seconds=0)
         except StoreUnavailable as error:
             logger.warning("the runs of this process are taken over late: %s", error)
 
     def _begin(self, run: StoredRun, hosted: Hosted, options: Options, *, resumed: bool = False) -> None:
-        leg = self._legs[run.id] = Leg(self._store, run, self._holder, self._archive, self._announce)
+        leg = self._legs[run.id] = Leg(
+            self._store, run, self._holder, self._archive, self._announce, later=self._pace.hold
+        )
         leg.resumed = resumed
         task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
 

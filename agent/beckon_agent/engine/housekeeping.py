@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 
-from beckon_agent.exchange import failed
+from beckon_agent.calling.exchange import failed
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.store.records import FINAL
 from beckon_contract.failures import Reason

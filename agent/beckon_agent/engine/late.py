@@ -4,17 +4,22 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 
-from beckon_agent.exchange import Outcome
+from beckon_agent.calling.exchange import Outcome
+from beckon_agent.calling.exchanged import document_of
+from beckon_agent.calling.reports import Report
 from beckon_agent.principals import acting_as, kept
 from beckon_agent.roster import Hosted, Roster
 from beckon_agent.runs import Limits
 from beckon_agent.store.base import Store
+from beckon_agent.store.records import Exchanged
+from beckon_contract.events import CloudEvent
 
 
 class Became(Enum):
     """What became of a late reply."""
 
     TAKEN = auto()
+    REPORTED = auto()
     REPEATED = auto()
     UNKNOWN = auto()
 
@@ -28,12 +33,19 @@ class LateReplies:
         self._roster = roster
         self._look = look
 
-    async def answered(self, event_id: str, outcome: Outcome) -> Became:
+    async def answered(self, event_id: str, outcome: Outcome, reply: CloudEvent) -> Became:
         """Take the answer of a call; whoever made it may be dead by now, or still wait."""
-        if await self._store.journal.call(event_id) is None:
+        found = await self._store.journal.call(event_id)
+        if found is None:
             return Became.UNKNOWN
+        exchanged = Exchanged(event_id, found[1].name, reply=document_of(reply))
         first = await self._store.journal.finish(
-            event_id, result=outcome.result, failed=outcome.failed, seconds=None
+            event_id,
+            result=outcome.result,
+            failed=outcome.failed,
+            seconds=None,
+            tokens=outcome.tokens,
+            exchanged=exchanged,
         )
         self._look()
         return Became.TAKEN if first else Became.REPEATED
@@ -49,6 +61,12 @@ class LateReplies:
         deadline = time.time() + await self._patience(run_id, call.name)
         await self._store.journal.accepted(run_id, None, event_id, deadline=deadline)
         return Became.TAKEN
+
+    async def reported(self, event_id: str, report: Report) -> Became:
+        """Keep how far a call is whose answer comes later."""
+        kept = {"progress": report.done, "total": report.total, "message": report.message}
+        stored = await self._store.journal.reported(event_id, kept)
+        return Became.REPORTED if stored else Became.UNKNOWN
 
     async def _patience(self, run_id: str, name: str) -> float:
         """Return the seconds for which a run waits for the answer of a tool."""

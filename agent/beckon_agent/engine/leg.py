@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TypeVar
 
 from beckon_agent.engine.asked import Archive, Asking
 from beckon_agent.engine.base import Announce, EngineEvent, RunFailed, TurnNoted
@@ -16,31 +18,42 @@ from beckon_agent.engine.recall import progress_of
 from beckon_agent.engine.told import Told, is_last
 from beckon_agent.journal import CallOfTurn, Keeping
 from beckon_agent.model.errors import ModelError
-from beckon_agent.model.types import Turn
+from beckon_agent.model.types import Message, Turn
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.request_id import request_id
 from beckon_agent.roster import Hosted
-from beckon_agent.runs import Ending, Options, RunEvent, RunFinished, RunSuspended
+from beckon_agent.runs import CallProgressed, Ending, Options, RunEvent, RunFinished, RunSuspended
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
-from beckon_agent.store.records import Ended, RunStatus, StoredRun
+from beckon_agent.store.records import Ended, Past, RunStatus, Said, StoredRun
 
 logger = logging.getLogger(__name__)
 
 _WELL: frozenset[Ending] = frozenset({"stop", "client_call"})
 _FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
 
+Result = TypeVar("Result")
+
 
 class Leg:
     """Works on a run that this process holds."""
 
     def __init__(
-        self, store: Store, run: StoredRun, holder: str, archive: Archive, announce: Announce | None = None
+        self,
+        store: Store,
+        run: StoredRun,
+        holder: str,
+        archive: Archive,
+        announce: Announce | None = None,
+        *,
+        later: float = 0.0,
     ) -> None:
+        """`later` are the seconds after which a run that finds no room here is tried again."""
         self.run = run
         self.resumed = False
         """Whether another process, or another leg, had the run before."""
         self._announce = announce
+        self._later = later
         self._hosted: Hosted | None = None
         self.broadcast = Broadcast()
         self._store = store
@@ -75,6 +88,8 @@ class Leg:
 
     async def _recall(self) -> None:
         """Take up what earlier processes told."""
+        if not self.resumed:
+            return
         async with aclosing(logged(self._store.events, self.run.id)) as told:
             async for _, event in told:
                 self._told.recall(event)
@@ -93,15 +108,20 @@ class Leg:
             case RunFailed(code, message):
                 await self._fail(code, message)
                 return
-        past = await self._store.runs.past(self.run.id)
+        past = await self._store.runs.past(self.run.id) if self.resumed else Past([], [])
         for missing in self._told.missing(len(past.turns)):
             self._tell(missing)
-        messages = await self._store.runs.messages(self.run.id)
+        messages = await self._messages()
         tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
-        progress = progress_of(past, tools, limits.result_chars)
+        progress = replace(progress_of(past, tools, limits.result_chars), seconds=_worked(self.run))
         asking = Asking(hosted.model)
-        journal = _Journal(self, StoredJournal(self._store, self.run.id, self._holder, self._archive, asking))
-        keeping = Keeping(self.run.id, journal, progress, may_wait=True)
+        stored = StoredJournal(
+            self._store, self.run.id, self._holder, self._archive, asking, said=self.after_what_was_said
+        )
+        journal = _Journal(self, stored)
+        keeping = Keeping(
+            self.run.id, journal, progress, may_wait=True, conversation=self.run.conversation or ""
+        )
         try:
             asked = replace(hosted, model=asking)
             async with aclosing(service.run(asked, messages, options, keeping=keeping)) as events:
@@ -110,35 +130,43 @@ class Leg:
         except (ModelError, NoRoom, LimitReached) as error:
             await self._give_in(error)
 
+    async def _messages(self) -> list[Message]:
+        """Return the conversation up to the run's own input, which is all of it where it follows nothing."""
+        if self.run.previous is None and self.run.conversation is None:
+            return list(self.run.input)
+        return await self._store.runs.messages(self.run.id)
+
     async def _give_in(self, error: ModelError | NoRoom | LimitReached) -> None:
         """End the run; one that was another's and finds no room here goes on elsewhere, or later."""
         if isinstance(error, NoRoom) and self.resumed:
             logger.info("run %s is let go: %s", self.run.id, error)
+            await self._store.runs.release(self._holder, seconds=self._later, only=[self.run.id])
             return
         logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
-        code = "rate_limit_exceeded" if isinstance(error, LimitReached) else getattr(error, "code", "")
-        await self._fail(code or ("overloaded" if isinstance(error, NoRoom) else "model_error"), str(error))
+        await self._fail(_code(error), str(error))
 
     async def _take(self, event: RunEvent) -> None:
         """Tell an event; of the last one those who follow here hear when the run is stored as it says."""
+        if isinstance(event, CallProgressed):
+            self.broadcast.report(event)
+            return
         self._tell(event, aloud=not is_last(event))
         match event:
             case RunFinished():
-                await self.write()
                 await self._tell_outside(event)
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.tell(event)
             case RunSuspended():
-                await self.write()
-                await self._store.runs.suspend(self.run.id, self._holder)
+                await self.after_what_was_said(
+                    lambda said: self._store.runs.suspend(self.run.id, self._holder, said)
+                )
                 self.broadcast.tell(event)
 
     async def _fail(self, code: str, message: str) -> None:
         failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
         try:
             self._tell(event, aloud=False)
-            await self.write()
             await self._tell_outside(event)
             if await self._end(failed):
                 self.broadcast.tell(event)
@@ -146,13 +174,17 @@ class Leg:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
     async def _tell_outside(self, last: EngineEvent) -> None:
-        """Announce the end of a run whose client was let go meanwhile."""
+        """Announce the end of a run whose client was let go meanwhile; it stays the end from here on."""
         events = self.broadcast.events
         if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
+            await self.write()
             await self._announce(self.run, self._hosted, [*events, last])
 
     async def _end(self, ended: Ended) -> bool:
-        return await self._store.runs.end(self.run.id, self._holder, replace(ended, lingers=self.lingers))
+        how = replace(ended, lingers=self.lingers)
+        return await self.after_what_was_said(
+            lambda said: self._store.runs.end(self.run.id, self._holder, how, said)
+        )
 
     def noted(self, step: int) -> None:
         """Tell that a turn is stored."""
@@ -182,23 +214,33 @@ class Leg:
 
     async def write(self) -> None:
         """Put what was told into the log: when this returns, it is there."""
+        if self._unwritten or self._writing.locked():
+            await self.after_what_was_said(
+                lambda said: self._store.events.append(self.run.id, self._holder, said)
+            )
+
+    async def after_what_was_said(self, step: Callable[[Said], Awaitable[Result]]) -> Result:
+        """Make a step of the store that takes all that was told before it into the log."""
         async with self._writing:  # one piece after the other, or a kill would leave a gap
             self._news.clear()
             events = list(self._unwritten)
-            if not events:
-                return
-            first = self._written + 1
-            documents = [to_log(event) for event, _ in events]
-            await self._store.events.append(self.run.id, self._holder, first, documents)
+            said = Said(self._written + 1, [to_log(event) for event, _ in events])
+            result = await step(said)
             self._written += len(events)
             del self._unwritten[: len(events)]
             for event, later in events:
                 if later:
                     self.broadcast.tell(event)
+            return result
+
+
+def _worked(run: StoredRun) -> float:
+    """Return how long a run was worked on before now, by the clock of the store's host or by ours."""
+    return run.worked + (0.0 if run.since is None else max(0.0, time.time() - run.since))
 
 
 class _Journal:
-    """A stored journal before whose turns the log has all that was said in them."""
+    """A stored journal whose turns are told of."""
 
     def __init__(self, leg: Leg, journal: StoredJournal) -> None:
         self._leg = leg
@@ -208,6 +250,16 @@ class _Journal:
         self.finished = journal.finished
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:
-        await self._leg.write()
         await self._journal.turn(step, turn, calls)
         self._leg.noted(step)
+
+
+def _code(error: ModelError | NoRoom | LimitReached) -> str:
+    """Return what a client is told went wrong, in a word."""
+    match error:
+        case LimitReached():
+            return "rate_limit_exceeded"
+        case NoRoom():
+            return "overloaded"
+        case ModelError():
+            return error.ours or error.code or "model_error"

@@ -6,9 +6,9 @@ from itertools import groupby
 
 import orjson
 
-from beckon_agent.calls import HandedBack, NeedsApproval, Prepared
+from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.calling.prepared import HandedBack, NeedsApproval, Prepared
 from beckon_agent.conversation import assistant_message, ending_of, result_message
-from beckon_agent.exchange import Outcome, failed
 from beckon_agent.journal import CallOfTurn, Progress
 from beckon_agent.model.types import Message, ToolCall, Turn, Usage
 from beckon_agent.runs import CallFinished
@@ -78,6 +78,7 @@ def progress_of(past: Past, tools: Mapping[str, Tool], characters: int) -> Progr
         messages=messages,
         unfinished=calls,
         usage=_sum([turn.usage for turn in past.turns]),
+        elsewhere=sum(call.tokens for call in past.calls),
         answered=None if calls else ending_of(last.finish_reason),
         sent=last.sent,
     )
@@ -92,7 +93,8 @@ def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
     prepared = Prepared(asked, stored.arguments, _way(stored, tools), again=stored.state == "sent")
     finished = None
     if stored.state == "done":
-        finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, stored.seconds or 0.0)
+        seconds, tokens = stored.seconds or 0.0, stored.tokens
+        finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
     return CallOfTurn(stored.event_id, prepared, finished, accepted=stored.state == "accepted")
 
 

@@ -5,6 +5,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from beckon_agent.access.authentication import Authenticator
 from beckon_agent.access.errors import KeysUnavailable, NotFromHere, NotLetIn
 from beckon_agent.faces.late_replies import PATH as LATE_REPLIES
+from beckon_agent.faces.page import is_page
 from beckon_agent.faces.protected_resource import ProtectedResource
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.principals import EVENTS, NOBODY, Principal, acting_as
@@ -46,7 +47,7 @@ class Access:
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
-        elif scope["path"] in OPEN_PATHS:
+        elif scope["path"] in OPEN_PATHS or is_page(scope):
             await self._serve(await self._whoever(scope), scope, receive, send)
         elif self._open_to_brokers and _is_from_broker(scope):
             await self._serve(EVENTS, scope, receive, send)

@@ -9,12 +9,14 @@ import orjson
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
+from beckon_agent.faces.by_hand import answered
 from beckon_agent.faces.described import ANY, NUMBER, answer, leads_to, listed, obj, word
-from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import known_agents, not_served
-from beckon_agent.faces.problems import ProblemError, problem_responses
+from beckon_agent.faces.pacing import Pace
+from beckon_agent.faces.problems import ProblemError, problem_response, problem_responses
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.roster import Hosted, NotServed
+from beckon_agent.runs import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.problem import Problem
@@ -24,7 +26,12 @@ AgentName = Annotated[str | None, Query(description="The agent whose tools are m
 
 _STATUS = {"unknown_tool": 404, "invalid_arguments": 422, "denied": 403, "timeout": 504}
 _RESPONSES = {
-    **answer("The tool's result, and how many seconds it took.", obj(result=ANY, seconds=NUMBER)),
+    **answer(
+        "The tool's result, and how many seconds it took; or, in a stream, `progress` as often as the tool "
+        "reports it, and at the end `result` or `problem`.",
+        obj(result=ANY, seconds=NUMBER),
+        streams=True,
+    ),
     **problem_responses(
         _400="The body is no JSON object.",
         _403="The tool wants a person's approval.",
@@ -42,7 +49,7 @@ _TOOL = obj(name=word(), description=word(), parameters={"type": "object"}, decl
 _TOOLS = obj(tools=listed(_TOOL), refused=listed({"type": "object"}), skipped=listed({"type": "object"}))
 
 
-def router(service: Service) -> APIRouter:
+def router(service: Service, pace: Pace) -> APIRouter:
     """Return the routes of this face."""
     routes = APIRouter()
 
@@ -60,9 +67,9 @@ def router(service: Service) -> APIRouter:
     )
     async def list_tools(agent: AgentName = None) -> dict[str, object]:
         """List the tools as a model sees them, and what was refused or skipped, with the reason."""
-        catalogue = _chosen(service, agent).catalogue.current
+        catalogue = chosen_agent(service, agent).catalogue.current
         return {
-            "tools": [_document(tool) for tool in catalogue.tools.values()],
+            "tools": [tool_document(tool) for tool in catalogue.tools.values()],
             "refused": [asdict(refusal) for refusal in catalogue.refusals],
             "skipped": [asdict(skipped) for skipped in catalogue.skipped],
         }
@@ -71,27 +78,33 @@ def router(service: Service) -> APIRouter:
     async def call_tool(
         name: str, arguments: Annotated[dict[str, Any], Body()], request: Request, agent: AgentName = None
     ) -> Response:
-        """Call a tool through the Broker, without a model; its failure is a problem document."""
+        """Call a tool through the Broker, without a model; its failure is a problem document.
+
+        With `Accept: text/event-stream` the answer is a stream from the tool's first report of progress on.
+        """
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         asked = json.dumps(arguments)
         try:
-            call = service.call(_chosen(service, agent), name, asked)
-            finished = await unless_gone(request.receive, call)
+            call = service.call(chosen_agent(service, agent), name, asked)
+            return await answered(call, request, pace, _answer)
         except (NoRoom, StoreUnavailable) as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
         except LimitReached as error:
             wait = {"retry_after": error.retry_after}
             problem = Problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait)
             raise ProblemError(problem) from error
-        if finished.failed:
-            raise _problem(finished.result)
-        answer = {"result": finished.result, "seconds": round(finished.seconds, 3)}
-        return Response(orjson.dumps(answer), media_type="application/json")
 
     return routes
 
 
-def _chosen(service: Service, name: str | None) -> Hosted:
+def _answer(finished: CallFinished) -> Response:
+    if finished.failed:
+        return problem_response(_problem(finished.result))
+    found = {"result": finished.result, "seconds": round(finished.seconds, 3)}
+    return Response(orjson.dumps(found), media_type="application/json")
+
+
+def chosen_agent(service: Service, name: str | None) -> Hosted:
     """Return the agent whose tools are meant; raise a problem that names those there are."""
     match service.roster.find(name or service.roster.default):
         case Hosted() as found:
@@ -102,7 +115,8 @@ def _chosen(service: Service, name: str | None) -> Hosted:
     raise ProblemError(Problem(404, "unknown-agent", "Unknown agent", detail))
 
 
-def _document(tool: Tool) -> dict[str, object]:
+def tool_document(tool: Tool) -> dict[str, object]:
+    """Return a tool as JSON: what a model sees, and what decides how it is called."""
     return {
         "name": tool.name,
         "description": tool.description,
@@ -121,7 +135,7 @@ def _document(tool: Tool) -> dict[str, object]:
     }
 
 
-def _problem(result: object) -> ProblemError:
+def _problem(result: object) -> Problem:
     error: Mapping[str, Any] = {}
     if isinstance(result, Mapping) and isinstance(result.get("error"), Mapping):
         error = result["error"]
@@ -131,4 +145,4 @@ def _problem(result: object) -> ProblemError:
     detail = str(error.get("message", "the tool failed"))
     limited = reason == "denied" and "retry_after" in details
     status = 429 if limited else _STATUS.get(reason, 502)
-    return ProblemError(Problem(status, reason.replace("_", "-"), title, detail, details))
+    return Problem(status, reason.replace("_", "-"), title, detail, details)

@@ -1,7 +1,7 @@
 """OpenAI's chat completions: `POST /v1/chat/completions`, streaming and not."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing, contextmanager
 
 import orjson
 from fastapi import APIRouter, Request
@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.chat_request import ChatRequest
+from beckon_agent.faces.chat_runs import ChatRuns
 from beckon_agent.faces.chat_shapes import DOCUMENT, Completion
 from beckon_agent.faces.described import answer
-from beckon_agent.faces.event_stream import EventStream
+from beckon_agent.faces.event_stream import KEEP_ALIVE, EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import find_agent
 from beckon_agent.faces.openai_errors import EXPECTED, openai_responses, told
@@ -23,7 +24,6 @@ from beckon_agent.roster import Hosted
 from beckon_agent.runs import RunEvent, RunFinished
 from beckon_agent.service import Service
 
-_KEEPALIVE = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
     **answer("A chat completion, or with `stream` its chunks as server-sent events.", DOCUMENT, streams=True),
@@ -42,7 +42,9 @@ MemoryOf = Callable[[Request, Hosted], Memory]
 """What is kept for who asks of an agent."""
 
 
-def router(service: Service, pace: Pace, memory_of: MemoryOf | None = None) -> APIRouter:
+def router(
+    service: Service, pace: Pace, memory_of: MemoryOf | None = None, stored: ChatRuns | None = None
+) -> APIRouter:
     """Return the routes of this face; without a memory a run that hands a call back is forgotten."""
     routes = APIRouter()
 
@@ -53,14 +55,19 @@ def router(service: Service, pace: Pace, memory_of: MemoryOf | None = None) -> A
         """Answer a conversation, calling the cluster's tools on the way."""
         body.check()
         hosted = find_agent(service, body.model)
-        await _admitted(service, hosted)
         options = body.options()
         check_tools(options, hosted.catalogue.current.tools)
         completion = Completion(hosted.name, body.beckon.events)
         memory = None if memory_of is None else memory_of(request, hosted)
         with answered():
             messages = await _conversation(body, memory)
-        events = Paced(_kept(service.run(hosted, messages, options), completion.run, memory))
+        with _explained():
+            if stored is not None and stored.wanted(body.store):
+                run = await stored.begin(request, hosted, completion.id, messages, options)
+            else:
+                await service.admit(hosted)
+                run = service.run(hosted, messages, options)
+        events = Paced(_kept(run, completion.run, memory))
         if not body.stream:
             found = await unless_gone(request.receive, _all(events))
             return Response(orjson.dumps(completion.whole(found)), media_type="application/json")
@@ -87,9 +94,11 @@ async def _kept(
             yield event
 
 
-async def _admitted(service: Service, hosted: Hosted) -> None:
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Tell what keeps a run from beginning as this face does."""
     try:
-        await service.admit(hosted)
+        yield
     except EXPECTED as error:
         raise told(error) from error
 
@@ -124,8 +133,8 @@ async def _stream(
 ) -> AsyncGenerator[bytes]:
     try:
         yield completion.opening()
-        async for happened in _kept_alive(events, pace.keep_alive):
-            yield b"".join(_told(completion, happened, with_usage=with_usage)) if happened else _KEEPALIVE
+        async for happened in events.told(pace.keep_alive):
+            yield b"".join(_told(completion, happened, with_usage=with_usage)) if happened else KEEP_ALIVE
         yield _DONE
     except Exception as error:  # the status is out: the stream is the only place left to tell of it
         yield b"data: " + orjson.dumps(told(error).document()) + b"\n\n"
@@ -140,14 +149,3 @@ def _told(completion: Completion, events: Iterable[RunEvent], *, with_usage: boo
             yield chunk
         if isinstance(event, RunFinished) and with_usage:
             yield completion.usage_chunk(event.usage)
-
-
-async def _kept_alive(events: Paced[RunEvent], seconds: float) -> AsyncIterator[list[RunEvent]]:
-    """Yield the events that are there, as they come, and none whenever there was none for a while."""
-    while True:
-        while not await events.ready(seconds):
-            yield []
-        happened = await events.take_all()
-        if not happened:
-            return
-        yield happened

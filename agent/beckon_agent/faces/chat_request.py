@@ -72,6 +72,10 @@ class ChatRequest(BaseModel):
         description="Functions that the client runs itself, beside the cluster's.",
     )
     functions: list[Any] | None = None
+    store: bool | None = Field(
+        None,
+        description="Whether the run is stored, to be looked at and replayed; unset: as the service has it.",
+    )
     tool_choice: Any = None
     function_call: Any = None
     beckon: Extension = Extension()

@@ -9,7 +9,15 @@ import orjson
 from beckon_agent.faces.chat_memory import handed_id, new_run_id
 from beckon_agent.faces.described import INTEGER, listed, maybe, obj, word
 from beckon_agent.model.types import ReasoningDelta, TextDelta, Usage
-from beckon_agent.runs import CallFinished, CallStarted, ClientCallAsked, Ending, RunEvent, RunFinished
+from beckon_agent.runs import (
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallAsked,
+    Ending,
+    RunEvent,
+    RunFinished,
+)
 
 _USAGE = obj(prompt_tokens=INTEGER, completion_tokens=INTEGER, total_tokens=INTEGER)
 _MESSAGE = obj(role=word("assistant"), content=maybe(word()))
@@ -54,7 +62,7 @@ class Completion:
                 return self._chunk({"content": text})
             case ReasoningDelta(text):
                 return self._chunk({"reasoning_content": text})
-            case CallStarted() | CallFinished() if self.tell_events:
+            case CallStarted() | CallProgressed() | CallFinished() if self.tell_events:
                 return self._chunk({}, beckon=call_document(event))
             case ClientCallAsked():
                 call = {"index": self.handed, **self._handed(event)}
@@ -110,8 +118,11 @@ class Completion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.agent}
 
 
-def call_document(event: CallStarted | CallFinished) -> dict[str, object]:
+def call_document(event: CallStarted | CallProgressed | CallFinished) -> dict[str, object]:
     """Return a tool call as the field `beckon` tells it."""
+    if isinstance(event, CallProgressed):
+        progress = {"progress": event.done, "total": event.total, "message": event.message}
+        return {"type": "call.progressed", "id": event.id, "name": event.name, **progress}
     if isinstance(event, CallStarted):
         return {"type": "call.started", "id": event.id, "name": event.name, "arguments": event.arguments}
     return {

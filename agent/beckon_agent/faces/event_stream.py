@@ -1,12 +1,16 @@
 """Server-sent events as an answer that ends, with the work behind it, when nobody reads it any more."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from beckon_agent.faces.hang_up import ClientGone, unless_gone
+
+KEEP_ALIVE = b": keep-alive\n\n"
+"""The comment among server-sent events that says that the stream lives."""
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -40,3 +44,9 @@ class EventStream(StreamingResponse):
             async with asyncio.timeout(self._stalled):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+def event_bytes(name: str, document: object) -> bytes:
+    """Return a server-sent event of this name."""
+    # ASCII: some readers of lines take other characters for the end of one, too.
+    return f"event: {name}\ndata: {json.dumps(document)}\n\n".encode("ascii")

@@ -6,20 +6,22 @@ the shim: 2xx and most 4xx are the end of it; after 503 the Broker delivers the 
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from beckon_agent.calling.exchange import from_event
+from beckon_agent.calling.reports import read
 from beckon_agent.engine.late import Became, LateReplies
-from beckon_agent.exchange import from_event
 from beckon_agent.faces.events.described import EVENT
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.request_id import request_id
 from beckon_agent.store.base import StoreUnavailable
-from beckon_contract.acceptance import CAUSE, is_acceptance
+from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, is_acceptance, is_report
 from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http
 from beckon_contract.problem import Problem, for_dead_letter
 
@@ -42,10 +44,11 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class LateFace:
-    """What the route works with; without keys every reply is refused."""
+    """What the route works with; without keys every reply is refused, `count` is told what became of each."""
 
     replies: LateReplies
     keys: ReplyKeys
+    count: Callable[[str], None]
     reply_attribute: str = "replyid"
 
 
@@ -71,12 +74,10 @@ def router(face: LateFace) -> APIRouter:
             raise _problem(400, "invalid-event", "Invalid event", str(error)) from None
         call = _proven(event, face)
         try:
-            if is_acceptance(event.extensions):
-                became = await face.replies.accepted(call)
-            else:
-                became = await face.replies.answered(call, from_event(event))
+            became = await _take(event, call, face.replies)
         except StoreUnavailable as error:
             raise _problem(503, "unavailable", "Unavailable", str(error)) from error
+        face.count(became.name.lower())
         logger.info("request %s: late reply to call %s: %s", request_id(), call, became.name.lower())
         if became is Became.UNKNOWN:
             raise _problem(410, "unknown-call", "Unknown call", f"no run that is kept made the call {call}")
@@ -85,9 +86,30 @@ def router(face: LateFace) -> APIRouter:
     return routes
 
 
+async def _take(event: CloudEvent, call: str, replies: LateReplies) -> Became:
+    if is_report(event.extensions):
+        report = read(event)
+        if report is None:
+            raise _problem(400, "invalid-report", "Invalid report", "its data has no number 'progress'")
+        return await replies.reported(call, report)
+    if is_acceptance(event.extensions):
+        return await replies.accepted(call)
+    return await replies.answered(call, from_event(event), event)
+
+
 def _proven(event: CloudEvent, face: LateFace) -> str:
-    """Return the id of the call that a reply answers; raise `ProblemError` where it does not prove that."""
-    call, token = event.extensions.get(CAUSE), event.extensions.get(face.reply_attribute)
+    """Return the id of the call that a reply answers; count and refuse one that does not prove that."""
+    try:
+        return _call_of(event, face)
+    except ProblemError:
+        face.count("refused")
+        raise
+
+
+def _call_of(event: CloudEvent, face: LateFace) -> str:
+    """Return the id of the call; raise `ProblemError` where nothing proves it."""
+    attribute = PROGRESS_MARK if is_report(event.extensions) else face.reply_attribute
+    call, token = event.extensions.get(CAUSE), event.extensions.get(attribute)
     if not face.keys:
         missing = "the agent has no keys to know replies by; set BECKON_SHIM_KEYS_FILE to those of the shim"
         raise _problem(403, "no-keys", "No keys", missing)
@@ -96,7 +118,7 @@ def _proven(event: CloudEvent, face: LateFace) -> str:
         raise _problem(400, "unnamed-call", "Unnamed call", unnamed)
     if not isinstance(token, str) or not face.keys.prove(token, call):
         logger.warning("request %s: a late reply does not belong to its call", request_id())
-        forged = f"the attribute {face.reply_attribute!r} is not the one that was given with the call"
+        forged = f"the attribute {attribute!r} is not the one that was given with the call"
         raise _problem(403, "not-of-this-call", "Not of this call", forged)
     return call
 

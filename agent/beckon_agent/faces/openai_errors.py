@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-from beckon_agent.model.errors import ContextTooLong, ModelAuthError, ModelError
+from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.request_id import request_id
 from beckon_agent.service import NoRoom
@@ -62,6 +62,8 @@ EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
 def told(error: Exception) -> FaceError:
     """Return what a client is told of an error that ended its run, and log it with the request's id."""
     match error:
+        case FaceError():
+            return error
         case NoRoom():
             return FaceError(503, str(error), code="overloaded")
         case LimitReached():
@@ -71,7 +73,10 @@ def told(error: Exception) -> FaceError:
             message = "the store of the agent does not answer; ask again shortly"
             return FaceError(503, message, code="store_unavailable")
         case ContextTooLong():
-            return FaceError(400, str(error), code="context_length_exceeded", param="messages")
+            return FaceError(400, str(error), code=error.ours, param="messages")
+        case ContentNotSupported():
+            message = f"the agent's model does not take what was sent: {error}"
+            return FaceError(400, message, code=error.ours, param="messages")
         case ModelError():
             logger.warning("request %s: the model failed: %s", request_id(), error)
             # The model server is upstream of this service.

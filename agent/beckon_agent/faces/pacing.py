@@ -83,6 +83,16 @@ class Paced(Generic[Item]):
         self._make_room()
         return items
 
+    async def told(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
+        """Yield the items as they come, and none of them whenever there was none for so many seconds."""
+        while True:
+            while not await self.ready(keep_alive):
+                yield []
+            items = await self.take_all()
+            if not items:
+                return
+            yield items
+
     async def close(self) -> None:
         """Stop the stream, wherever it is."""
         if self._reading is not None:

@@ -1,6 +1,5 @@
 """`POST /runs/{id}/replay`: a stored run of the caller's own, played again; told as server-sent events."""
 
-import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from beckon_agent.faces.described import STREAM
-from beckon_agent.faces.event_stream import EventStream
+from beckon_agent.faces.event_stream import KEEP_ALIVE, EventStream, event_bytes
 from beckon_agent.faces.models import not_served
 from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.faces.responses.creating import OwnerOf
-from beckon_agent.faces.responses.ids import run_and_part
+from beckon_agent.faces.runs.lookup import find_run
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.replay.live import LiveCall
 from beckon_agent.replay.replayer import CannotReplay, MayHaveEffects, Replayer, Report, Wish
@@ -26,8 +25,6 @@ from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.store.records import StoredRun
 from beckon_contract.problem import Problem
 
-_KEEPALIVE = b": keep-alive\n\n"
-_SHOWN = 80
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `call` for each call that was made for real, and at the end "
@@ -48,7 +45,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 class ReplayRequest(BaseModel):
     """How to play a run."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     live_tools: bool = Field(False, description="Call the tools of today, and compare their results.")
     effects: bool = Field(False, description="Call also tools that are not declared read-only.")
@@ -64,7 +61,7 @@ def router(store: Store, service: Service, pace: Pace, owner_of: OwnerOf) -> API
         """Play a stored run again, with the model's answers and the results of its calls as recorded."""
         wish = Wish(body.live_tools, body.effects)
         with _answered():
-            run = await _find(store, run_id, owner_of(request))
+            run = await find_run(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)
             recording = await replayer.prepared(run, wish, hosted)
             await service.admit(hosted)
@@ -92,16 +89,6 @@ def _answered() -> Iterator[None]:
         raise ProblemError(Problem(503, "store-unavailable", "Store unavailable", detail)) from error
 
 
-async def _find(store: Store, named: str, owner: str) -> StoredRun:
-    """Return the run that an id means, or a part of it as a response is; raise a 404 for another's."""
-    response = run_and_part(named)
-    run = await store.runs.get(response[0] if response else named)
-    if run is None or run.owner != owner:
-        detail = f"there is no run {named[:_SHOWN]!r}: it was not stored, or was deleted"
-        raise ProblemError(Problem(404, "unknown-run", "Unknown run", detail))
-    return run
-
-
 def _agent_of(service: Service, run: StoredRun) -> Hosted:
     match service.roster.find(run.agent):
         case Hosted() as found:
@@ -121,29 +108,21 @@ def _problem(error: CannotReplay) -> ProblemError:
 
 async def _server_sent(told: Paced[LiveCall | Report], keep_alive: float) -> AsyncGenerator[bytes]:
     try:
-        while True:
-            while not await told.ready(keep_alive):
-                yield _KEEPALIVE
-            item = await told.take()
-            if item is None:
-                return
-            yield (
-                _event("call", call_document(item))
-                if isinstance(item, LiveCall)
-                else _event("report", report_document(item))
-            )
+        async for items in told.told(keep_alive):
+            yield b"".join(map(_line, items)) or KEEP_ALIVE
     except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
-        yield _event("error", {"detail": str(error)})
+        yield event_bytes("error", {"detail": str(error)})
     except Exception:
-        yield _event("error", {"detail": "an unexpected error; the log of the agent has the details"})
+        yield event_bytes("error", {"detail": "an unexpected error; the log of the agent has the details"})
         raise
     finally:
         await told.close()
 
 
-def _event(name: str, document: dict[str, object]) -> bytes:
-    # ASCII: some readers of lines take other characters for the end of one, too.
-    return f"event: {name}\ndata: {json.dumps(document)}\n\n".encode("ascii")
+def _line(item: LiveCall | Report) -> bytes:
+    if isinstance(item, LiveCall):
+        return event_bytes("call", call_document(item))
+    return event_bytes("report", report_document(item))
 
 
 def call_document(call: LiveCall) -> dict[str, object]:

@@ -7,14 +7,22 @@
     └── ModelRefused            the caller: this request will never do (other 4xx)
         ├── ToolsNotSupported   the agent: speak a dialect instead of native tool calls
         ├── SchemaRejected      the agent: lower the declarations further, then as above
-        └── ContextTooLong      the agent: shorten the conversation
+        ├── ContextTooLong      the agent: shorten the conversation
+        └── ContentNotSupported the user: this model takes no such image, sound or file
 
 No message holds the API key, also where a server repeats it.
 """
 
+from typing import ClassVar
+
 
 class ModelError(Exception):
-    """The model gave no answer. `status` is the HTTP status, or what the error said it was."""
+    """The model gave no answer. `status` is the HTTP status, or what the error said it was.
+
+    `code` is the server's word for it; `ours` is the same in each face's error, whichever server it was.
+    """
+
+    ours: ClassVar[str] = ""
 
     def __init__(self, message: str, *, status: int | None = None, code: str = "") -> None:
         super().__init__(message)
@@ -51,3 +59,11 @@ class SchemaRejected(ModelRefused):
 
 class ContextTooLong(ModelRefused):
     """The conversation has more tokens than the model takes."""
+
+    ours = "context_length_exceeded"
+
+
+class ContentNotSupported(ModelRefused):
+    """The model takes no images, no sound or no files."""
+
+    ours = "unsupported_content"

@@ -31,10 +31,11 @@ class UnreadableAnswer(ValueError):
 
 
 class Payload(NamedTuple):
-    """One JSON value of an answer and the name of its event, empty for most."""
+    """One JSON value of an answer, the name of its event, empty for most, and the text it was read from."""
 
     event: str
     data: object
+    text: bytes = b""
 
 
 async def payloads(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Payload]:
@@ -100,14 +101,15 @@ class _EventReader:
         # A payload is one line with every known server, so it is read at once;
         # only data that is no JSON yet waits for the lines after it.
         self._data.append(value)
+        text = b"\n".join(self._data)
         try:
-            data = loads(b"\n".join(self._data))
+            data = loads(text)
         except ValueError:
             if len(self._data) > _MAX_LINES:
                 raise UnreadableAnswer("one event of more than a thousand lines") from None
             return None
         self._data = []
-        return Payload(self._event, data)
+        return Payload(self._event, data, text)
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -13,6 +13,7 @@ from email.utils import mktime_tz, parsedate_tz
 
 from beckon_agent.model import wire
 from beckon_agent.model.errors import (
+    ContentNotSupported,
     ContextTooLong,
     ModelAuthError,
     ModelError,
@@ -42,6 +43,20 @@ _WORDS: tuple[tuple[type[ModelError], re.Pattern[str]], ...] = (
         ModelAuthError,
         re.compile(
             r"(invalid|incorrect|missing|no) api[ _]key|api key not valid|insufficient_quota|unauthori[sz]ed",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ContentNotSupported,
+        # OpenAI, Ollama, vLLM, llama.cpp, OpenRouter, and servers that take text alone
+        # (vllm#11629, ollama#17301, llama.cpp#13566 and #12947, LibreChat#2494).
+        re.compile(
+            r"(does not|doesn't|do not|not) (support|accept) (the )?(image|audio|video|file|pdf|multi-?modal)"
+            r"|(image|audio|video|file|pdf)s?( input| content)?s? (is|are) (not|only) supported"
+            r"|image_url is only supported|no endpoints found that support (image|audio|file|input)"
+            r"|at most 0 (image|audio|video)|not a multi-?modal model|unsupported content part type"
+            r"|(unknown variant|invalid content type)[ :]*[`'\"]?(image_url|input_audio|file)\b"
+            r"|cannot unmarshal array into .{0,40}content of type string",
             re.IGNORECASE,
         ),
     ),

@@ -19,7 +19,7 @@ from beckon_agent.model import wire
 from beckon_agent.model.errors import ModelError, ModelUnavailable
 from beckon_agent.model.framing import UnreadableAnswer, payloads
 from beckon_agent.model.refusals import ErrorReader
-from beckon_agent.telemetry.models import trace_header
+from beckon_agent.telemetry.models import tell_answer, trace_header
 
 _KEEP_ALIVE_SECONDS = 5.0  # no longer than the servers' own, of which that of uvicorn is the shortest known
 _LONGEST_HEADER = 65_536
@@ -78,7 +78,7 @@ class Transport:
 
         Raises `ModelError` for every way in which that can fail.
         """
-        begun = False
+        begun = told = False
         headers = {**self._headers, "content-type": "application/json", **trace_header()}
         url, data = self._url("chat/completions"), wire.dumps(body).encode()
         try:
@@ -86,11 +86,13 @@ class Transport:
                 begun = True
                 await self._check(response)
                 async with aclosing(payloads(response.content.iter_any())) as received:
-                    async for event, payload in received:
+                    async for event, payload, _ in received:
                         refused = self._errors.in_answer(event, payload)
                         if refused:
                             raise refused
-                        yield wire.mapping(payload)
+                        document = wire.mapping(payload)
+                        told = told or tell_answer(document, streamed=body.get("stream") is True)
+                        yield document
         except (aiohttp.ClientError, OSError, UnreadableAnswer) as error:
             raise self._told(error, begun=begun) from None
 

@@ -3,9 +3,10 @@
 import logging
 import time
 
-from beckon_agent.calls import Caller, Prepared
-from beckon_agent.dispatch import Dispatcher
-from beckon_agent.exchange import Outcome, failed
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.calling.prepared import Prepared
 from beckon_agent.policy.limits import LimitReached, Limits
 from beckon_agent.principals import principal
 from beckon_agent.request_id import request_id

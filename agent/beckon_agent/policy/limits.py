@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from beckon_agent.policy.tools import bounds_of
@@ -44,8 +44,10 @@ class Limits:
     can tell whether there is room, there is none.
     """
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, reached: Callable[[str, str], None] | None = None) -> None:
+        """`reached` is told the name of the agent and of the limit whenever there is no room."""
         self._counters = counters
+        self._reached = reached
 
     async def admit_run(self, agent: Agent, user: str) -> None:
         """Count a request, or a call by hand; raise `LimitReached`, also where no tokens are left."""
@@ -58,7 +60,7 @@ class Limits:
             key = _key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: whether one more would fit is asked of one less.
             taken = await self._counters.take(key, 0, limit=limit - 1, window=seconds)
-            _check(taken, "tokens", (per, seconds, limit))
+            self._check(agent, taken, "tokens", (per, seconds, limit))
 
     async def count_tokens(self, agent: Agent, user: str, tokens: int) -> None:
         """Note what a request to the model used; a turn's tokens are known when they are spent."""
@@ -83,7 +85,11 @@ class Limits:
             yield
             return
         key = f"places|{agent.source}|{tool.name}"
-        await self._enter(key, call_id, bounds.concurrency, deadline)
+        try:
+            await self._enter(key, call_id, bounds.concurrency, deadline)
+        except LimitReached:
+            self._tell(agent, "concurrency")
+            raise
         try:
             yield
         finally:
@@ -93,7 +99,7 @@ class Limits:
         for per, seconds, limit in _quotas(agent, of):
             key = _key(agent, user, of, (per, seconds))
             taken = await self._counters.take(key, amount, limit=limit, window=seconds)
-            _check(taken, of, (per, seconds, limit))
+            self._check(agent, taken, of, (per, seconds, limit))
 
     async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
         """Wait until a rate lets a call through, if that is in time."""
@@ -104,6 +110,7 @@ class Limits:
                 return
             if time.monotonic() + taken.retry_after >= deadline:
                 said = f"{tool.name} is called as often as it may be: {rate.calls} times in {rate.seconds} s"
+                self._tell(agent, "rate")
                 raise LimitReached(said, taken.retry_after)
             await asyncio.sleep(max(taken.retry_after, _SHORTEST_PAUSE))
 
@@ -127,6 +134,18 @@ class Limits:
         except StoreUnavailable as error:
             logger.warning("a place of %s is given back late: %s", key, error)
 
+    def _check(self, agent: Agent, taken: Taken, of: Measure, quota: tuple[Holder, int, int]) -> None:
+        if not taken.allowed:
+            per, seconds, limit = quota
+            self._tell(agent, _WORDS[of].replace(" ", "_"))
+            whose = "this user" if per == "user" else "all users of this agent"
+            said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is used up"
+            raise LimitReached(said, taken.retry_after)
+
+    def _tell(self, agent: Agent, limit: str) -> None:
+        if self._reached is not None:
+            self._reached(agent.name, limit)
+
 
 _Window = tuple[Holder, int]
 
@@ -144,11 +163,3 @@ def _quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
 def _key(agent: Agent, user: str, of: Measure, window: _Window) -> str:
     per, seconds = window
     return f"{of}|{agent.source}|{per}|{seconds}|{user if per == 'user' else ''}"
-
-
-def _check(taken: Taken, of: Measure, quota: tuple[Holder, int, int]) -> None:
-    if not taken.allowed:
-        per, seconds, limit = quota
-        whose = "this user" if per == "user" else "all users of this agent"
-        said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is used up"
-        raise LimitReached(said, taken.retry_after)

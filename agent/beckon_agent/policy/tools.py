@@ -16,8 +16,11 @@ class Bounds:
 
 
 def withheld(tool: Tool, policies: Iterable[ToolPolicy]) -> bool:
-    """Whether a tool is not offered: it may write, where only reading is allowed."""
-    return not tool.read_only and any(policy.read_only for policy in _choosing(tool, policies))
+    """Whether a tool is not offered: it may write where only reading is allowed, or goes past the Broker."""
+    return any(
+        (policy.read_only and not tool.read_only) or (policy.through_broker and tool.dispatch == "direct")
+        for policy in _choosing(tool, policies)
+    )
 
 
 def governed(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout: float) -> Tool:

@@ -1,7 +1,8 @@
 """A caller that answers with what was recorded."""
 
-from beckon_agent.calls import AnswersLater, Caller, Prepared
-from beckon_agent.exchange import Outcome
+from beckon_agent.calling.caller import AnswersLater, Caller
+from beckon_agent.calling.exchange import Outcome
+from beckon_agent.calling.prepared import Prepared
 from beckon_agent.replay.order import End, Order
 from beckon_agent.replay.recording import Recording
 from beckon_agent.runs import Agent, CallFinished
@@ -34,4 +35,5 @@ class RecordedCaller(Caller):
         elif recorded.state != "done":
             await self._end.stay()
         seconds = self._seconds.get(recorded.id, recorded.seconds or 0.0)
-        return CallFinished(call.asked.id, call.asked.name, result, failed, seconds)
+        asked = call.asked
+        return CallFinished(asked.id, asked.name, result, failed, seconds, recorded.tokens)

@@ -7,6 +7,11 @@ from beckon_agent.replay.differences import Difference, first_difference
 from beckon_agent.replay.recording import Recording
 from beckon_agent.store.records import StoredCall
 
+# A replay takes its own time, and sends nothing.
+_NOT_OF_TURNS = frozenset({"written", "asked", "seconds", "ended_at"})
+_TIMES = frozenset({"sent_at", "finished_at", "decided_at", "attempts", "deliveries", "deadline"})
+_NOT_OF_CALLS = _TIMES | {"event_id", "state"}
+
 
 def compare(recorded: Recording, played: Recording) -> list[Difference]:
     """Return the first difference of each kind: in the log, the answer, the calls, the turns, the ending.
@@ -26,7 +31,10 @@ def compare(recorded: Recording, played: Recording) -> list[Difference]:
 
 def _turns(*recordings: Recording) -> list[object]:
     return [
-        [{**asdict(turn), "written": None, "asked": None} for turn in recording.past.turns]
+        [
+            {name: value for name, value in asdict(turn).items() if name not in _NOT_OF_TURNS}
+            for turn in recording.past.turns
+        ]
         for recording in recordings
     ]
 
@@ -42,9 +50,7 @@ def _calls(recorded: Recording, played: Recording) -> list[object]:
 
 
 def _call(call: StoredCall) -> dict[str, object]:
-    return {
-        name: value for name, value in asdict(call).items() if name not in ("event_id", "state", "deadline")
-    }
+    return {name: value for name, value in asdict(call).items() if name not in _NOT_OF_CALLS}
 
 
 def _ending(recording: Recording) -> dict[str, object]:

@@ -5,7 +5,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from beckon_agent.calls import Caller, NeedsApproval, Prepared, prepare
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.prepared import NeedsApproval, Prepared, prepare
 from beckon_agent.model import wire
 from beckon_agent.model.types import ToolCall
 from beckon_agent.replay.caller import RecordedCaller

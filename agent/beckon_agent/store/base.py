@@ -10,16 +10,24 @@ from typing import Any, Protocol
 from beckon_agent.model.types import Message
 from beckon_agent.store.records import (
     Conversation,
+    ConversationSummary,
     Decision,
     Ended,
+    Exchanged,
     NewRun,
     Past,
+    RunFilter,
     RunStatus,
+    RunSummary,
+    Said,
     StoredCall,
     StoredRun,
     StoredTurn,
     Taken,
+    Waiting,
 )
+
+NOTHING = Said()
 
 
 class StoreUnavailable(Exception):
@@ -39,7 +47,10 @@ class RunExists(ValueError):
 
 
 class Runs(Protocol):
-    """Runs from their beginning to their end."""
+    """Runs from their beginning to their end.
+
+    Steps that take what was `said` before them store both or neither, in one transaction.
+    """
 
     async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
         """Store a run: `running` and held for so long, or `queued` where `holder` is `None`.
@@ -73,7 +84,10 @@ class Runs(Protocol):
         ...
 
     async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
-        """Take over runs that are queued, or whose holder has let its time run out; the oldest first."""
+        """Take over runs that are queued, or whose holder has let its time run out; the oldest first.
+
+        Of the latter a holder is counted as lost, until the next step of the run is noted.
+        """
         ...
 
     async def renew(
@@ -85,14 +99,21 @@ class Runs(Protocol):
         """
         ...
 
-    async def suspend(self, run_id: str, holder: str) -> RunStatus:
+    async def release(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
+        """Let go of runs of this holder, all or some, for others to claim when so long has passed.
+
+        Who does this is not lost, and its runs are not worked on in the meantime.
+        """
+        ...
+
+    async def suspend(self, run_id: str, holder: str, said: Said = NOTHING) -> RunStatus:
         """Let go of a run that waits; `queued` where what it waits for has come in the meantime."""
         ...
 
-    async def end(self, run_id: str, holder: str | None, ended: Ended) -> bool:
+    async def end(self, run_id: str, holder: str | None, ended: Ended, said: Said = NOTHING) -> bool:
         """Give a run its final status; return whether it was without one.
 
-        With `holder` `None` whoever holds it loses it: so a run is cancelled.
+        With `holder` `None` whoever holds it loses it: so a run is cancelled, and says nothing any more.
         """
         ...
 
@@ -107,23 +128,55 @@ class Runs(Protocol):
 class Journal(Protocol):
     """The steps of runs. Each is stored before its effect is relied on."""
 
-    async def add_turn(self, run_id: str, holder: str, turn: StoredTurn, calls: Sequence[StoredCall]) -> None:
-        """Store an answer of the model with its calls, all or nothing."""
+    async def add_turn(
+        self,
+        run_id: str,
+        holder: str,
+        turn: StoredTurn,
+        calls: Sequence[StoredCall],
+        said: Said = NOTHING,
+    ) -> None:
+        """Store an answer of the model with its calls, behind what was said, all or nothing."""
         ...
 
     async def sent(self, run_id: str, holder: str, event_id: str) -> None:
         """Note that a call is about to be sent."""
         ...
 
-    async def accepted(self, run_id: str, holder: str | None, event_id: str, *, deadline: float) -> None:
+    async def accepted(
+        self,
+        run_id: str,
+        holder: str | None,
+        event_id: str,
+        *,
+        deadline: float,
+        exchanged: Exchanged | None = None,
+    ) -> None:
         """Note that the answer of a call that was sent will come later, by an event.
 
         With `holder` `None` it is not the process that made the call who says so, but the tool.
         """
         ...
 
-    async def finish(self, event_id: str, *, result: object, failed: bool, seconds: float | None) -> bool:
-        """Store the result of a call; return whether it was the first.
+    async def reported(self, event_id: str, report: Mapping[str, Any]) -> bool:
+        """Keep the last report of a call that has no answer yet; return whether there is such a call."""
+        ...
+
+    async def reports(self, run_id: str) -> list[StoredCall]:
+        """Return the calls of a run that have a report and no answer yet."""
+        ...
+
+    async def finish(
+        self,
+        event_id: str,
+        *,
+        result: object,
+        failed: bool,
+        seconds: float | None,
+        tokens: int = 0,
+        exchanged: Exchanged | None = None,
+    ) -> bool:
+        """Store the result of a call, and the events of both ways; return whether it was the first.
 
         Whoever brings it: the process that made the call, or one that took a late reply. A suspended
         run that waits for nothing more is queued.
@@ -149,10 +202,8 @@ class Journal(Protocol):
 class EventLog(Protocol):
     """What a run told its client, so that a broken stream can be resumed anywhere."""
 
-    async def append(
-        self, run_id: str, holder: str, first: int, events: Sequence[Mapping[str, object]]
-    ) -> None:
-        """Store events under consecutive numbers; those that are there already stay as they are."""
+    async def append(self, run_id: str, holder: str, said: Said) -> None:
+        """Store events; those whose numbers are there already stay as they are."""
         ...
 
     async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
@@ -181,6 +232,32 @@ class Conversations(Protocol):
 
     async def read(self, conversation_id: str) -> list[Message]:
         """Return all messages: what it was opened with, and what each ended run added, in order."""
+        ...
+
+
+class History(Protocol):
+    """What people look through: lists of what an owner has, the newest first, and what went back and forth.
+
+    `after` is the id of the last one of the page before; `KeyError` where this owner has nothing of that id.
+    Of a conversation it is better its `place`, which stays when the conversation is used again or deleted.
+    """
+
+    async def runs(self, owner: str, wanted: RunFilter, *, after: str | None, most: int) -> list[RunSummary]:
+        """Return runs that are kept."""
+        ...
+
+    async def conversations(
+        self, owner: str, *, query: str, after: str | None, most: int
+    ) -> list[ConversationSummary]:
+        """Return conversations; with a `query` those in which a question or an answer has these words."""
+        ...
+
+    async def waiting(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
+        """Return the calls that wait for a person, the oldest run first; `after` is an event id."""
+        ...
+
+    async def exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
+        """Return what went back and forth for the calls of a run, in their order; `after` is an event id."""
         ...
 
 
@@ -224,6 +301,7 @@ class Store(Protocol):
     events: EventLog
     materials: Materials
     conversations: Conversations
+    history: History
     counters: Counters
 
     async def scratch(self) -> "Store":

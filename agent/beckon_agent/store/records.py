@@ -19,6 +19,11 @@ answered later by an event, `client` is the client's to make, `done` has its res
 Decision = Literal["approved", "denied"]
 
 
+def _note() -> Any:
+    """Return a field that the store sets: when a step was taken, and how often, makes it no other step."""
+    return field(default=None, compare=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
     """A run before its first step.
@@ -45,8 +50,10 @@ class NewRun:
 class StoredRun(NewRun):
     """A run as it is stored; times are seconds since the epoch.
 
-    `holder` is the process that works on it, until `held_until`. `error` has the members `code` and
-    `message`.
+    `holder` is the process that works on it, until `held_until`; a queued run is left alone until then.
+    It was worked on for `worked` seconds, and on top of that from `since` on. `lost` processes in a row
+    have let their time run out before they noted a step. `error` has the members `code` and `message`.
+    `takeovers` counts all processes that went on with it because another had died.
     """
 
     status: RunStatus
@@ -57,6 +64,11 @@ class StoredRun(NewRun):
     error: Mapping[str, str] | None = None
     holder: str | None = None
     held_until: float | None = None
+    worked: float = 0.0
+    since: float | None = None
+    lost: int = 0
+    takeovers: int | None = _note()
+    taken_over_at: float | None = _note()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,7 @@ class StoredTurn:
     `written` are the calls as the model wrote them, each with `id`, `name`, `arguments` (a text) and `extra`.
     `asked` is what it was asked: `model`, a name, and how many tools it takes, `limit`, with the digests of
     two materials: `system`, a message, and `tools`, a list of digests. `written` and `asked` are `None` in
-    turns that were stored before anybody kept them.
+    turns that were stored before anybody kept them. `seconds` is how long it took; `ended_at` the store sets.
     """
 
     step: int
@@ -95,6 +107,8 @@ class StoredTurn:
     sent: tuple[str, ...] = ()
     written: Sequence[Mapping[str, object]] | None = None
     asked: Mapping[str, Any] | None = None
+    seconds: float | None = None
+    ended_at: float | None = _note()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +117,12 @@ class StoredCall:
 
     `event_id` is the id of its CloudEvent, the same at every attempt, and unique in the store.
     `id`, `name` and `extra` are the model's, as in `ToolCall`; `arguments` are those that are sent, or
-    were written by the model where the call is refused. `deadline` is when a late answer is late.
-    A decision makes a call `open` again; one that was denied is refused and never sent.
+    were written by the model where the call is refused. `tokens` are as in `CallFinished`. `deadline` is
+    when a late answer is late.
+    A decision makes a call `open` again; one that was denied is refused and never sent. `attempts` counts
+    how often it was begun to be sent, the last time at `sent_at`. The times are the store's to set.
+    `deliveries` is how often it came to its tool, where the reply says so. `report` is the last one of a
+    call that is answered later: `progress` and `total`, numbers (`total` may be `None`), and `message`.
     """
 
     event_id: str
@@ -118,10 +136,40 @@ class StoredCall:
     result: object = None
     failed: bool = False
     seconds: float | None = None
+    tokens: int = 0
     deadline: float | None = None
     decision: Decision | None = None
     decided_by: str | None = None
     decision_reason: str | None = None
+    attempts: int | None = _note()
+    sent_at: float | None = _note()
+    finished_at: float | None = _note()
+    decided_at: float | None = _note()
+    deliveries: int | None = _note()
+    report: Mapping[str, Any] | None = _note()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What went out for a call, and what came back, as JSON objects.
+
+    Each has the member `event`, in CloudEvents' JSON format; what came back may have `problem` in its
+    place, the document that says why there is no reply. `omitted` are the bytes of data that were too
+    many to keep.
+    """
+
+    event_id: str
+    name: str
+    call: Mapping[str, Any] | None = None
+    reply: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a run told its client, ready for its log: the events `first`, `first + 1`, ..., JSON objects."""
+
+    first: int = 1
+    events: Sequence[Mapping[str, object]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +196,61 @@ class Taken:
 
     allowed: bool
     retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in a list, without its input and its request.
+
+    `question` is how its input begins, `tools` how often each was called, `failed` how many of the calls
+    failed, `approvals` how many wait for a person. `usage` is counted so far where the run has not ended.
+    """
+
+    run: StoredRun
+    question: str
+    tools: Mapping[str, int]
+    failed: int
+    approvals: int
+    usage: Usage | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """A conversation in a list; `title` is how its first question begins, empty where there is none yet.
+
+    `used_at` is when somebody last asked something there, or was answered.
+    """
+
+    conversation: Conversation
+    title: str
+    used_at: float
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the list now: id and time."""
+        return f"{self.conversation.id}@{self.used_at!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call that waits for a person: its run, what was asked there, and since when it waits.
+
+    `part` counts how often the run has asked, this time included.
+    """
+
+    run_id: str
+    agent: str
+    face: str
+    question: str
+    part: int
+    call: StoredCall
+    since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which of an owner's runs are wanted; what is `None` does not matter."""
+
+    status: RunStatus | None = None
+    agent: str | None = None
+    conversation: str | None = None

@@ -1,10 +1,13 @@
 """Which model answers, at which server: known only where the request is sent."""
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from opentelemetry import trace
 
 from beckon_contract.tracing import carried
+
+_LONGEST_NAME = 200  # characters of what a server says
 
 
 def tell_model(model: str, base_url: str) -> None:
@@ -14,9 +17,28 @@ def tell_model(model: str, base_url: str) -> None:
         return
     address = urlsplit(base_url)
     span.update_name(f"chat {model}")
-    span.set_attribute("gen_ai.request.model", model)
-    span.set_attribute("server.address", address.hostname or "")
-    span.set_attribute("server.port", address.port or (443 if address.scheme == "https" else 80))
+    span.set_attributes(
+        {
+            "gen_ai.request.model": model,
+            "server.address": address.hostname or "",
+            "server.port": address.port or (443 if address.scheme == "https" else 80),
+        }
+    )
+
+
+def tell_answer(payload: Mapping[str, object], *, streamed: bool) -> bool:
+    """Tell the current span which answer this is, by one of its payloads; return whether that is done.
+
+    Some servers name the answer and the model that gave it in no payload, or not in the first one.
+    """
+    span = trace.get_current_span()
+    if not span.is_recording():
+        return True
+    named = {f"gen_ai.response.{name}": payload.get(name) for name in ("id", "model")}
+    told = {name: value[:_LONGEST_NAME] for name, value in named.items() if isinstance(value, str) and value}
+    if told:
+        span.set_attributes({"gen_ai.request.stream": streamed, **told})
+    return bool(told)
 
 
 def tell_offered(tools: int) -> None:

@@ -12,6 +12,12 @@ def outcome(call: CallFinished) -> str:
     """Return `answered` or the reason of the failure; one that a tool made up is `tool_failed`."""
     if not call.failed:
         return ANSWERED
-    error = call.result.get("error") if isinstance(call.result, dict) else None
+    reason = reason_in(call.result)
+    return reason if reason in _REASONS else Reason.TOOL_FAILED.value
+
+
+def reason_in(result: object) -> str:
+    """Return the reason that a failure tells, the empty string where there is none."""
+    error = result.get("error") if isinstance(result, dict) else None
     reason = error.get("reason") if isinstance(error, dict) else None
-    return reason if isinstance(reason, str) and reason in _REASONS else Reason.TOOL_FAILED.value
+    return reason if isinstance(reason, str) else ""

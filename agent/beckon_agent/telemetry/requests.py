@@ -1,14 +1,15 @@
-"""One server span a request, with the caller's trace as its parent; it lasts until the last byte is out.
+"""One server span a request, below that of its caller, until the last byte is out; and a count of it.
 
 FastAPI has spans of its own, which would put the query of every request into them, keys and all, and
 add a span for each step of the framework: `NOT_BY_FASTAPI` turns them off.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beckon_agent.request_id import request_id
@@ -25,10 +26,14 @@ _MEMBERS = frozenset(f"{prefix}{name}".encode() for name in MEMBERS for prefix i
 
 
 class TracedRequests:
-    """Traces the requests of an application; those for the operation of the service are left out."""
+    """Traces and counts the requests of an application, but for those for the operation of the service.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `count` is told of each that is answered: its route, "" for one that is none, and its status.
+    """
+
+    def __init__(self, app: ASGIApp, count: Callable[[str, int], None] | None = None) -> None:
         self._app = app
+        self._count = count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -39,33 +44,48 @@ class TracedRequests:
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
         attributes = {"http.request.method": method, "url.path": scope["path"][:_LONGEST_PATH]}
         with during(method, SpanKind.SERVER, attributes, parent) as span:
-            if not span.is_recording():
-                await self._app(scope, receive, send)
-                return
+            status = 0
+
+            async def noting(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                    _tell(span, status)
+                await send(message)
+
             try:
-                await self._app(scope, receive, _noting(span, send))
+                await self._app(scope, receive, noting)
             finally:
-                _name(span, method, scope)
+                route = _route(scope)
+                _name(span, method, route)
+                if self._count is not None and status:
+                    self._count(route, status)
 
 
-def _noting(span: Span, send: Send) -> Send:
-    async def noting(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            span.set_attribute("http.response.status_code", message["status"])
-            span.set_attribute("beckon.request_id", request_id())
-            if message["status"] >= 500:
-                failed(span, str(message["status"]))
-        await send(message)
-
-    return noting
+def _tell(span: Span, status: int) -> None:
+    if span.is_recording():
+        span.set_attributes({"http.response.status_code": status, "beckon.request_id": request_id()})
+        if status >= 500:
+            failed(span, str(status))
 
 
-def _name(span: Span, method: str, scope: Scope) -> None:
+def _name(span: Span, method: str, route: str) -> None:
     """Name a span after its route, which is known once the request was routed; paths are without number."""
-    route = getattr(scope.get("route"), "path", None)
-    if isinstance(route, str):
+    if route and span.is_recording():
         span.update_name(f"{method} {route}")
         span.set_attribute("http.route", route)
+
+
+def _route(scope: Scope) -> str:
+    """Return the route as it is declared: FastAPI tells of its own, and Starlette only what serves it."""
+    found = scope.get("route")
+    if found is None and "endpoint" in scope:
+        parameters = scope["path_params"].keys()
+        for one in scope["app"].routes:
+            if isinstance(one, Route) and one.endpoint is scope["endpoint"]:
+                found = one if one.param_convertors.keys() == parameters else found
+    path = getattr(found, "path", None)
+    return path if isinstance(path, str) else ""
 
 
 def _parent(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:

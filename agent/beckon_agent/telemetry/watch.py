@@ -1,13 +1,15 @@
 """Everything about one run that is seen from outside: its span, its numbers, those of its model."""
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from opentelemetry.trace import Span, SpanKind
 
+from beckon_agent.loop import Model
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, StreamItem, Turn, Usage
 from beckon_agent.runs import CallFinished, Options, RunFinished, RunSuspended
@@ -15,46 +17,35 @@ from beckon_agent.telemetry import content
 from beckon_agent.telemetry.spans import Value, begun, failed, within
 from beckon_contract.tools import Tool
 
+logger = logging.getLogger(__name__)
+
 Event = TypeVar("Event")
 
 _SUSPENDED = "suspended"
 
 
-class Model(Protocol):
-    """Anything that answers a conversation, as the loop asks it."""
-
-    @property
-    def name(self) -> str:
-        """What people know it by."""
-        ...
-
-    async def tool_limit(self) -> int:
-        """Return how many declarations one request may have."""
-        ...
-
-    def stream(
-        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
-    ) -> AsyncGenerator[StreamItem]:
-        """Yield the pieces of one answer; the last one is the `Turn`."""
-        ...
-
-
 class Watch:
     """Watches the run of one agent: `model` is what the run asks, `events` what it yields."""
 
-    def __init__(self, agent: str, metrics: Metrics, *, run_id: str = "") -> None:
+    def __init__(self, agent: str, metrics: Metrics, *, run_id: str = "", conversation: str = "") -> None:
         self._agent = agent
         self._metrics = metrics
         self._run_id = run_id
+        self._common: dict[str, Value] = {
+            "gen_ai.provider.name": "openai",  # the wire's format, whoever speaks it
+            "gen_ai.agent.name": agent,
+        }
+        if conversation:
+            self._common["gen_ai.conversation.id"] = conversation
 
     def model(self, model: Model) -> Model:
         """Return the model as a run is to ask it."""
-        return _WatchedModel(model, self._agent, self._metrics)
+        return _WatchedModel(model, self._agent, self._metrics, self._common)
 
     async def events(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
         """Yield what the run yields, and count it; a run that is suspended has not ended."""
         span = self._span()
-        run = _RunSeen()
+        run, begun_at = _RunSeen(), time.monotonic()
         try:
             async with aclosing(within(span, events)) as happened:
                 async for event in happened:
@@ -72,14 +63,13 @@ class Watch:
             ending = run.ending or "failed"
             run.tell(span, ending)
             span.end()
+            # Not under the span of the run, which is current only while the run itself is awaited.
+            logger.info("run of %s: %s, after %.3f s", self._agent, ending, time.monotonic() - begun_at)
             if ending != _SUSPENDED:
                 self._metrics.run(self._agent, ending)
 
     def _span(self) -> Span:
-        attributes: dict[str, Value] = {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": self._agent,
-        }
+        attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", **self._common}
         if self._run_id:
             attributes["beckon.run_id"] = self._run_id
         return begun(f"invoke_agent {self._agent}", SpanKind.INTERNAL, attributes)
@@ -102,12 +92,12 @@ class _RunSeen:
     def tell(self, span: Span, ending: str) -> None:
         """Put it into the span of the run."""
         if span.is_recording():
-            span.set_attribute("beckon.run.ending", ending)
-            _tell_usage(span, self.usage)
+            span.set_attributes({"beckon.run.ending": ending, **_usage(self.usage)})
 
 
 class _WatchedModel:
-    def __init__(self, model: Model, agent: str, metrics: Metrics) -> None:
+    def __init__(self, model: Model, agent: str, metrics: Metrics, common: Mapping[str, Value]) -> None:
+        self._common = common
         self._model = model
         self._agent = agent
         self._metrics = metrics
@@ -160,8 +150,7 @@ class _WatchedModel:
     def _attributes(self, tools: Sequence[Tool], options: Options) -> dict[str, Value]:
         asked: dict[str, Value | None] = {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": "openai",  # the wire's format, whoever speaks it
-            "gen_ai.agent.name": self._agent,
+            **self._common,
             "gen_ai.request.temperature": options.temperature,
             "gen_ai.request.max_tokens": options.max_tokens,
             "gen_ai.request.stop_sequences": list(options.stop) or None,
@@ -190,15 +179,19 @@ class _Answer:
         """Put what is known of the answer into its span."""
         if not span.is_recording():
             return
+        told: dict[str, Value] = {}
         if self.first is not None:
-            span.set_attribute("gen_ai.response.time_to_first_chunk", self.first)
+            told["gen_ai.response.time_to_first_chunk"] = self.first
         if self.turn is not None:
-            span.set_attribute("gen_ai.response.finish_reasons", [self.turn.finish_reason or "stop"])
-            span.set_attributes(content.answered(self.turn))
-            _tell_usage(span, self.turn.usage)
+            told["gen_ai.response.finish_reasons"] = [self.turn.finish_reason or "stop"]
+            told |= content.answered(self.turn) | _usage(self.turn.usage)
+        span.set_attributes(told)
 
 
-def _tell_usage(span: Span, usage: Usage | None) -> None:
-    if usage is not None:
-        span.set_attribute("gen_ai.usage.input_tokens", usage.prompt_tokens)
-        span.set_attribute("gen_ai.usage.output_tokens", usage.completion_tokens)
+def _usage(usage: Usage | None) -> dict[str, Value]:
+    if usage is None:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+    }

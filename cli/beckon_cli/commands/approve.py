@@ -4,20 +4,23 @@ import asyncio
 
 from beckon_cli.client import AgentClient
 from beckon_cli.errors import CommandError
-from beckon_cli.output import err, print_json
+from beckon_cli.output import err, out, print_json
 from beckon_cli.settings import Settings, load_settings
 from beckon_cli.stored import StoredAnswer
 
+_APPROVAL = "mcpr_"
 
-def approve(response: str, *, deny: bool = False, reason: str = "", json: bool = False) -> None:
+
+def approve(response: str, /, *, deny: bool = False, reason: str = "", json: bool = False) -> None:
     """Allow the calls that a response waits with, and print what follows.
 
-    Each call is decided about once: a second word that says otherwise is refused.
+    Each call is decided about once: a second word that says otherwise is refused. The id of a single
+    approval decides about its call alone, and does not wait for what follows.
 
     Parameters
     ----------
     response
-        The id of the response that waits: resp_…
+        The id of the response that waits, resp_…, or of one approval, mcpr_…, as `beckon approvals` has it.
     deny
         Do not make the calls; the model is told so, and why.
     reason
@@ -28,7 +31,17 @@ def approve(response: str, *, deny: bool = False, reason: str = "", json: bool =
     if not response:
         raise CommandError("no response; write for instance: beckon approve resp_0123…", status=2)
     word = {"approve": not deny, **({"reason": reason} if reason else {})}
-    asyncio.run(_approve(load_settings(), response, word, as_json=json))
+    approves = _decide if response.startswith(_APPROVAL) else _approve
+    asyncio.run(approves(load_settings(), response, word, as_json=json))
+
+
+async def _decide(settings: Settings, approval: str, word: dict[str, object], *, as_json: bool) -> None:
+    async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
+        decided = await client.decide(approval, word)
+    if as_json:
+        print_json(decided)
+    else:
+        out.print(f"{decided['decision']}; what follows: beckon runs")
 
 
 async def _approve(settings: Settings, response: str, word: dict[str, object], *, as_json: bool) -> None:

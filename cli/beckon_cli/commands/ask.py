@@ -13,7 +13,7 @@ from beckon_cli.commands.approve import document_of
 from beckon_cli.errors import CommandError
 from beckon_cli.keyboard import typed_lines
 from beckon_cli.local.session import agent_session
-from beckon_cli.output import call_text, compact, err, out, print_json
+from beckon_cli.output import call_text, compact, err, out, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
 from beckon_cli.stored import StoredAnswer
 
@@ -127,7 +127,7 @@ class _Answer:
         self._begun: dict[str, dict[str, Any]] = {}
 
     def shows(self, chunk: dict[str, Any]) -> bool:
-        """Whether a chunk has something to show."""
+        """Whether a chunk has something to show that stays."""
         return bool(chunk.get("beckon")) or any(
             choice.get("delta", {}).get("content") for choice in chunk.get("choices") or []
         )
@@ -174,6 +174,11 @@ async def _answer(client: AgentClient, agent: str, messages: Sequence[Message], 
     answer = _Answer(quiet=quiet)
     with err.status("waiting for the model …") as waiting:
         async for chunk in client.chat(agent, messages):
+            event = chunk.get("beckon") or {}
+            if event.get("type") == "call.progressed":
+                waiting.update(Text(report_text(event["name"], event)))
+                waiting.start()
+                continue
             if answer.shows(chunk):
                 waiting.stop()
             answer.take(chunk)

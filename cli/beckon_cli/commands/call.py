@@ -3,14 +3,17 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
 
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session
-from beckon_cli.output import print_json
+from beckon_cli.output import err, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
 
 
-def call(tool: str, *arguments: str) -> None:
+def call(tool: str, /, *arguments: str) -> None:
     """Call a tool through the broker, without a model; print its result as JSON.
 
     For instance: beckon call calculator expression="17% of 2340"
@@ -35,7 +38,15 @@ def call(tool: str, *arguments: str) -> None:
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) -> None:
     async with agent_session(settings) as client:
-        answer = await client.call(tool, arguments)
+        with err.status(f"waiting for {tool} …") as waiting:
+            answer: dict[str, Any] = {}
+            async for name, told in client.call(tool, arguments):
+                if name == "progress":
+                    waiting.update(Text(report_text(tool, told)))
+                else:
+                    answer = told
+    if not answer:
+        raise CommandError(f"the agent at {client.url} went away before the answer")
     print_json(answer["result"])
 
 

@@ -1,7 +1,7 @@
-"""`beckon check`: what is wrong with EventTypes and Triggers, and what each becomes."""
+"""`beckon check`: what is wrong with EventTypes, Triggers and Agents, and what each becomes."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.text import Text
@@ -13,10 +13,11 @@ from beckon_contract.check import check as check_resources
 from beckon_contract.findings import Finding
 from beckon_contract.resources import Resource, Unreadable
 from beckon_manifests.folders import read_file, read_folder
+from beckon_tools.adapter.check import check_rules
 
 
 def check(*paths: Path, json: bool = False) -> None:
-    """Say what is wrong with EventTypes and Triggers, what each becomes, and which have no route.
+    """Say what is wrong with EventTypes, Triggers and Agents, what each becomes, and what has no route.
 
     Exits with 1 where something is wrong; warnings alone are no reason to.
 
@@ -29,7 +30,9 @@ def check(*paths: Path, json: bool = False) -> None:
     """
     if not paths:
         raise CommandError("no manifests; name files or folders: beckon check deploy/examples", status=2)
-    report = check_resources(_read(paths))
+    resources = list(_read(paths))
+    report = check_resources(resources)
+    report = replace(report, findings=(*report.findings, *check_rules(resources)))
     if json:
         print_json(_document(report))
     else:

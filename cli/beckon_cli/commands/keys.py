@@ -21,6 +21,7 @@ _MOST_DAYS = 36_500
 @keys.command
 def new(
     name: str,
+    /,
     *,
     group: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     days: int | None = None,
@@ -63,7 +64,7 @@ def new(
 
 
 @keys.command(name="list")
-def list_(file: Path, *, json: bool = False) -> None:
+def list_(file: Path, /, *, json: bool = False) -> None:
     """Print the keys of a file: ids, names, groups, and how long they are valid.
 
     Parameters
@@ -85,7 +86,7 @@ def list_(file: Path, *, json: bool = False) -> None:
 
 
 @keys.command
-def revoke(file: Path, which: str) -> None:
+def revoke(file: Path, which: str, /) -> None:
     """Take keys out of a file: all of a name, or one by its id.
 
     The agent refuses them as soon as it sees the file; a Secret takes up to a minute to arrive.

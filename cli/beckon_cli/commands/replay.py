@@ -13,7 +13,7 @@ from beckon_cli.settings import Settings, load_settings
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def replay(run: str, *, live_tools: bool = False, yes: bool = False, json: bool = False) -> None:
+def replay(run: str, /, *, live_tools: bool = False, yes: bool = False, json: bool = False) -> None:
     """Play a stored run again, with the model's answers and the results of its calls as recorded.
 
     The model is never asked. Exits with 0 where everything is the same byte for byte, 1 where something

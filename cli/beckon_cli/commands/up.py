@@ -89,7 +89,8 @@ async def _run(settings: Settings) -> None:
 def _introduce(platform: Platform) -> None:
     where, settings = platform.addresses, platform.settings
     model = f"{settings.model or 'the first model'} at {settings.openai_base_url}"
-    out.print(f"[bold]agent[/bold]   {where.agent}   (OpenAI base URL: {where.agent}/v1, model: beckon)")
+    api = f"OpenAI base URL: {where.agent}/v1, models: {', '.join(platform.agents)}"
+    out.print(f"[bold]agent[/bold]   {where.agent}   (open it in a browser; {api})")
     out.print(f"broker  {where.broker}   in memory: events are lost when it ends")
     out.print(f"shim    {where.shim}   replies at {where.replies}")
     out.print(

@@ -1,4 +1,4 @@
-"""The manifests that the local platform writes: addresses, dead-letter sinks, reply Triggers.
+"""The manifests that the local platform writes: addresses, dead-letter sinks, Triggers to the shim.
 
 In a cluster, Knative's controllers and Beckon's chart see to all of this.
 """
@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from beckon_cli.local.services import ServiceName
+from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_contract.resources import Resource
 
 # Six seconds of retries in all: long enough for a tool to be started again, short
@@ -24,11 +25,14 @@ def manifests(
     reply_url: str,
     reply_attribute: str,
 ) -> str:
-    """Return, as YAML, a Service for each address, and a Broker and a reply Trigger for each broker."""
+    """Return, as YAML, a Service for each address, and a Broker with its Triggers for each broker."""
     documents: list[dict[str, Any]] = [_service(name, url) for name, url in sorted(addresses.items())]
     for (namespace, name), written in sorted(brokers.items()):
         documents.append(_broker(namespace, name, written, broker_url, reply_url))
-        documents.append(_reply_trigger(namespace, name, reply_url, reply_attribute))
+        documents.append(_trigger(namespace, name, "replies", reply_attribute, f"{reply_url}/replies"))
+        progress = _trigger(namespace, name, "progress", PROGRESS_MARK, f"{reply_url}/progress")
+        progress["spec"]["delivery"] = {"retry": 0}  # a report is overtaken by the next one
+        documents.append(progress)
     return _dump(documents)
 
 
@@ -54,16 +58,16 @@ def _broker(
     }
 
 
-def _reply_trigger(namespace: str, broker: str, reply_url: str, reply_attribute: str) -> dict[str, Any]:
-    """Return the Trigger that brings replies to the shim: an empty value means any, but present."""
+def _trigger(namespace: str, broker: str, name: str, attribute: str, url: str) -> dict[str, Any]:
+    """Return a Trigger that brings the shim what bears an attribute: "" means any value, but present."""
     return {
         "apiVersion": "eventing.knative.dev/v1",
         "kind": "Trigger",
-        "metadata": {"namespace": namespace, "name": f"{broker}-beckon-replies"},
+        "metadata": {"namespace": namespace, "name": f"{broker}-beckon-{name}"},
         "spec": {
             "broker": broker,
-            "filter": {"attributes": {reply_attribute: ""}},
-            "subscriber": {"uri": f"{reply_url}/replies"},
+            "filter": {"attributes": {attribute: ""}},
+            "subscriber": {"uri": url},
         },
     }
 

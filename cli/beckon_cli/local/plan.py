@@ -36,7 +36,7 @@ def core_programs(
     settings: Settings, where: Addresses, generated: Path, environment: Mapping[str, str]
 ) -> list[Program]:
     """Return the programs of the platform itself, in the order in which they must be there."""
-    manifests = f"{settings.manifests.resolve()}:{generated}"
+    manifests = folders(settings, generated)
     given = {"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE"} & environment.keys()
     keys = {} if given else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
     programs = [
@@ -87,15 +87,25 @@ def core_programs(
     return [*programs, agent]
 
 
-def tool_program(local: LocalService, port: int, broker: str) -> Program:
-    """Return the program of a tool.
+def folders(settings: Settings, generated: Path) -> str:
+    """Return the folders of manifests as the services take them: the user's, then what is generated."""
+    return f"{settings.manifests.resolve()}:{generated}"
+
+
+def tool_program(local: LocalService, port: int, broker: str, manifests: str) -> Program:
+    """Return the program of a tool; an adapter finds its rules in the folders `manifests`.
 
     It finds its port in `PORT`, as in Knative, and in `K_SINK`, as with a SinkBinding, its Broker at the
     broker service `broker`, for answers that it sends later.
     """
     url = f"http://{_LOOPBACK}:{port}"
     sink = f"{broker}/{local.service.namespace}/{local.broker}"
-    environment = {"PORT": str(port), "BECKON_HOST": _LOOPBACK, "K_SINK": sink}
+    environment = {
+        "PORT": str(port),
+        "BECKON_HOST": _LOOPBACK,
+        "K_SINK": sink,
+        "BECKON_MANIFESTS": manifests,
+    }
     return Program(local.service.name, local.command, environment, url)
 
 

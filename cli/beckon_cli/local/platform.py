@@ -16,6 +16,8 @@ from beckon_cli.local.ports import free_ports, is_free
 from beckon_cli.local.process import Process
 from beckon_cli.local.services import LocalService, ServiceName, Wanted, wanted
 from beckon_cli.settings import Settings, child_environment
+from beckon_contract.agent_resources import is_agent
+from beckon_contract.resources import DEFAULT_NAMESPACE
 from beckon_manifests.changes import ticks
 from beckon_manifests.folders import ManifestFolders
 
@@ -56,6 +58,14 @@ class Platform:
         """Where each tool that runs here answers, by the name of its Service."""
         running = {name: process for name, process in self._tools.items() if not process.gave_up}
         return {str(name): process.program.url for name, process in sorted(running.items())}
+
+    @property
+    def agents(self) -> list[str]:
+        """The names by which requests call the agents: the service's own first."""
+        said = self._environment.get
+        own = said("BECKON_AGENT_NAMESPACE") or DEFAULT_NAMESPACE, said("BECKON_AGENT_NAME") or "beckon"
+        written = {(one.namespace, one.name) for one in self._folder.resources if is_agent(one)} - {own}
+        return [own[1], *sorted(name if place == own[0] else f"{place}/{name}" for place, name in written)]
 
     async def start(self) -> None:
         """Start everything and wait until it answers; raises `CommandError` where a core part does not.
@@ -108,7 +118,7 @@ class Platform:
         shutil.rmtree(self._state, ignore_errors=True)
 
     async def _reconcile(self) -> None:
-        needs = wanted(self._folder.resources)
+        needs = wanted(self._folder.resources, self.addresses.agent)
         self._tell_missing(needs.missing())
         for name, process in list(self._tools.items()):
             local = needs.services.get(name)
@@ -121,7 +131,8 @@ class Platform:
         self._write_generated(needs)
 
     async def _start_tool(self, local: LocalService) -> None:
-        program = plan.tool_program(local, next(self._ports), self.addresses.broker)
+        manifests = plan.folders(self.settings, self._state)
+        program = plan.tool_program(local, next(self._ports), self.addresses.broker, manifests)
         process = Process(program, plan.for_tools(self._environment))
         self._tools[local.service] = process
         await process.start()
@@ -175,7 +186,7 @@ class Platform:
             logger.warning("%s does not start; its message stands above", name)
         if failed:
             self._told |= failed
-            self._write_generated(wanted(self._folder.resources))
+            self._write_generated(wanted(self._folder.resources, self.addresses.agent))
 
 
 async def _answers(client: httpx.AsyncClient, process: Process) -> bool:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from beckon_contract.addresses import service_of
 from beckon_contract.delivery import Destination
 from beckon_contract.eventtypes import InvalidEventType, is_event_type, parse_event_type
 from beckon_contract.options import DISPATCH, LOCAL_COMMAND, LOCAL_URL
@@ -29,6 +30,13 @@ class ServiceName:
     def __str__(self) -> str:
         """Return it as kubectl would take it."""
         return f"{self.namespace}/{self.name}"
+
+
+ADAPTER = ServiceName("beckon", "beckon-adapter")
+"""The HTTP adapter, where Triggers lead to it in a cluster."""
+
+AGENT = ServiceName("beckon", "beckon-agent")
+"""The agent itself, where Triggers lead to it in a cluster: it is a tool of agents, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +70,11 @@ class Wanted:
         }
 
 
-def wanted(resources: Iterable[Resource]) -> Wanted:
-    """Read from manifests which Services and Brokers must be there; broken ones ask for nothing."""
+def wanted(resources: Iterable[Resource], agent: str = "") -> Wanted:
+    """Read from manifests which Services and Brokers must be there; broken ones ask for nothing.
+
+    `agent` is the address of the agent that runs here.
+    """
     known: dict[ServiceName, Resource] = {}
     asked: set[ServiceName] = set()
     feeding: dict[ServiceName, str] = {}
@@ -84,18 +95,22 @@ def wanted(resources: Iterable[Resource]) -> Wanted:
                 asked.update(_service_of(broker.delivery.dead_letter, broker.namespace))
     asked.update(name for name, service in known.items() if _has_local_form(service))
     services = {
-        name: replace(_local(name, known.get(name)), broker=feeding.get(name, "default"))
+        name: replace(_local(name, known.get(name), agent), broker=feeding.get(name, "default"))
         for name in sorted(asked)
     }
     return Wanted(services, brokers)
 
 
-def _local(name: ServiceName, manifest: Resource | None) -> LocalService:
+def _local(name: ServiceName, manifest: Resource | None, agent: str) -> LocalService:
     annotations = manifest.annotations if manifest else {}
     if url := annotations.get(LOCAL_URL):
         return LocalService(name, url=url)
     if command := annotations.get(LOCAL_COMMAND):
         return _by_command(name, command)
+    if name == AGENT:
+        return LocalService(name, url=agent)
+    if name == ADAPTER:
+        return LocalService(name, command=(sys.executable, "-m", "beckon_tools.adapter"))
     if name.name in SHIPPED:
         return LocalService(name, command=(sys.executable, "-m", "beckon_tools", "serve", name.name))
     return LocalService(name)
@@ -135,6 +150,8 @@ def _service_of(destination: Destination, namespace: str) -> Iterable[ServiceNam
     reference = destination.ref
     if reference is not None and reference.kind == "Service":
         yield ServiceName(reference.namespace or namespace, reference.name)
+    elif reference is None and destination.uri and (named := service_of(destination.uri)):
+        yield ServiceName(*named)
 
 
 def _trigger(resource: Resource) -> Trigger | None:

@@ -66,12 +66,16 @@ class Expansion:
         self._referred[name] = None
         return {"$ref": node["$ref"]}
 
-    def lowered_definitions(self, lower: Callable[[Schema, Stack], Schema]) -> Schema:
+    def lowered(self, node: object, stack: Stack, members: Callable[[Schema, Stack], Schema]) -> Schema:
+        """Return a node lowered by `members`; one that only refers to a definition stays as it is."""
+        return self.reference(node) or members(*self.expand(node, stack))
+
+    def lowered_definitions(self, members: Callable[[Schema, Stack], Schema]) -> Schema:
         """Return `{"$defs": …}` with all that is still referred to, lowered; empty where nothing is."""
         lowered: Schema = {}
         while missing := [name for name in self._referred if name not in lowered]:
             for name in missing:
-                lowered[name] = lower(*self.expand(self.definitions[name], Stack(frozenset({name}))))
+                lowered[name] = members(*self.expand(self.definitions[name], Stack(frozenset({name}))))
         return {"$defs": lowered} if lowered else {}
 
     def _parts(self, node: object, stack: Stack, entered: set[str]) -> Iterator[Schema]:

@@ -15,7 +15,7 @@ from beckon_contract.schemas.shapes import (
     alternatives,
     distribute,
     items_of,
-    rooted,
+    lower_whole,
     without_alternatives,
 )
 from beckon_contract.schemas.wording import describe
@@ -32,22 +32,19 @@ _TELLING = frozenset({"const", "enum", "items", "properties", "type"})
 
 def lower_for_llama_cpp(schema: Schema) -> Schema:
     """Return a schema in normal form as llama.cpp's grammar takes it; it only accepts more."""
-    return _LlamaCpp(schema).run(schema)
+    expansion = Expansion(schema)
+    return lower_whole(schema, expansion, _LlamaCpp(expansion).members)
 
 
 class _LlamaCpp:
-    def __init__(self, schema: Schema) -> None:
-        self._expansion = Expansion(schema)
-
-    def run(self, schema: Schema) -> Schema:
-        """Lower the root, then each definition that is still referred to."""
-        lowered = self._members(*rooted(schema, self._expansion))
-        return lowered | self._expansion.lowered_definitions(self._members)
+    def __init__(self, expansion: Expansion) -> None:
+        self._expansion = expansion
 
     def _lower(self, node: Any, stack: Stack) -> Schema:
-        return self._expansion.reference(node) or self._members(*self._expansion.expand(node, stack))
+        return self._expansion.lowered(node, stack, self.members)
 
-    def _members(self, node: Schema, stack: Stack) -> Schema:
+    def members(self, node: Schema, stack: Stack) -> Schema:
+        """Lower a schema that is written out."""
         branches = alternatives(node, self._expansion, stack)
         if branches:
             return self._union(without_alternatives(node), branches, stack)
@@ -62,8 +59,8 @@ class _LlamaCpp:
 
     def _union(self, base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> Schema:
         if "properties" in base:
-            return self._members(*absorbed(base, branches, stack))
-        each = [self._members(distribute(base, branch), inner) for branch, inner in branches]
+            return self.members(*absorbed(base, branches, stack))
+        each = [self.members(distribute(base, branch), inner) for branch, inner in branches]
         description = describe(base, set())
         return {"anyOf": each, "description": description} if description else {"anyOf": each}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from beckon_contract.schemas.expansion import Expansion, Stack
 from beckon_contract.schemas.keywords import Schema, rebuild
-from beckon_contract.schemas.shapes import rooted, types_of
+from beckon_contract.schemas.shapes import lower_whole, types_of
 from beckon_contract.schemas.wording import describe
 
 _LEFT_OUT = frozenset({
@@ -22,22 +22,19 @@ _MAY_BE_FALSE = ("additionalProperties",)
 
 def lower_for_openai(schema: Schema) -> Schema:
     """Return a schema in normal form as OpenAI-compatible servers accept it; it only accepts more."""
-    return _OpenAI(schema).run(schema)
+    expansion = Expansion(schema)
+    return lower_whole(schema, expansion, _OpenAI(expansion).members)
 
 
 class _OpenAI:
-    def __init__(self, schema: Schema) -> None:
-        self._expansion = Expansion(schema)
-
-    def run(self, schema: Schema) -> Schema:
-        """Lower the root, then each definition that is still referred to."""
-        lowered = self._members(*rooted(schema, self._expansion))
-        return lowered | self._expansion.lowered_definitions(self._members)
+    def __init__(self, expansion: Expansion) -> None:
+        self._expansion = expansion
 
     def _lower(self, node: Any, stack: Stack) -> Schema:
-        return self._expansion.reference(node) or self._members(*self._expansion.expand(node, stack))
+        return self._expansion.lowered(node, stack, self.members)
 
-    def _members(self, node: Schema, stack: Stack) -> Schema:
+    def members(self, node: Schema, stack: Stack) -> Schema:
+        """Lower a schema that is written out."""
         if "oneOf" in node and "anyOf" not in node:
             node = {**node, "anyOf": node["oneOf"]}
         lowered: Schema = {}

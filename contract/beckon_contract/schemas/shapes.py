@@ -1,5 +1,6 @@
 """What the lowerings ask of a schema: its types, its alternatives, the items of a tuple."""
 
+from collections.abc import Callable
 from typing import Any
 
 from beckon_contract.schemas.expansion import Expansion, Stack
@@ -58,6 +59,12 @@ def rooted(schema: Schema, expansion: Expansion) -> tuple[Schema, Stack]:
         root, stack = absorbed(without_alternatives(root), branches, stack)
     rest = {keyword: value for keyword, value in root.items() if keyword not in _NOT_AT_ROOT}
     return {"type": "object", "properties": root.get("properties", {}), **rest}, stack
+
+
+def lower_whole(schema: Schema, expansion: Expansion, members: Callable[[Schema, Stack], Schema]) -> Schema:
+    """Return the root lowered by `members`, with each definition that is still referred to then."""
+    root = members(*rooted(schema, expansion))
+    return root | expansion.lowered_definitions(members)
 
 
 def distribute(base: Schema, branch: Schema) -> Schema:

@@ -10,6 +10,7 @@ from beckon_contract.entries import Entry
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
 from beckon_contract.tools import Tool
+from beckon_contract.ways import Way, way
 from beckon_operator.judging.around import Around, BrokerView, is_knative_service
 
 ROUTED = "Routed"
@@ -21,6 +22,21 @@ def judge_routed(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, T
     if tool.dispatch == "direct":
         return _direct(entry, tool, around)
     return next(_obstacles(entry, tool, around), None) or _routed(tool, around), tool
+
+
+def ways_of(tool: Tool, around: Around) -> tuple[Way, ...]:
+    """Return the Triggers of a tool's calls with what they lead to, ready or not; none for direct calls."""
+    if tool.dispatch == "direct":
+        return ()
+    broker = around.brokers.get(tool.broker)
+    return tuple(
+        way(listener, broker.delivery if broker else None, _delivers_to(listener, around))
+        for listener in _ways(tool, around)
+    )
+
+
+def _delivers_to(listener: Listener, around: Around) -> str:
+    return around.url(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
 
 
 def _direct(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:

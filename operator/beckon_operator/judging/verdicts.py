@@ -9,21 +9,26 @@ from beckon_contract.entries import Entry, EntryReader
 from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import ready_from, tool_spec
 from beckon_contract.tools import Skipped
+from beckon_contract.ways import Way
 from beckon_operator.judging.around import Around
 from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
 from beckon_operator.judging.declaring import judge_declared
 from beckon_operator.judging.replying import ANSWERABLE, judge_answerable
-from beckon_operator.judging.routing import ROUTED, judge_routed
+from beckon_operator.judging.routing import ROUTED, judge_routed, ways_of
 from beckon_operator.observed import Observed
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the Tool of an EventType says; the conditions are in the order of the contract, Ready last."""
+    """What the Tool of an EventType says.
+
+    The conditions are in the order of the contract, Ready last; `ways` are the Triggers of its calls.
+    """
 
     event_type: Resource
     spec: Mapping[str, Any]
     conditions: tuple[Condition, ...]
+    ways: tuple[Way, ...] = ()
 
     @property
     def ready(self) -> Condition:
@@ -94,7 +99,8 @@ def judge_entry(entry: Entry, one: Observed, around: Around, declared: Condition
         return _verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
     routed, tool = judge_routed(entry, tool, around)
     answerable, dead_lettered = judge_answerable(tool, around), judge_dead_lettered(tool, around)
-    return _verdict(one.resource, tool_spec(tool), [declared, routed, answerable, dead_lettered])
+    verdict = _verdict(one.resource, tool_spec(tool), [declared, routed, answerable, dead_lettered])
+    return replace(verdict, ways=ways_of(tool, around))
 
 
 def _declares_the_same(known: _Judged, entry: Entry, observed: Observed) -> bool:

@@ -15,10 +15,10 @@ from beckon_agent.access.options import AccessOptions, OidcOptions
 from beckon_agent.access.permitted import PermittedRoster
 from beckon_agent.access.setup import authenticator
 from beckon_agent.app import Kept, build_app
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces.access import Access
+from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.policy.limited import LimitedCaller
@@ -138,7 +138,8 @@ async def closed_service(
     ):
         limits = RunLimits(call_timeout=10)
         made = [Agent(name, "default", "You are a test.", limits, told) for name, told in agents.items()]
-        tools = Still(FolderSource([platform.folder], made[0].source).current)
+        source = FolderSource([platform.folder], made[0].source)
+        tools = Still(source.current, source)
         hosted = [Hosted(agent.name, agent, Model(client, "native"), tools) for agent in made]
         roster = PermittedRoster(Several(hosted), deny_by_default=deny_by_default)
         store = await open_store("sqlite://")

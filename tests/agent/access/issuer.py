@@ -120,18 +120,5 @@ async def issuing(*keys: SigningKey) -> AsyncIterator[Issuer]:
     issuer = Issuer()
     if keys:
         issuer.keys = list(keys)
-    async with served(_without_lifespan(issuer)) as issuer.url:
+    async with served(issuer, lifespan="off") as issuer.url:
         yield issuer
-
-
-def _without_lifespan(issuer: Issuer) -> Any:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            while True:
-                message = await receive()
-                await send({"type": f"{message['type']}.complete"})
-                if message["type"] == "lifespan.shutdown":
-                    return
-        await issuer(scope, receive, send)
-
-    return app

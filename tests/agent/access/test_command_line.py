@@ -39,7 +39,8 @@ async def test_the_command_line_sends_its_key(service: ClosedService, key: str) 
     service.model.add(says("hello"))
     async with AgentClient(str(service.http.base_url), key) as client:
         assert await client.agents() == ["open"]
-        assert (await client.call("test_echo", {"text": "x"}))["result"] == "x"
+        ((name, told),) = [event async for event in client.call("test_echo", {"text": "x"})]
+        assert (name, told["result"]) == ("result", "x")
         question = [{"role": "user", "content": "go"}]
         chunks = [chunk async for chunk in client.chat("open", question)]
 

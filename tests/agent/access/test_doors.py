@@ -9,7 +9,6 @@ from pathlib import Path
 import aiohttp
 import httpx
 import pytest
-import pytest_asyncio
 import trustme
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -31,18 +30,12 @@ from beckon_agent.principals import (
     read_principal,
 )
 from beckon_contract.api_keys import new_entry, new_key
-from tests.agent.access.issuer import AUDIENCE, Issuer, issuing
+from tests.agent.access.issuer import AUDIENCE, Issuer
 from tests.agent.serving import served
 
 
 async def who_am_i(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer whom the request is served for: as the task, a task of its own, and the scope know it."""
-    if scope["type"] == "lifespan":
-        while True:
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
 
     async def inside() -> Principal:
         return principal()
@@ -58,20 +51,8 @@ async def behind(
     checks: Authenticator, *, open_to_brokers: bool = False, public_url: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
     app = Access(who_am_i, checks, open_to_brokers=open_to_brokers, public_url=public_url)
-    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as http:
+    async with served(app, lifespan="off") as url, httpx.AsyncClient(base_url=url, timeout=10) as http:
         yield http
-
-
-@pytest_asyncio.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
-async def issuer() -> AsyncIterator[Issuer]:
-    async with issuing() as running:
-        yield running
 
 
 @pytest.fixture
@@ -96,8 +77,8 @@ async def test_a_request_is_served_for_the_principal_of_its_credential(
     oidc = OidcOptions(issuer=issuer.url, audiences=("other", AUDIENCE))
     checks = authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
     async with behind(checks) as http:
-        by_key = await http.get("/", headers=bearer(key))
-        by_token = await http.get("/", headers=bearer(issuer.token(), "bearer"))
+        by_key = await http.get("/who", headers=bearer(key))
+        by_token = await http.get("/who", headers=bearer(issuer.token(), "bearer"))
 
     assert by_key.json() == {"id": "key:ci", "groups": ["ops"], "kind": "key"}
     assert by_token.json() == {"id": "oidc:alice", "groups": ["finance"], "kind": "oidc"}
@@ -108,7 +89,7 @@ async def test_requests_at_the_same_time_are_served_each_for_its_own(tmp_path: P
     file = tmp_path / "keys.jsonl"
     file.write_text("\n".join(new_entry(key, name).line() for name, key in made.items()))
     async with behind(Authenticator(keys=KeyFile(file))) as http:
-        answers = await asyncio.gather(*(http.get("/", headers=bearer(key)) for key in made.values()))
+        answers = await asyncio.gather(*(http.get("/who", headers=bearer(key)) for key in made.values()))
 
     assert [answer.json()["id"] for answer in answers] == [f"key:{name}" for name in made]
 
@@ -117,11 +98,21 @@ def revoke_all(keys: Path) -> None:
     keys.write_text("")
 
 
+async def test_the_page_is_for_everybody_and_nothing_else_is(keys: Path) -> None:
+    async with behind(Authenticator(keys=KeyFile(keys))) as http:
+        page = [(await http.get(path)).status_code for path in ("/", "/page/a/app.js")]
+        rest = [(await http.get(path)).status_code for path in ("/pages", "/tools", "/runs", "/v1/models")]
+        posted = (await http.post("/", json={})).status_code
+
+    assert page == [200, 200]
+    assert {*rest, posted} == {401}
+
+
 async def test_a_revoked_key_is_refused_as_soon_as_the_file_says_so(keys: Path, key: str) -> None:
     async with behind(Authenticator(keys=KeyFile(keys, every=0))) as http:
-        assert (await http.get("/", headers=bearer(key))).status_code == 200
+        assert (await http.get("/who", headers=bearer(key))).status_code == 200
         revoke_all(keys)
-        assert (await http.get("/", headers=bearer(key))).status_code == 401
+        assert (await http.get("/who", headers=bearer(key))).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -154,8 +145,8 @@ async def test_a_credential_that_cannot_be_one_is_refused_and_not_repeated(
 
 async def test_on_loopback_nobody_needs_a_key_where_none_is_set_up(session: aiohttp.ClientSession) -> None:
     async with behind(authenticator(AccessOptions(host="127.0.0.1"), session)) as http:
-        plain = await http.get("/")
-        with_a_key_of_a_client_that_must_send_one = await http.get("/", headers=bearer("none"))
+        plain = await http.get("/who")
+        with_a_key_of_a_client_that_must_send_one = await http.get("/who", headers=bearer("none"))
 
     assert plain.json() == with_a_key_of_a_client_that_must_send_one.json() == ANONYMOUS.document()
 
@@ -199,7 +190,7 @@ async def test_keys_on_loopback_close_the_door_to_anonymous_callers(
     keys: Path, session: aiohttp.ClientSession
 ) -> None:
     async with behind(authenticator(AccessOptions(host="127.0.0.1", keys_file=keys), session)) as http:
-        assert (await http.get("/")).status_code == 401
+        assert (await http.get("/who")).status_code == 401
 
 
 async def test_an_explicit_setting_opens_it_to_everybody_and_still_checks_what_is_brought(
@@ -207,10 +198,10 @@ async def test_an_explicit_setting_opens_it_to_everybody_and_still_checks_what_i
 ) -> None:
     options = AccessOptions(host="0.0.0.0", keys_file=keys, anonymous=True)
     async with behind(authenticator(options, session)) as http:
-        assert (await http.get("/", headers={"host": "agent.example"})).json() == ANONYMOUS.document()
-        assert (await http.get("/", headers=bearer(key))).json()["id"] == "key:ci"
-        assert (await http.get("/", headers=bearer(new_key()))).status_code == 401
-        assert (await http.get("/", headers=bearer("none"))).status_code == 401
+        assert (await http.get("/who", headers={"host": "agent.example"})).json() == ANONYMOUS.document()
+        assert (await http.get("/who", headers=bearer(key))).json()["id"] == "key:ci"
+        assert (await http.get("/who", headers=bearer(new_key()))).status_code == 401
+        assert (await http.get("/who", headers=bearer("none"))).status_code == 401
 
 
 async def test_while_the_issuer_is_away_tokens_are_answered_503_and_keys_work(
@@ -222,7 +213,7 @@ async def test_while_the_issuer_is_away_tokens_are_answered_503_and_keys_work(
     async with behind(checks) as http:
         away = await http.get("/tools", headers=bearer(issuer.token()))
         away_v1 = await http.get("/v1/models", headers=bearer(issuer.token()))
-        by_key = await http.get("/", headers=bearer(key))
+        by_key = await http.get("/who", headers=bearer(key))
 
     assert (away.status_code, away_v1.status_code, by_key.status_code) == (503, 503, 200)
     assert away.headers["retry-after"]

@@ -12,6 +12,7 @@ from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.closed_service import ClosedService, bearing, checking, closed_service, terms
 from tests.agent.access.issuer import Issuer, issuing
 from tests.agent.event_platform import EventPlatform
+from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
 
@@ -194,6 +195,51 @@ async def test_stored_runs_events_and_mcp_are_for_the_same_callers(
         assert listed.text.count('"inputSchema"') == len(MAY_CALL[caller])
 
 
+@pytest.mark.parametrize("caller", MAY_CALL)
+async def test_the_catalogue_explains_nothing_that_a_caller_may_not_call(house: House, caller: str) -> None:
+    http, headers = house.service.http, bearing(house.credentials[caller])
+    mine = {"agent": "split"}
+
+    listed = (await http.get("/catalogue", params=mine, headers=headers)).json()
+    echo = await http.get("/catalogue/default/test.echo", params=mine, headers=headers)
+    nap = await http.get("/catalogue/default/test.nap", params=mine, headers=headers)
+
+    assert [entry["name"] for entry in listed["data"]] == MAY_CALL[caller]
+    assert listed["counts"] == {"ready": len(MAY_CALL[caller]), "refused": 0, "skipped": 0}
+    assert [station["kind"] for station in echo.json()["route"]][:3] == ["EventType", "Broker", "Trigger"]
+    assert nap.status_code == (200 if "test_nap" in MAY_CALL[caller] else 404)
+
+
+async def test_runs_approvals_and_conversations_are_there_for_their_owner_alone(house: House) -> None:
+    service = house.service
+    service.model.script[:] = [asks_for(("test_danger", {})), says("done")]
+    owner = bearing(house.credentials["alice"])
+    conversation = (await service.http.post("/v1/conversations", json={}, headers=owner)).json()["id"]
+    body = {"model": "open", "input": "a secret", "conversation": conversation}
+    run = (await service.http.post("/v1/responses", json=body, headers=owner)).json()["id"]
+    waiting = (await service.http.get("/approvals", headers=owner)).json()["data"][0]
+    word = {"approve": True}
+
+    for caller in ("plain-key", "ops-key", "eve"):
+        other = bearing(house.credentials[caller])
+        for path in ("/runs", "/approvals", "/v1/conversations?query=secret"):
+            found = (await service.http.get(path, headers=other)).json()["data"]
+            assert run not in str(found)
+            assert conversation not in str(found)
+        for path in (f"/runs/{run}", f"/runs/{run}/events"):
+            assert (await service.http.get(path, headers=other)).status_code == 404
+        refused = await service.http.post(f"/approvals/{waiting['id']}", json=word, headers=other)
+        assert refused.status_code == 404
+    decided = await service.http.post(f"/approvals/{waiting['id']}", json={"approve": False}, headers=owner)
+
+    async def is_over() -> bool:  # the next test has a script of its own
+        status = (await service.http.get(f"/runs/{run}", headers=owner)).json()["status"]
+        return bool(status == "completed")
+
+    assert (waiting["run"], decided.status_code) == (run, 200)
+    await eventually(is_over, 10)
+
+
 async def test_a_stored_run_is_there_for_its_owner_alone(house: House) -> None:
     service = house.service
     service.model.script[:] = [says("hello")]
@@ -228,7 +274,16 @@ FACES = [
     ("POST", "/events"),
     ("GET", "/openapi.json"),
     ("GET", "/healthz/"),
-    ("GET", "/"),
+    ("POST", "/"),
+    ("GET", "/runs"),
+    ("GET", "/runs/r"),
+    ("GET", "/runs/r/events"),
+    ("POST", "/runs/r/replay"),
+    ("GET", "/approvals"),
+    ("POST", "/approvals/a"),
+    ("GET", "/v1/conversations"),
+    ("GET", "/catalogue"),
+    ("GET", "/catalogue/default/test.echo"),
 ]
 
 

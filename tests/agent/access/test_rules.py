@@ -1,13 +1,14 @@
 """What principals may do, and what policies make of tools: decisions alone, with no service around them."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from beckon_agent.access.permitted import PermittedRoster
 from beckon_agent.access.rules import allowed_tools, mask_of, may_see, may_use
-from beckon_agent.cluster.hosting import Own, agent_of
-from beckon_agent.cluster.models import ModelSpec
+from beckon_agent.hosting.models import ModelSpec
+from beckon_agent.hosting.own import Own, agent_of
 from beckon_agent.model.types import Message, StreamItem
 from beckon_agent.policy.tools import Bounds, bounds_of
 from beckon_agent.principals import ANONYMOUS, EVENTS, NOBODY, NoPrincipal, Principal, acting_as
@@ -79,6 +80,13 @@ def agent(told: Terms) -> Agent:
 
 def offered(told: Terms, who: Principal) -> list[str]:
     return list(allowed_tools(agent(told), mask_of(told.access, who), TOOLS))
+
+
+def test_a_policy_for_the_broker_withholds_what_goes_past_it() -> None:
+    past = replace(tool("past"), dispatch="direct", address="http://past.example")
+    told = terms(toolPolicies=[{"dispatch": "broker"}])
+
+    assert list(allowed_tools(agent(told), None, {**TOOLS, past.name: past})) == list(TOOLS)
 
 
 def test_without_rules_every_tool_is_offered_as_it_is() -> None:

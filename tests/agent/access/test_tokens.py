@@ -8,32 +8,18 @@ import json
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import jwt
 import pytest
-import pytest_asyncio
 
 from beckon_agent.access.errors import BadToken, KeysUnavailable
 from beckon_agent.access.key_set import Intervals, KeySet, Source
 from beckon_agent.access.tokens import Expected, TokenVerifier
 from beckon_agent.principals import Principal
 from tests.agent.access.issuer import AUDIENCE, Issuer, SigningKey, ec_key, ed_key, issuing, rsa_key
-
-
-@pytest_asyncio.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
-async def issuer() -> AsyncIterator[Issuer]:
-    async with issuing() as running:
-        yield running
 
 
 def verifier(

@@ -17,6 +17,7 @@ class Crashing:
         self.journal: Any = _Watched(store.journal, self, {"add_turn", "sent", "finish"})
         self.events: Any = _Watched(store.events, self, set())
         self.materials: Any = _Watched(store.materials, self, set())
+        self.history = store.history
         self.conversations = store.conversations
         self.counters = store.counters
 

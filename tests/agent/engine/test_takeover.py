@@ -2,20 +2,24 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from beckon_agent.engine.base import EngineEvent
+from beckon_agent.engine.codec import to_log
+from beckon_agent.model.types import TextDelta
 from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.runs import ApprovalAsked, CallFinished, Limits, RunFinished
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import NewRun
+from beckon_agent.store.records import Ended, NewRun, Said
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything, text
-from tests.agent.engine.weak_stores import Hiccup, SlowLog
+from tests.agent.engine.weak_stores import Hiccup, SlowLog, SlowReader
 from tests.agent.running_agent import Setup, eventually, user
 from tests.agent.scripted_model import asks_for, chunk, says, streamed
+from tests.agent.store.raw import execute
 from tests.agent.tools_for_tests import BENCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -109,6 +113,58 @@ async def test_a_run_that_cannot_be_read_fails_and_the_others_go_on(engines: Sta
         assert stored.status == "failed"
 
 
+async def test_a_run_that_ends_every_process_is_given_up(engines: StartEngines) -> None:
+    async with engines(says("Done.")) as shared:
+        ask = shared.ask()
+        await shared.store.runs.create(ask.run, holder="dead", seconds=-1)
+        for _ in range(4):
+            await shared.store.runs.claim("dead, too", seconds=-1, most=1)
+        async with shared.running() as engine, asyncio.timeout(PATIENCE):
+            await everything(engine, ask.run.id)
+            stored = await engine.get(ask.run.id)
+
+        assert stored is not None
+        assert stored.status == "failed"
+        assert stored.error is not None
+        assert stored.error["code"] == "agent_lost"
+        assert shared.agent.model.asked == []
+
+
+async def test_a_takeover_gives_a_run_no_more_time(engines: StartEngines, tmp_path: Path) -> None:
+    limits = Limits(seconds=30)
+    async with engines(says("Done."), setup=Setup(limits=limits)) as shared:
+        ask = shared.ask()
+        await shared.store.runs.create(ask.run, holder="dead", seconds=-1)
+        await execute(f"sqlite:///{tmp_path / 'store.db'}", "UPDATE runs SET since = since - 31")
+        async with shared.running() as engine, asyncio.timeout(PATIENCE):
+            events = await everything(engine, ask.run.id)
+
+        assert isinstance(events[-1], RunFinished)
+        assert events[-1].ending == "time_limit"
+        assert shared.agent.model.asked == []
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["ended", "deleted"])
+async def test_who_reads_the_log_while_a_run_ends_elsewhere_hears_of_its_end(
+    engines: StartEngines, deleted: bool
+) -> None:
+    async with engines() as shared:
+        run = await shared.store.runs.create(shared.ask().run, holder="elsewhere", seconds=60)
+        slow = SlowReader(shared.store)
+        async with shared.running(slow) as engine, asyncio.timeout(PATIENCE):
+            following = asyncio.create_task(everything(engine, run.id))
+            await slow.read.wait()
+            last = RunFinished("stop", None, ())
+            said = Said(1, [to_log(TextDelta("Done.")), to_log(last)])
+            await shared.store.runs.end(run.id, "elsewhere", Ended("completed"), said)
+            if deleted:
+                await shared.store.runs.delete(run.id)
+            slow.through.set()
+            events = await following
+
+        assert events == ([] if deleted else [TextDelta("Done."), last])
+
+
 async def test_a_process_that_dies_at_a_limit_says_so_once(engines: StartEngines) -> None:
     async with engines(ONE_CALL, setup=Setup(limits=Limits(steps=1))) as shared:
         dying = Crashing(shared.store, 2, lands=False)  # the turn, the refused call, and then the end
@@ -138,10 +194,11 @@ async def test_the_log_is_written_piece_by_piece_and_before_the_turn(engines: St
             asyncio.get_running_loop().call_later(0.2, slow.through.set)
             events = await everything(engine, run.id)
 
-        # The first piece comes first, the rest of what was said next, and then the turn.
+        # The first piece comes first, and then the turn with the rest of what was said in it.
         noted = [name for name in slow.stored if name in ("append", "add_turn")]
         assert text(events) == "It is done."
-        assert noted[:3] == ["append", "append", "add_turn"]
+        assert noted[:2] == ["append", "add_turn"]
+        assert slow.numbers[0] == 1 < slow.numbers[1]
         assert slow.numbers == sorted(slow.numbers)
 
 

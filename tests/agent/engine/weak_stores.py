@@ -1,47 +1,15 @@
-"""Stores that fail once, or take their time."""
+"""Stores that fail once, take their time, or are read by somebody slow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.store.records import Said
+from tests.agent.store.between import Between
 
 
-class _Stands:
-    """In front of a store: what a test changes of it is passed through `around`."""
-
-    def __init__(self, store: Store) -> None:
-        self.runs: Any = _Part(store.runs, self)
-        self.journal: Any = _Part(store.journal, self)
-        self.events: Any = _Part(store.events, self)
-        self.conversations = store.conversations
-        self.counters = store.counters
-        self.materials = store.materials
-        self.scratch = store.scratch
-
-    async def aclose(self) -> None:
-        """Leave the store open: it is the others', too."""
-
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
-        """Make a call of the real store."""
-        return await call()
-
-
-class _Part:
-    def __init__(self, part: object, stands: _Stands) -> None:
-        self._part = part
-        self._stands = stands
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        real = getattr(self._part, name)
-
-        async def passed_on(*args: Any, **kwargs: Any) -> Any:
-            return await self._stands.around(name, lambda: real(*args, **kwargs), *args)
-
-        return passed_on
-
-
-class Hiccup(_Stands):
+class Hiccup(Between):
     """Fails one call of a method; with `lands` what it asked for is stored all the same."""
 
     def __init__(self, store: Store, method: str, *, lands: bool) -> None:
@@ -60,7 +28,7 @@ class Hiccup(_Stands):
         raise StoreUnavailable("the database does not answer for a moment")
 
 
-class SlowLog(_Stands):
+class SlowLog(Between):
     """Holds the first piece of the log until it is let through; keeps what was stored, in its order,
     and the numbers with which the pieces of the log began.
     """
@@ -79,6 +47,22 @@ class SlowLog(_Stands):
             await self.through.wait()
         result = await call()
         self.stored.append(name)
-        if name == "append":
-            self.numbers.append(args[2])
+        self.numbers += [part.first for part in args if isinstance(part, Said) and part.events]
+        return result
+
+
+class SlowReader(Between):
+    """Holds what it has read of the log for the first time until it is let through."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.read = asyncio.Event()
+        self.through = asyncio.Event()
+
+    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+        """Hold the first answer of `after`."""
+        result = await call()
+        if name == "after" and not self.read.is_set():
+            self.read.set()
+            await self.through.wait()
         return result

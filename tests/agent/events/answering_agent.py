@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from beckon_agent.calls import Caller
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.engine.base import Ask, Engine
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.routes import router
 from beckon_agent.faces.hang_up import ClientGone
 from beckon_agent.faces.problems import ProblemError, problem_response
+from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.roster import Hosted, OneAgent

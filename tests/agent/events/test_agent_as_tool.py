@@ -8,11 +8,13 @@ import httpx
 
 from beckon_agent.chain import Chain
 from beckon_agent.faces.events.intake import Rules
+from beckon_agent.runs import Limits
 from beckon_contract.events import CloudEvent, to_binary
 from tests.agent.event_platform import EventPlatform, described, event_platform
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking
+from tests.agent.running_agent import Setup as AgentSetup
 from tests.agent.running_agent import running_agent
-from tests.agent.scripted_model import Script, asks_for, refuses, says
+from tests.agent.scripted_model import Script, asks_for, chunk, refuses, says, streamed
 
 PARAMETERS = '{"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}'
 QUESTION = ("ask_researcher", {"question": "How far is the moon?"})
@@ -42,6 +44,58 @@ async def test_a_model_asks_another_agent_and_works_with_its_answer(tmp_path: Pa
         assert other.asked[0].body["messages"][1]["content"] == "How far is the moon?"
         (ask,) = other.asks
         assert ask.run.request["event"]["source"] == "/beckon/agents/default/beckon"  # type: ignore[index]  # a JSON object
+
+
+async def test_what_an_agent_used_counts_for_the_one_that_asked_it(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
+    dear = streamed(chunk({"content": "384,400 km."}, "stop"), {**chunk(), "choices": [], "usage": usage})
+    setup = AgentSetup(limits=Limits(call_timeout=10, tokens=150))
+    twice = [asks_for(QUESTION), asks_for(QUESTION), says("never asked")]
+    async with (
+        researcher(tmp_path, dear, dear) as (other, platform),
+        running_agent(platform.shim, platform.folder, *twice, setup=setup) as front,
+    ):
+        answer = await front.ask()
+
+        assert [ask.options.chain.budget for ask in other.asks] == [150, 50]
+        assert answer.text == "[stopped: the run used as many tokens as it may use]"
+        assert len(front.asked) == 2
+
+
+async def test_agents_that_are_asked_side_by_side_share_what_is_left(tmp_path: Path) -> None:
+    setup = AgentSetup(limits=Limits(call_timeout=10, tokens=300))
+    wrong: tuple[str, dict[str, object]] = ("ask_researcher", {})  # refused, and in need of nothing
+    async with (
+        researcher(tmp_path, *[says("384,400 km.")] * 3) as (other, platform),
+        running_agent(
+            platform.shim,
+            platform.folder,
+            asks_for(QUESTION, wrong, QUESTION),
+            asks_for(QUESTION),
+            says("Far."),
+            setup=setup,
+        ) as front,
+    ):
+        answer = await front.ask()
+
+        assert answer.text == "Far."
+        assert [ask.options.chain.budget for ask in other.asks] == [150, 150, 300]
+
+
+async def test_who_is_asked_after_another_shares_what_that_one_left(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
+    dear = streamed(chunk({"content": "384,400 km."}, "stop"), {**chunk(), "choices": [], "usage": usage})
+    setup = AgentSetup(limits=Limits(call_timeout=10, tokens=600, parallel_calls=1))
+    async with (
+        researcher(tmp_path, *[dear] * 3) as (other, platform),
+        running_agent(
+            platform.shim, platform.folder, asks_for(*[QUESTION] * 3), says("Far."), setup=setup
+        ) as front,
+    ):
+        answer = await front.ask()
+
+        assert answer.text == "Far."
+        assert [ask.options.chain.budget for ask in other.asks] == [200, 250, 400]
 
 
 async def test_an_agent_whose_model_fails_tells_the_caller_so(tmp_path: Path) -> None:

@@ -35,6 +35,28 @@ def test_depth_grows_by_one_and_the_budget_never(
     assert after.tokens(None) == after.budget
 
 
+@given(st.integers(0, 1000), st.lists(st.tuples(st.booleans(), st.floats(0, 1)), max_size=20), st.data())
+def test_calls_side_by_side_never_use_more_than_is_left(
+    budget: int, calls: list[tuple[bool, float]], data: st.DataObject
+) -> None:
+    """Calls are sent and answered in any order, each uses some part of its share."""
+    shares: dict[int, int] = {}
+    used = 0
+    unsent, open_calls = list(range(len(calls))), len(calls)
+    while open_calls:
+        if unsent and (not shares or data.draw(st.booleans())):
+            onward = Chain(0, budget).onward(None, None, used, shares=open_calls)
+            shares[unsent.pop()] = int(str(onward["beckonbudget"]))
+        else:
+            answered = data.draw(st.sampled_from(sorted(shares)))
+            whole, part = calls[answered]
+            share = shares.pop(answered)
+            used += share if whole else int(share * part)
+            open_calls -= 1
+
+    assert used <= budget
+
+
 def test_an_event_that_says_nothing_of_a_chain_is_the_beginning_of_one() -> None:
     assert Chain.of(CloudEvent("1", "/s", "t")) == Options().chain == Chain(0, None)
 

@@ -23,18 +23,9 @@ Manifest = dict[str, Any]
 
 
 def applied() -> list[Manifest]:
-    """Return the objects as the Kustomization makes them: its one patch is a label's value."""
-    kustomization = yaml.safe_load((FOLDER / "Kustomization").read_text("utf-8"))
-    (patch,) = kustomization["patches"]
-    (change,) = yaml.safe_load(patch["patch"])
-    assert (change["op"], change["path"]) == ("replace", "/metadata/labels/beckon.dev~1tool")
-    files = [FOLDER / name for name in kustomization["resources"]]
-    found = [manifest for file in files for manifest in yaml.safe_load_all(file.read_text("utf-8"))]
-    for manifest in found:
-        manifest["metadata"]["namespace"] = kustomization["namespace"]
-        if manifest["kind"] == patch["target"]["kind"]:
-            manifest["metadata"]["labels"]["beckon.dev/tool"] = change["value"]
-    return found
+    """Return the objects of the example."""
+    texts = [path.read_text("utf-8") for path in sorted(FOLDER.glob("*.yaml"))]
+    return [manifest for text in texts for manifest in yaml.safe_load_all(text)]
 
 
 def resources(manifests: list[Manifest]) -> list[Resource | Unreadable]:
@@ -63,14 +54,6 @@ def test_the_editor_has_the_researcher_and_the_researcher_has_tools_that_ship() 
     chosen = {agent.name: {tool.name for tool in tools if agent.tools.selects(tool)} for agent in agents()}
 
     assert chosen == {"editor": {"ask_researcher"}, "researcher": {"calculator", "current_time"}}
-
-
-def test_a_platform_that_reads_the_folder_offers_no_tool_that_it_cannot_serve() -> None:
-    texts = [path.read_text("utf-8") for path in sorted(FOLDER.glob("*.yaml"))]
-    catalogue = build_catalogue([found for text in texts for found in parse_manifests(text, "folder")])
-
-    assert (dict(catalogue.tools), catalogue.refusals) == ({}, ())
-    assert [skipped.event_type for skipped in catalogue.skipped] == ["ask.researcher"]
 
 
 async def test_the_editor_asks_the_researcher_through_the_trigger_of_the_example(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ import httpx
 from aiohttp import web
 
 from beckon_agent.app import Kept, build_app
-from beckon_agent.calls import Caller
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.engine.engine import Pace, RunEngine
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
+from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.reply_keys import ReplyKeys
@@ -85,6 +85,25 @@ class LongTool:
         sent = {**reply(call), **headers}
         body = json.dumps(result).encode()
         return (await self.broker.request("POST", "/default/default", body, sent)).status
+
+    async def report(self, call: Posted, done: float) -> int:
+        """Send a report of how far a call is to the Broker."""
+        body = json.dumps({"progress": done, "total": 3, "message": f"page {done}"}).encode()
+        return (await self.broker.request("POST", "/default/default", body, report(call))).status
+
+
+def report(call: Posted) -> dict[str, str]:
+    """Return the headers of a report of a call."""
+    return {
+        "ce-specversion": "1.0",
+        "ce-id": secrets.token_hex(8),
+        "ce-source": "/reports",
+        "ce-type": f"{call.headers['ce-type']}.progress",
+        "ce-beckonprogress": call.token,
+        "ce-beckonstate": "progress",
+        "ce-causationid": call.headers["ce-id"],
+        "content-type": "application/json",
+    }
 
 
 def reply(call: Posted) -> dict[str, str]:
@@ -228,10 +247,13 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
             delivery=delivery(retry=8),
         )
         dead_letters = delivery(retry=1, sink=f"{shim.replies}/dead-letters")
-        running.write(*manifests, broker(delivery=dead_letters), replies)
+        progress = trigger(
+            "progress", f"{shim.replies}/progress", filter={"attributes": {"beckonprogress": ""}}
+        )
+        running.write(*manifests, broker(delivery=dead_letters), replies, progress)
 
         async def replies_are_routed() -> bool:
-            return bool((await running.trigger_status("replies")).get("ready"))
+            return bool((await running.trigger_status("progress")).get("ready"))
 
         await eventually(replies_are_routed)
         tool = LongTool(by_hand, running)

@@ -37,6 +37,38 @@ async def test_a_call_that_was_taken_holds_no_connection_and_its_answer_resumes_
         assert len(rig.tool.calls) == 1
 
 
+async def test_the_token_by_which_an_answer_is_known_is_not_kept_with_its_event(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("It says 42.")) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+        await rig.tool.answer(call, {"pages": 42})
+        await agent.until(begun["id"], "completed")
+        (kept,) = await agent.store.history.exchanged(begun["id"], after=None, most=9)
+        shown = await agent.http.get(f"/runs/{begun['id']}/events")
+
+    (exchanged,) = shown.json()["data"]
+    assert exchanged["reply"]["replyid"] == "(token)"
+    assert exchanged["reply"]["data"] == {"pages": 42}
+    assert call.token not in shown.text
+    assert call.token not in json.dumps(kept.reply)
+
+
+async def test_late_replies_and_resumed_runs_are_counted(rig: Rig) -> None:
+    async with rig.agent(REPORT, says("It says 42.")) as agent:
+        begun = await agent.post()
+        call = await rig.tool.called()
+        await agent.http.post("/late-replies", content=b"42", headers={**reply(call), "ce-replyid": "forged"})
+        await rig.tool.answer(call, 42)
+        await agent.until(begun["id"], "completed")
+        await agent.http.post("/late-replies", content=b"42", headers=reply(call))
+        numbers = (await agent.http.get("/metrics")).text
+
+    for became in ("taken", "repeated", "refused"):
+        assert f'beckon_agent_late_replies_total{{became="{became}"}} 1.0' in numbers
+    assert 'beckon_agent_runs_resumed_total{after="wait"} 1.0' in numbers
+    assert 'after="loss"' not in numbers
+
+
 async def test_an_agent_that_is_started_anew_takes_the_answer(rig: Rig) -> None:
     async with rig.agent(REPORT) as agent:
         begun = await agent.post()

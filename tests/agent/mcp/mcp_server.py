@@ -14,13 +14,13 @@ from fastapi import FastAPI
 from mcp import Client
 from starlette.types import ASGIApp
 
-from beckon_agent.calls import Caller
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.mcp.face import McpFace, McpSettings
 from beckon_agent.faces.mcp.mounting import mount
 from beckon_agent.faces.request_ids import RequestIds
+from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.roster import Hosted, OneAgent

@@ -1,8 +1,11 @@
 """Whoever asks sees and calls what it may use: the principal reaches all that the SDK does elsewhere."""
 
 import asyncio
+import contextlib
 from dataclasses import replace
+from pathlib import Path
 
+import httpx
 import httpx2
 import pytest
 from mcp import Client
@@ -12,13 +15,16 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.access.permitted import PermittedRoster
+from beckon_agent.faces.mcp.cancelling import Cancellations
+from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.principals import Principal, acting_as
 from beckon_agent.roster import Hosted, OneAgent
+from beckon_agent.store.sql.opening import open_store
 from beckon_contract.agent_terms import Access, Callers, Terms, ToolRule
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.tool_selectors import ToolSelector
 from tests.agent.event_platform import EventPlatform
-from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server
+from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, MODERN, McpServer, mcp_server, request
 from tests.agent.tools_for_tests import BENCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -102,3 +108,48 @@ async def test_nobody_hears_of_changes_that_are_not_for_it(platform: EventPlatfo
             server.service.draining = True
             async with asyncio.timeout(5):
                 assert [event async for event in of_bob] == []
+
+
+async def test_a_call_is_cancelled_by_its_caller_at_whichever_replica(
+    platform: EventPlatform, tmp_path: Path
+) -> None:
+    BENCH.reset()
+    legacy = {"accept": ACCEPT, "mcp-protocol-version": LEGACY, "mcp-session-id": "a" * 32}
+    body = request("tools/call", {"name": "test_wait", "arguments": {}}, request_id="7")
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "7"}}
+    store = await open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    settings = [McpSettings(cancellations=Cancellations(store.counters, 0.05)) for _ in range(2)]
+
+    async def say(server: McpServer, what: object, who: str) -> httpx.Response:
+        return await server.http.post("/mcp", json=what, headers={**legacy, "x-who": who})
+
+    try:
+        async with (
+            mcp_server(platform.shim, platform.folder, settings[0], around=ByHeader) as one,
+            mcp_server(platform.shim, platform.folder, settings[1], around=ByHeader) as other,
+        ):
+            call = asyncio.create_task(say(one, body, "key:ada"))
+            await BENCH.waiting.wait()
+            assert (await say(other, cancelled, "key:ada")).status_code == 202
+            answer = await call
+    finally:
+        BENCH.gate.set()
+        await store.aclose()
+    assert "-32800" in answer.text
+
+
+async def test_nobody_cancels_the_call_of_another(tmp_path: Path) -> None:
+    ada, bob = (Principal(name, frozenset(), "key") for name in ("key:ada", "key:bob"))
+    store = await open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    cancellations, key, heard = Cancellations(store.counters, 0.01), ("a" * 32, "7"), list[str]()
+    try:
+        with acting_as(bob):
+            await cancellations.tell(key)
+        with acting_as(ada), contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("bob")), 0.3)
+        with acting_as(ada):
+            await cancellations.tell(key)
+            await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("ada")), 10)
+    finally:
+        await store.aclose()
+    assert heard == ["ada"]

@@ -44,7 +44,7 @@ async def nothing_is_under_way(server: McpServer, platform: EventPlatform) -> No
 
 
 @both
-async def test_progress_of_a_long_call_is_told(start_mcp: StartMcp, mode: str) -> None:
+async def test_a_call_of_which_nothing_is_heard_is_told_to_go_on(start_mcp: StartMcp, mode: str) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -57,8 +57,46 @@ async def test_progress_of_a_long_call_is_told(start_mcp: StartMcp, mode: str) -
 
     assert not result.is_error
     assert [progress for progress, _, _ in told] == sorted({progress for progress, _, _ in told})
-    assert told[0][1] == 10
-    assert told[0][2] == "test_wait has not answered yet, after 0.05 seconds"
+    assert told[0][1:] == (None, "test_wait has not answered yet, after 0 seconds")
+    assert told[-1][0] < 0.001
+
+
+@both
+async def test_a_client_hears_what_the_tool_reports_in_its_own_numbers(
+    start_mcp: StartMcp, mode: str
+) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+        BENCH.gate.set()
+
+    async with start_mcp(McpSettings(report_every=3600)) as server, server.client(mode) as client:
+        result = await client.call_tool("test_steps", {"steps": [1, 2, 2, 3]}, progress_callback=note)
+
+    assert not result.is_error
+    assert told == [
+        (1, 4, "step 1"),
+        (2, 4, "step 2"),
+        (2.000002, 4, "step 2"),
+        (3, 4, "step 3"),
+    ]
+
+
+async def test_signs_of_life_come_between_reports_and_do_not_run_ahead_of_them(start_mcp: StartMcp) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+        if len(told) % 3 == 0:
+            BENCH.gate.set()
+
+    async with start_mcp(McpSettings(report_every=0.05)) as server, server.client(LEGACY) as client:
+        await client.call_tool("test_steps", {"steps": [1, 2]}, progress_callback=note)
+
+    values = [progress for progress, _, _ in told]
+    assert values == sorted(set(values))
+    assert {1, 2} <= set(values)
 
 
 @both

@@ -17,8 +17,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, ImageContent, TextContent
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.calls import Caller, Prepared
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.calling.prepared import Prepared
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.runs import Agent, CallFinished
 from beckon_contract.catalogue import Catalogue

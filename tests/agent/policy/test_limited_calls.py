@@ -1,6 +1,7 @@
 """Tool calls of a real agent within limits: what the model and callers by hand are told."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -8,12 +9,12 @@ import pytest_asyncio
 
 from beckon_agent.access.options import AccessOptions
 from beckon_agent.access.setup import authenticator
-from beckon_agent.calls import Prepared
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.calling.prepared import Prepared
 from beckon_agent.faces.problems import problem_response
 from beckon_agent.model.types import ToolCall
 from beckon_agent.policy.limited import LimitedCaller
-from beckon_agent.policy.limits import Limits
+from beckon_agent.policy.limits import LimitReached, Limits
 from beckon_agent.principals import ANONYMOUS, acting_as
 from beckon_agent.runs import Agent
 from beckon_agent.runs import Limits as RunLimits
@@ -121,6 +122,30 @@ async def test_what_a_tool_says_of_waiting_becomes_no_header_unless_it_is_a_numb
 
     assert answer.headers["retry-after"] == header
     assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        ({"quotas": [{"of": "toolCalls", "per": "agent", "limit": 1, "seconds": 3600}]}, "tool_calls"),
+        ({"toolPolicies": [{"tools": {"names": ["pay"]}, "rate": {"calls": 1, "seconds": 3600}}]}, "rate"),
+        ({"toolPolicies": [{"tools": {"names": ["pay"]}, "concurrency": 1}]}, "concurrency"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+async def test_a_limit_that_is_reached_is_told_with_its_agent(given: dict[str, Any], limit: str) -> None:
+    pay = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
+    agent = Agent("a", "default", "", RunLimits(), terms(**given))
+    reached: list[tuple[str, str]] = []
+    limits = Limits(CountersInMemory(), lambda *told: reached.append(told))
+
+    async with limits.call(agent, "u", pay, "first", patience=1):
+        assert reached == []
+        with pytest.raises(LimitReached):
+            async with limits.call(agent, "u", pay, "second", patience=0.01):
+                pass
+
+    assert reached == [("a", limit)]
 
 
 @pytest.mark.parametrize(("again", "told"), [(False, "denied"), (True, "tool_failed")])

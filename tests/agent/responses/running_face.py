@@ -21,6 +21,8 @@ from beckon_agent.engine.engine import Pace as Beat
 from beckon_agent.engine.engine import RunEngine
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.responses.routes import router
+from beckon_agent.faces.runs import approvals
+from beckon_agent.faces.runs import routes as runs
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.opening import open_store
@@ -126,6 +128,8 @@ def face_app(engine: Engine, store: Store, service: Service, pace: Pace) -> Fast
     """Return the face as an application of its own."""
     app = FastAPI()
     app.include_router(router(engine, store, service, pace, by_header))
+    app.include_router(runs.router(store, pace, by_header))
+    app.include_router(approvals.router(store, engine, by_header))
     _add_error_handlers(app)
     return app
 

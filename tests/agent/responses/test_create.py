@@ -193,6 +193,24 @@ async def test_a_run_at_its_limit_is_incomplete_and_says_which(start_face: Start
     assert "as often as one run may" in said(response)
 
 
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("This model's maximum context length is 8192 tokens", "context_length_exceeded"),
+        ("this model does not support audio input", "unsupported_content"),
+    ],
+)
+async def test_what_the_model_can_never_take_is_the_clients_error(
+    said: str, code: str, start_face: StartFace
+) -> None:
+    async with start_face(refuses(400, said)) as face:
+        response = await face.post()
+
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == code
+    assert said in response.json()["error"]["message"]
+
+
 async def test_a_model_that_fails_at_once_is_an_error(start_face: StartFace) -> None:
     async with start_face(refuses(400, "no such thing")) as face:
         answer = await face.post()

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from beckon_agent.store.base import NotHeld, Store
-from beckon_agent.store.records import Ended, Past, StoredCall
+from beckon_agent.store.records import Ended, Past, Said, StoredCall
 from tests.agent.store.examples import LONG, ME, OTHER, begun, call, called, turn
 
 BIG = 123456789012345678901234567890
@@ -39,6 +39,23 @@ async def test_a_result_is_kept_as_it_came(store: Store, result: object) -> None
 
     expected = call("e1", state="done", result=result, failed=True, seconds=0.25)
     assert await store.journal.call("e1") == ("r1", expected)
+
+
+async def test_the_last_report_of_a_call_is_kept_until_it_is_done(store: Store) -> None:
+    await called(store, "r1", call("e1", 0, state="accepted"), call("e2", 1, state="approval"))
+
+    assert await store.journal.reported("e1", {"progress": 1, "total": None, "message": ""})
+    assert await store.journal.reported("e1", {"progress": 2.5, "total": 3, "message": "naïve"})
+    assert not await store.journal.reported("e2", {"progress": 1, "total": None, "message": ""})
+    assert not await store.journal.reported("none", {"progress": 1, "total": None, "message": ""})
+
+    (reported,) = await store.journal.reports("r1")
+    assert (reported.event_id, reported.report) == ("e1", {"progress": 2.5, "total": 3, "message": "naïve"})
+    assert await store.journal.reports("other") == []
+
+    await store.journal.finish("e1", result=1, failed=False, seconds=None)
+    assert await store.journal.reports("r1") == []
+    assert not await store.journal.reported("e1", {"progress": 3, "total": 3, "message": ""})
 
 
 async def test_what_is_no_json_is_refused_and_changes_nothing(store: Store) -> None:
@@ -185,8 +202,8 @@ async def test_late_answers_are_found_the_longest_overdue_first(store: Store) ->
 
 async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> None:
     await begun(store, "r1")
-    await store.events.append("r1", ME, 1, [{"n": 1}, {"n": BIG}])
-    await store.events.append("r1", ME, 3, [{"n": 3}])
+    await store.events.append("r1", ME, Said(1, [{"n": 1}, {"n": BIG}]))
+    await store.events.append("r1", ME, Said(3, [{"n": 3}]))
 
     assert await store.events.after("r1", 0, most=2) == [(1, {"n": 1}), (2, {"n": BIG})]
     assert await store.events.after("r1", 2, most=9) == [(3, {"n": 3})]
@@ -195,10 +212,10 @@ async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> N
 
 async def test_an_event_that_is_there_stays_as_it_is(store: Store) -> None:
     await begun(store, "r1")
-    await store.events.append("r1", ME, 1, [{"n": "first"}])
+    await store.events.append("r1", ME, Said(1, [{"n": "first"}]))
 
-    await store.events.append("r1", ME, 1, [{"n": "again"}, {"n": "second"}])
-    await store.events.append("r1", ME, 3, [])
+    await store.events.append("r1", ME, Said(1, [{"n": "again"}, {"n": "second"}]))
+    await store.events.append("r1", ME, Said(3, []))
 
     assert await store.events.after("r1", 0, most=9) == [(1, {"n": "first"}), (2, {"n": "second"})]
 
@@ -210,7 +227,7 @@ async def test_only_the_holder_of_a_run_writes_into_its_log(store: Store) -> Non
 
     for run_id, holder in (("r1", OTHER), ("ended", ME), ("none", ME)):
         with pytest.raises(NotHeld):
-            await store.events.append(run_id, holder, 1, [{"n": 1}])
+            await store.events.append(run_id, holder, Said(1, [{"n": 1}]))
 
     await begun(store, "none")
     for run_id in ("r1", "ended", "none"):

@@ -58,6 +58,27 @@ async def test_a_database_of_the_first_revision_keeps_what_it_holds(empty: str) 
     await store.aclose()
 
 
+async def test_conversations_of_before_were_used_last_when_their_last_run_was_begun(empty: str) -> None:
+    await _at_revision(database_at(empty), "0006")
+    await execute(empty, "INSERT INTO segments (id, input, added) VALUES (7, '[]', '[]')")
+    for name, created_at in (("c1", 1.0), ("c2", 2.0), ("c3", 3.0)):
+        values = f"'{name}', 'ann', '{{}}', {created_at}, 7"
+        columns = "id, owner, metadata, created_at, head"
+        await execute(empty, f"INSERT INTO conversations ({columns}) VALUES ({values})")
+    columns = "id, owner, agent, face, request, conversation, background, kept, status, created_at, segment"
+    for name, conversation, created_at in (("r1", "c1", 9.5), ("r2", "c1", 5.0), ("r3", "c2", 2.5)):
+        values = (
+            f"'{name}', 'ann', 'a', 'f', '{{}}', '{conversation}', false, true, 'queued', {created_at}, 7"
+        )
+        await execute(empty, f"INSERT INTO runs ({columns}) VALUES ({values})")
+
+    store = await open_store(empty)
+
+    found = await store.history.conversations("ann", query="", after=None, most=9)
+    assert [(one.conversation.id, one.used_at) for one in found] == [("c1", 9.5), ("c3", 3.0), ("c2", 2.5)]
+    await store.aclose()
+
+
 async def test_a_database_of_a_newer_version_is_refused_and_left_alone(empty: str) -> None:
     store = await open_store(empty)
     await begun(store, "r1")

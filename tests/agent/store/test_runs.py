@@ -4,7 +4,7 @@ import pytest
 
 from beckon_agent.model.types import Usage
 from beckon_agent.store.base import NotHeld, RunExists, Store
-from beckon_agent.store.records import Ended, Past
+from beckon_agent.store.records import Ended, Past, Said
 from tests.agent.store.examples import (
     LONG,
     ME,
@@ -120,7 +120,7 @@ async def test_deleting_a_run_keeps_the_conversation_of_its_followers(store: Sto
 
 async def test_a_deleted_run_takes_its_steps_and_events_along(store: Store) -> None:
     await called(store, "r1", call("e1"))
-    await store.events.append("r1", ME, 1, [{"type": "begun"}])
+    await store.events.append("r1", ME, Said(1, [{"type": "begun"}]))
 
     assert await store.runs.delete("r1")
     assert not await store.runs.delete("r1")
@@ -210,7 +210,7 @@ async def test_whoever_lost_a_run_can_change_nothing_of_it(store: Store) -> None
     with pytest.raises(NotHeld):
         await store.journal.accepted("r1", ME, "e1", deadline=1.0)
     with pytest.raises(NotHeld):
-        await store.events.append("r1", ME, 1, [{"type": "begun"}])
+        await store.events.append("r1", ME, Said(1, [{"type": "begun"}]))
     with pytest.raises(NotHeld):
         await store.runs.suspend("r1", ME)
     with pytest.raises(NotHeld):
@@ -273,3 +273,62 @@ async def test_only_runs_that_ended_before_the_time_are_purged(store: Store) -> 
     ]
     assert await store.runs.purge(follower.ended_at + 1) == 1
     assert await store.runs.get("follower") is None
+
+
+async def test_who_lets_a_run_go_is_not_counted_as_lost(store: Store) -> None:
+    for name in ("dead", "left", "kept"):
+        await begun(store, name, seconds=OVER if name == "dead" else LONG)
+
+    await store.runs.release(ME, seconds=OVER, only=["left"])
+    claimed = await store.runs.claim(OTHER, seconds=LONG, most=9)
+
+    assert {run.id: run.lost for run in claimed} == {"dead": 1, "left": 0}
+    with pytest.raises(NotHeld):
+        await store.journal.add_turn("left", ME, turn(), [])
+
+
+async def test_a_run_that_was_let_go_is_left_alone_for_a_while(store: Store) -> None:
+    await begun(store, "r1")
+
+    await store.runs.release(ME, seconds=LONG)
+
+    run = await store.runs.get("r1")
+    assert run is not None
+    assert (run.status, run.holder) == ("queued", None)
+    assert await store.runs.claim(OTHER, seconds=LONG, most=9) == []
+
+
+async def test_processes_are_lost_in_a_row_until_the_next_step(store: Store) -> None:
+    await begun(store, "r1", seconds=OVER)
+    for lost in (1, 2, 3):
+        [run] = await store.runs.claim(ME, seconds=OVER, most=1)
+        assert run.lost == lost
+
+    await store.journal.add_turn("r1", ME, turn(), [])
+
+    [run] = await store.runs.claim(ME, seconds=OVER, most=1)
+    assert run.lost == 1
+
+
+async def test_the_time_that_a_run_waits_for_people_is_no_work(store: Store) -> None:
+    first = await begun(store, "r1")
+    await store.runs.suspend("r1", ME)
+
+    waiting = await store.runs.get("r1")
+    assert waiting is not None
+    assert waiting.since is None
+    assert 0 <= waiting.worked < LONG
+    assert first.since == pytest.approx(first.created_at)
+
+
+async def test_work_goes_on_counting_where_a_process_was_lost(store: Store) -> None:
+    first = await begun(store, "r1", seconds=OVER)
+    [second] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    assert second.since == first.since
+
+    await store.runs.release(OTHER, seconds=OVER)
+    [third] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+
+    assert third.since is not None
+    assert third.since >= first.created_at
+    assert third.worked > 0

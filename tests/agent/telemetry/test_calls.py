@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 from opentelemetry.context import attach, detach
 
-from beckon_agent.dispatch import Dispatcher
-from beckon_agent.exchange import Call
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.calling.exchange import Call
 from beckon_contract.tools import Tool
 from beckon_contract.tracing import continued
 from tests.agent.telemetry.conftest import Spans

@@ -1,6 +1,7 @@
 """The server span of a request: its name, its parent, its end, and what it keeps to itself."""
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 
 import httpx
@@ -9,6 +10,8 @@ import pytest_asyncio
 from fastapi import FastAPI
 from opentelemetry.trace import SpanKind, StatusCode
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.telemetry.requests import NOT_BY_FASTAPI, TracedRequests
@@ -20,12 +23,22 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
+async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
+    await Response(status_code=204)(scope, receive, send)
+
+
+MOUNTED = functools.partial(mounted)  # an application: a function would be taken for an endpoint
+
+
 def application() -> FastAPI:
     app = FastAPI(telemetry=NOT_BY_FASTAPI)
 
     @app.get("/things/{name}")
     async def thing(name: str) -> dict[str, str]:
         return {"name": name, **carried()}
+
+    for path in ("/mounted", "/mounted/{name:path}"):
+        app.router.routes.append(Route(path, MOUNTED))
 
     @app.get("/healthz")
     async def healthz() -> None: ...
@@ -73,6 +86,17 @@ async def test_a_request_is_a_span_named_after_its_route(client: httpx.AsyncClie
         "beckon.request_id": "r-1",
     }
     assert response.json()["traceparent"][36:52] == f"{span.context.span_id:016x}"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/mounted", "GET /mounted"), ("/mounted/a/b", "GET /mounted/{name:path}")]
+)
+async def test_what_is_mounted_beside_fastapi_is_named_after_its_route(
+    client: httpx.AsyncClient, spans: Spans, path: str, name: str
+) -> None:
+    await client.get(path)
+
+    assert spans.one(name).attributes is not None
 
 
 async def test_the_callers_trace_goes_on(client: httpx.AsyncClient, spans: Spans) -> None:
@@ -155,3 +179,13 @@ async def test_the_span_of_a_stream_lasts_until_its_end(client: httpx.AsyncClien
     assert span.start_time is not None
     assert span.end_time is not None
     assert span.end_time - span.start_time >= 50_000_000
+
+
+async def test_requests_are_counted_by_route_and_status_traced_or_not() -> None:
+    counted: list[tuple[str, int]] = []
+    app = TracedRequests(RequestIds(application()), lambda route, status: counted.append((route, status)))
+    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as http:
+        for path in ("/things/a", "/things/b", "/busy", "/nowhere/at/all", "/healthz"):
+            await http.get(path)
+
+    assert counted == [("/things/{name}", 200), ("/things/{name}", 200), ("/busy", 503), ("", 404)]

@@ -12,9 +12,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.calls import Caller
-from beckon_agent.catalogue.folder import FolderSource
-from beckon_agent.dispatch import Dispatcher
+from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.folders.source import FolderSource
 from beckon_agent.loop import Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
@@ -154,6 +154,7 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
     tool = attributes_of(spans.one("execute_tool test_echo"))
     assert invoked == {
         "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "openai",
         "gen_ai.agent.name": "helper",
         "beckon.run_id": "run-1",
         "beckon.run.ending": "stop",
@@ -169,6 +170,9 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
         "gen_ai.request.model": "m",
         "server.address": "127.0.0.1",
         "server.port": model_port,
+        "gen_ai.request.stream": True,
+        "gen_ai.response.id": "c",
+        "gen_ai.response.model": "m",
         "beckon.tools": answered["beckon.tools"],
         "gen_ai.response.finish_reasons": ("stop",),
         "gen_ai.usage.input_tokens": 11,

@@ -28,7 +28,7 @@ const locate = {
 test("the agents are the models", async () => {
   const listed = [];
   for await (const found of client.models.list()) listed.push(found.id);
-  assert.deepEqual(listed, [model]);
+  assert.deepEqual(listed, [model, "editor", "researcher"]);
 });
 
 test("chat completions stream what they answer whole, a call of the cluster on the way", async () => {

@@ -8,9 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from beckon_agent.cluster.api import Change, Collection, KubernetesApi, Refused
-from tests.agent.api_server import agent as agent_document
-from tests.agent.api_server import tool as tool_document
+from beckon_agent.cluster.api import KubernetesApi
+from beckon_kube.server import Change, Collection, Refused
+from tests.agent.cluster_objects import agent as agent_document
+from tests.agent.cluster_objects import tool as tool_document
 from tests.agent.model_server import ModelServer, model_server
 from tests.agent.running_agent import eventually
 from tests.cluster.agent.service import (
@@ -250,7 +251,7 @@ async def test_a_version_that_the_server_no_longer_knows_is_told_as_gone(home: K
     """The reflector then lists anew; here it is the real server's way to say so that counts."""
     rights(home, home.namespace)
     put_tool(home, "a.tool")
-    collection = Collection("tools", home.namespace)
+    collection = Collection("beckon.dev/v1alpha1", "tools", home.namespace)
     async with await KubernetesApi.connect(str(kubeconfig(home, tmp_path))) as api:
         page = await api.page(collection)
         with pytest.raises(Refused) as caught:

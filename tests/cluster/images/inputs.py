@@ -10,10 +10,10 @@ VERSION = "0.1.0"
 
 # Each image, a target of the Dockerfile, and the rooms whose packages it holds.
 IMAGES: Mapping[str, tuple[str, ...]] = {
-    "agent": ("contract", "manifests", "agent"),
-    "shim": ("contract", "shim"),
+    "agent": ("contract", "manifests", "kube", "agent"),
+    "shim": ("contract", "kube", "shim"),
     "operator": ("contract", "operator"),
-    "tools": ("contract", "tools"),
+    "tools": ("contract", "manifests", "kube", "tools"),
 }
 RECIPE = ("Dockerfile", ".dockerignore", "requirements-build.lock")
 
@@ -35,11 +35,11 @@ def tar_name(image: str, base: str, root: Path) -> str:
 
 def snapshot(root: Path, folder: Path) -> None:
     """Copy what the images are made of into `folder`, which no edit reaches while they are built."""
-    bytecode = shutil.ignore_patterns("__pycache__", "*.pyc")
+    made = shutil.ignore_patterns("__pycache__", "*.pyc", "node_modules", "vendor")  # the build makes its own
     for name in RECIPE:
         shutil.copy2(root / name, folder)
     for room in {room for rooms in IMAGES.values() for room in rooms}:
-        shutil.copytree(root / room, folder / room, ignore=bytecode)
+        shutil.copytree(root / room, folder / room, ignore=made)
 
 
 def _files(image: str, root: Path) -> Iterator[Path]:

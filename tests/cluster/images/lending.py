@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from tests.cluster.machine.commands import output
 
 PIP = ROOT / ".uv" / "bin" / "pip"
 PIP_KEYS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "default-timeout", "retries")
+NPM_KEYS = ("registry", "proxy", "https-proxy", "noproxy", "strict-ssl")
 APT_KEYS = ("Acquire::http", "Acquire::Check", "Acquire::Retries")
 LENT = "/run/secrets"
 
@@ -37,6 +39,10 @@ def _files() -> Iterator[tuple[str, str]]:
         yield "ca.pem", Path(certificates).read_text()
         pip["cert"] = f"{LENT}/ca.pem"
     yield "pip.conf", "\n".join(["[global]", *(_line(key, value) for key, value in pip.items()), ""])
+    npm = _npm_settings()
+    if certificates:
+        npm["cafile"] = f"{LENT}/ca.pem"
+    yield "npmrc", "".join(f"{key}={value}\n" for key, value in npm.items())
     apt = [line for line in output(["apt-config", "dump"]).splitlines() if line.startswith(APT_KEYS)]
     sources = host_sources()
     if sources:
@@ -55,6 +61,15 @@ def _pip_settings() -> dict[str, str]:
         if key in (*PIP_KEYS, "cert"):
             found[key] = ast.literal_eval(value)
     return found
+
+
+def _npm_settings() -> dict[str, str]:
+    """What npm was told where there is one; without it the build asks the registry that npm knows."""
+    if shutil.which("npm") is None:
+        return {}
+    lines = output(["npm", "config", "get", *NPM_KEYS]).splitlines()
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    return {key: value for key, value in found.items() if value not in ("null", "undefined", "")}
 
 
 def _line(key: str, value: str) -> str:

@@ -17,7 +17,22 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 Images = Mapping[str, Image]
 
 PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)", re.MULTILINE)
-BUILD_PROGRAMS = {"pip", "pip3", "uv", "hatch", "hatchling", "gcc", "cc", "make", "ld", "git", "curl", "wget"}
+BUILD_PROGRAMS = {
+    "pip",
+    "pip3",
+    "uv",
+    "hatch",
+    "hatchling",
+    "gcc",
+    "cc",
+    "make",
+    "ld",
+    "git",
+    "curl",
+    "wget",
+    "node",
+    "npm",
+}
 BUILD_MODULES = ("pip", "setuptools", "wheel", "ensurepip", "hatchling")
 FINDABLE = "import sys, importlib.util as u; print([name for name in sys.argv[1:] if u.find_spec(name)])"
 
@@ -43,11 +58,18 @@ def test_an_image_holds_exactly_what_its_service_needs_at_the_locked_versions(
     locked = dict(PINNED.findall(lock))
 
     found = installed(images[image])
+    python = images[image].run("python", "-c", "import platform; print(platform.python_version())")
 
-    assert set(found) == closure(f"beckon-{image}", found)
+    assert set(found) == closure(f"beckon-{image}", found, python.stdout.strip())
     assert {name: one.version for name, one in found.items()} == {
         name: VERSION if name.startswith("beckon-") else locked[name] for name in found
     }
+
+
+def test_the_image_of_the_agent_holds_all_that_its_page_loads(images: Images) -> None:
+    load = "from beckon_agent.page.files import load_page; print('vendor/preact.mjs' in load_page().files)"
+
+    assert images["agent"].run("python", "-c", load).stdout == "True\n"
 
 
 @pytest.mark.parametrize("image", IMAGES)
@@ -102,22 +124,24 @@ def installed(image: Image) -> dict[str, Distribution]:
     return {canonicalize_name(found.name): found for found in distributions(path=folders)}
 
 
-def closure(name: str, found: Mapping[str, Distribution]) -> set[str]:
-    """What `name` needs, itself included, by what the distributions that are there declare."""
+def closure(name: str, found: Mapping[str, Distribution], python: str) -> set[str]:
+    """What `name` needs with all its extras, itself included, by what is declared, in a Python."""
     needed: set[tuple[str, str]] = set()
-    waiting = [(name, "")]
+    extras = found[name].metadata.get_all("Provides-Extra") or () if name in found else ()
+    waiting = [(name, extra) for extra in ("", *extras)]
     while waiting:
         each = waiting.pop()
         if each not in needed:
             needed.add(each)
-            waiting += requirements(found.get(each[0]), each[1])
+            waiting += requirements(found.get(each[0]), each[1], python)
     return {name for name, _ in needed}
 
 
-def requirements(distribution: Distribution | None, extra: str) -> Iterator[tuple[str, str]]:
+def requirements(distribution: Distribution | None, extra: str, python: str) -> Iterator[tuple[str, str]]:
     """The names that a distribution asks for with one of its extras (or "" for none), and their extras."""
     for line in (distribution and distribution.requires) or ():
         required = Requirement(line)
-        if required.marker is None or required.marker.evaluate({"extra": extra}):
+        where = {"extra": extra, "python_full_version": python}
+        if required.marker is None or required.marker.evaluate(where):
             for wanted in ("", *required.extras):
                 yield canonicalize_name(required.name), wanted

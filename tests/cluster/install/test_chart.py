@@ -190,13 +190,15 @@ def test_an_operator_of_some_namespaces_has_no_rights_in_others(chart: Chart) ->
     assert environment(found, "beckon-operator")["BECKON_OPERATOR_WATCH_NAMESPACES"] == "team-a,team-b"
 
 
-def test_every_broker_gets_its_reply_trigger_and_is_made_only_where_asked(chart: Chart) -> None:
+def test_every_broker_gets_its_two_triggers_and_is_made_only_where_asked(chart: Chart) -> None:
     found = chart.render(CASES["several-namespaces"])
 
     assert {key[1:] for key in found if key[0] == "Broker"} == {("team-a", "default")}
     assert {key[1:]: each["spec"]["broker"] for key, each in found.items() if key[0] == "Trigger"} == {
         ("team-a", "beckon-replies"): "default",
+        ("team-a", "beckon-progress"): "default",
         ("team-b", "beckon-replies-events"): "events",
+        ("team-b", "beckon-progress-events"): "events",
     }
 
 

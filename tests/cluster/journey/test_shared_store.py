@@ -17,6 +17,7 @@ from tests.agent.store.postgres import Server, server
 from tests.cluster.kube import Kube, until
 from tests.cluster.machine.places import places
 from tests.cluster.platform import NAMESPACE, Platform
+from tests.cluster.pod_tool import PodTool, offered
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -103,17 +104,8 @@ def agents(kube: Kube) -> list[str]:
 @pytest.fixture
 def pondering(stored: Platform) -> Iterator[Platform]:
     """A tool that takes its time, in one pod."""
-    kube = stored.kube
-    for document in manifests():
-        kube.apply(json.dumps(document))
-    try:
-        kube.run("rollout", "status", f"deployment/{NAME}", "--timeout=90s", timeout=100)
-        until(lambda: kube.find("tool", NAME), what="the Tool")
-        kube.wait(f"tool/{NAME}")
-        until(lambda: NAME in {tool["name"] for tool in stored.tools()["tools"]}, what="the offer of it")
+    with offered(stored, PodTool(NAME, SOURCE, PARAMETERS)):
         yield stored
-    finally:
-        kube.run("delete", "deployment,service,configmap,trigger,eventtype", NAME, "--ignore-not-found")
 
 
 def test_a_run_whose_pod_is_killed_is_finished_by_another_one(pondering: Platform) -> None:
@@ -154,56 +146,3 @@ def post(platform: Platform, body: dict[str, object]) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
-
-
-def manifests() -> list[dict[str, object]]:
-    named = {"name": NAME}
-    labels = {"app": NAME}
-    container = {
-        "name": "tool",
-        "image": "dev.local/beckon-tools:0.1.0",
-        "command": ["python", "-m", "beckon_tools"],
-        "args": ["serve", "source:ponder", "--host=0.0.0.0"],
-        "env": [{"name": "PYTHONPATH", "value": "/source"}],
-        "volumeMounts": [{"name": "source", "mountPath": "/source", "readOnly": True}],
-    }
-    pod = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [container], "volumes": [{"name": "source", "configMap": named}]},
-    }
-    return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": {"source.py": SOURCE}},
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": named,
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": named,
-            "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]},
-        },
-        {
-            "apiVersion": "eventing.knative.dev/v1",
-            "kind": "Trigger",
-            "metadata": named,
-            "spec": {
-                "broker": "default",
-                "filter": {"attributes": {"type": NAME}},
-                "subscriber": {"ref": {"apiVersion": "v1", "kind": "Service", "name": NAME}},
-            },
-        },
-        {
-            "apiVersion": "eventing.knative.dev/v1beta2",
-            "kind": "EventType",
-            "metadata": {
-                **named,
-                "annotations": {
-                    "beckon.dev/parameters": '{"topic": {"type": "string"}, "required": ["topic"]}'
-                },
-            },
-            "spec": {"type": NAME, "description": "Ponder a topic for a while."},
-        },
-    ]

@@ -20,6 +20,7 @@ from tests.cluster.operator.objects import (
     event_type,
     knative_service,
     replies,
+    thing,
     to_service,
     trigger,
 )
@@ -207,6 +208,26 @@ def test_where_dead_letters_go_is_told_and_leaves_a_tool_ready(
 
     becomes(namespace, "Ready", "Ready")
     assert condition(namespace.find("tool", "get.weather"), "DeadLettered")[1] == reason
+
+
+def test_a_tool_tells_where_its_trigger_leads_and_how_it_delivers(namespace: Kube) -> None:
+    plain = thing("v1", "Service", "weather", {"ports": [{"port": 80}], "selector": {"app": "none"}})
+    reference = {"apiVersion": "v1", "kind": "Service", "name": "weather"}
+    asking = trigger(subscriber={"ref": reference, "uri": "/calls"})
+    apply(namespace, broker(), plain, asking, replies(), event_type())
+    becomes(namespace, "Ready", "Ready")
+
+    tool = namespace.get("tool", "get.weather")
+    assert tool["status"]["ways"] == [
+        {
+            "trigger": "weather",
+            "filter": "type = get.weather",
+            "subscriber": {**reference, "namespace": namespace.namespace},
+            "address": f"http://weather.{namespace.namespace}.svc.cluster.local",
+            "retries": 0,
+            "deadLetters": True,
+        }
+    ]
 
 
 def test_a_direct_call_is_judged_by_its_service(namespace: Kube) -> None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from beckon_agent.store.base import Store
-
-END_TOLD = "end told"
-"""The step that writes the end of a run into the log of what it tells."""
+from tests.agent.store.between import Between
 
 
 @dataclass
@@ -28,41 +26,21 @@ class Death:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Dying:
+class Dying(Between):
     """The store of a process that is to die."""
 
     def __init__(self, store: Store, death: Death) -> None:
+        super().__init__(store)
         self._store = store
-        self.runs: Any = _Watched(store.runs, death)
-        self.journal: Any = _Watched(store.journal, death)
-        self.events: Any = _Watched(store.events, death)
-        self.conversations = store.conversations
-        self.counters = store.counters
-        self.materials = store.materials
-        self.scratch = store.scratch
+        self._death = death
 
     async def aclose(self) -> None:
         """Close the store."""
         await self._store.aclose()
 
-
-class _Watched:
-    def __init__(self, part: object, death: Death) -> None:
-        self._part = part
-        self._death = death
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        real = getattr(self._part, name)
-
-        async def passed_on(*args: Any, **kwargs: Any) -> Any:
-            step = END_TOLD if name == "append" and _tells_the_end(args) else name
-            self._death.at("before", step)
-            result = await real(*args, **kwargs)
-            self._death.at("after", step)
-            return result
-
-        return passed_on
-
-
-def _tells_the_end(args: tuple[Any, ...]) -> bool:
-    return any(event["type"] == "RunFinished" for part in args if isinstance(part, list) for event in part)
+    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+        """Make a call of the real store, unless it is time to die."""
+        self._death.at("before", name)
+        result = await call()
+        self._death.at("after", name)
+        return result

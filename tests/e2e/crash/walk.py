@@ -10,7 +10,7 @@ from tests.agent.responses.running_face import Event, said
 from tests.agent.running_agent import eventually
 from tests.agent.store.raw import execute
 from tests.e2e.crash.agents import SECONDS, AgentProcess
-from tests.e2e.crash.dying import END_TOLD, Death
+from tests.e2e.crash.dying import Death
 from tests.e2e.crash.gates import GATES, Gate
 from tests.e2e.crash.site import Site
 from tests.e2e.crash.tools import ASKED, CALLED, DONE, EFFECTS, HALF, PLACES, QUESTIONS, answer
@@ -60,7 +60,6 @@ POINTS = [
     Point(f"{ASKED} 2", place=f"{ASKED} 2", again=2),
     Point(f"{HALF} 2", place=f"{HALF} 2", seen="They are ", again=2),
     *step("add_turn", 2, again=2),
-    *step(END_TOLD),
     *step("end"),
 ]
 

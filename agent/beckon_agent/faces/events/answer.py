@@ -14,6 +14,7 @@ from beckon_agent.runs import Agent, CallStarted, Ending, RunFinished, RunSuspen
 from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
+from beckon_contract.tracing import carried
 
 REPLY_SUFFIX = ".reply"
 _WAITS = "the agent waits for an approval, or for a tool that answers later"
@@ -29,6 +30,7 @@ class Said:
     text: str
     ending: Ending
     usage: Usage | None
+    elsewhere: int = 0
 
     def data(self) -> bytes:
         """Return the data of the reply: `{"answer": …}`, or the answer itself where it is a JSON object."""
@@ -72,7 +74,7 @@ class Outcome:
                 self._before, self._latest = self._before + self._latest, ""
             case RunFinished():
                 said = self._latest.strip() or self._before.strip()
-                self.found = Said(said, event.ending, event.usage)
+                self.found = Said(said, event.ending, event.usage, event.elsewhere)
             case RunFailed():
                 self.found = Silent("failed", event.message)
             case RunSuspended():
@@ -107,7 +109,8 @@ class Replier:
 
     def answer(self, said: Said) -> CloudEvent:
         """Return the reply that holds an answer."""
-        attributes = {**self.chain.onward(self.agent.limits.tokens, said.usage), **used(said.usage)}
+        left = self.chain.onward(self.agent.limits.tokens, said.usage, said.elsewhere)
+        attributes = {**left, **used(said.usage, said.elsewhere)}
         return self._reply(said.data(), attributes)
 
     def failure(self, reason: Reason, message: str) -> CloudEvent:
@@ -123,9 +126,11 @@ class Replier:
         )
 
     def _reply(self, data: bytes | None, attributes: dict[str, AttributeValue]) -> CloudEvent:
-        carried = {name: self.event.extensions[name] for name in _CARRIED if name in self.event.extensions}
+        extensions = self.event.extensions
+        kept = {name: extensions[name] for name in _CARRIED if name in extensions}
+        kept |= carried()  # the reply belongs to the span in which the event was taken
         if self.token is not None:
-            carried[self.reply_attribute] = self.token
+            kept[self.reply_attribute] = self.token
         return CloudEvent(
             id=f"{self.run_id}{REPLY_SUFFIX}",  # the same for every delivery of the event
             source=self.agent.source,
@@ -133,7 +138,7 @@ class Replier:
             datacontenttype="application/json",
             subject=self.event.subject,
             data=data,
-            extensions={**carried, **attributes, CAUSE: self.event.id},
+            extensions={**kept, **attributes, CAUSE: self.event.id},
         )
 
 

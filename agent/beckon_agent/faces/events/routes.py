@@ -33,9 +33,11 @@ from beckon_contract.deadlines import preferred_wait
 from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
 from beckon_contract.failures import Reason
 from beckon_contract.problem import Problem, for_dead_letter
+from beckon_contract.tracing import carried
 
 logger = logging.getLogger(__name__)
 
+_TRACE_ID = slice(3, 35)  # of a traceparent
 _MARGIN = 5.0  # a run ends by its own limit; only one that nobody works on is given up by ours
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
@@ -205,7 +207,9 @@ def _read(request: Request, body: bytes) -> CloudEvent:
 
 def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
     """Join the trace of the event where the request itself is in none: not every Broker sends one."""
-    return nullcontext() if "traceparent" in request.headers else rejoined(event.extensions)
+    ours, theirs = carried().get("traceparent", ""), str(event.extensions.get("traceparent", ""))
+    joined = "traceparent" in request.headers or ours[_TRACE_ID] == theirs[_TRACE_ID]
+    return nullcontext() if joined else rejoined(event.extensions)
 
 
 def _chosen(service: Service, name: str) -> Hosted:

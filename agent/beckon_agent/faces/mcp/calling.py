@@ -2,15 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import anyio
 from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.exceptions import MCPError
-from mcp_types import RequestId
 
-from beckon_agent.exchange import Outcome, failed
+from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.faces.mcp.cancelling import Cancellations, Key
+from beckon_agent.faces.mcp.progress import Progress, Tell
 from beckon_agent.policy.limits import LimitReached
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import CallFinished
@@ -18,48 +19,45 @@ from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.failures import Reason
 
-Report = Callable[[float, float, str], Awaitable[None]]
-"""Tells a client of progress: seconds so far, seconds at most, and a sentence."""
-
-
-Key = tuple[str | None, RequestId | None]
-"""The session and the id of a request; without a session only the end of the connection cancels."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call as a client wants it; `arguments` is JSON, `report` is there where progress is asked for."""
+    """A call as a client wants it; `arguments` is JSON, `tell` is there where progress is asked for."""
 
     hosted: Hosted
     name: str
     arguments: str
-    report: Report | None
+    tell: Tell | None
 
 
 class Calling:
     """Makes calls; `report_every` is in seconds."""
 
-    def __init__(self, service: Service, report_every: float) -> None:
+    def __init__(self, service: Service, report_every: float, cancellations: Cancellations) -> None:
         self._service = service
+        self._cancellations = cancellations
         self._report_every = report_every
         self._under_way: dict[Key, anyio.CancelScope] = {}
 
     async def make(self, wanted: Wanted, key: Key) -> CallFinished:
         """Return what a call came to; raises `MCPError` where its client has cancelled it."""
-        with anyio.CancelScope() as scope, self._known(key, scope), self._reported(wanted):
+        with anyio.CancelScope() as scope, self._known(key, scope):
             try:
-                return await self._service.call(wanted.hosted, wanted.name, wanted.arguments)
+                async with self._reported(wanted):
+                    return await self._service.call(wanted.hosted, wanted.name, wanted.arguments)
             except (NoRoom, StoreUnavailable) as error:
                 return _refused(wanted, failed(Reason.UNDELIVERABLE, f"the tool was not called: {error}"))
             except LimitReached as error:
                 return _refused(wanted, failed(Reason.DENIED, str(error), retry_after=error.retry_after))
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
 
-    def cancel(self, key: Key) -> None:
-        """Cancel a call, if it is under way in this process."""
+    async def cancel(self, key: Key) -> None:
+        """Cancel a call, here or at the replica where it is under way."""
         scope = self._under_way.get(key)
         if scope is not None:
             scope.cancel()
+        else:
+            await self._cancellations.tell(key)
 
     @contextlib.contextmanager
     def _known(self, key: Key, scope: anyio.CancelScope) -> Iterator[None]:
@@ -67,33 +65,19 @@ class Calling:
             yield
             return
         self._under_way[key] = scope
+        listening = asyncio.create_task(self._cancellations.listen(key, scope.cancel))
         try:
             yield
         finally:
+            listening.cancel()
             if self._under_way.get(key) is scope:
                 del self._under_way[key]
 
-    @contextlib.contextmanager
-    def _reported(self, wanted: Wanted) -> Iterator[None]:
-        if wanted.report is None:
-            yield
-            return
-        reporting = asyncio.create_task(_tell(wanted, wanted.report, self._report_every))
-        try:
-            yield
-        finally:
-            reporting.cancel()
+    def _reported(self, wanted: Wanted) -> contextlib.AbstractAsyncContextManager[None]:
+        if wanted.tell is None:
+            return contextlib.nullcontext()
+        return Progress(wanted.name, wanted.tell, self._report_every).told()
 
 
 def _refused(wanted: Wanted, outcome: Outcome) -> CallFinished:
     return CallFinished("", wanted.name, outcome.result, outcome.failed, 0)
-
-
-async def _tell(wanted: Wanted, report: Report, every: float) -> None:
-    tool = wanted.hosted.catalogue.current.tools.get(wanted.name)
-    most = (tool.timeout if tool else None) or wanted.hosted.agent.limits.call_timeout
-    taken = 0.0
-    while True:
-        await asyncio.sleep(every)
-        taken += every
-        await report(taken, max(most, taken), f"{wanted.name} has not answered yet, after {taken:g} seconds")

@@ -20,6 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import ClientGone, unless_gone
 from beckon_agent.faces.mcp import asked
+from beckon_agent.faces.mcp.cancelling import Cancellations
 from beckon_agent.faces.mcp.changes import TOO_MANY, Changes
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.errors import refused
@@ -49,6 +50,7 @@ class McpSettings:
     max_listeners: int = 1_000
     report_every: float = 5.0
     pace: Pace = field(default_factory=Pace)
+    cancellations: Cancellations = field(default_factory=Cancellations)
 
 
 class McpFace:
@@ -153,7 +155,9 @@ class McpFace:
         async with self._loading:
             if self._handlers is None:
                 protocol = await asyncio.to_thread(_import)
-                calling = protocol.Calling(self._service, self._settings.report_every)
+                calling = protocol.Calling(
+                    self._service, self._settings.report_every, self._settings.cancellations
+                )
                 served = protocol.Protocol(calling, self._changes)
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
                 begun = asyncio.Event()

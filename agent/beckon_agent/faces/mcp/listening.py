@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
+from beckon_agent.faces.event_stream import KEEP_ALIVE
 from beckon_agent.faces.mcp.changes import Changes, TooManyListeners
 
 _BEGUN = b": changes of the tools are told here\n\n"
-_KEEPALIVE = b": keep-alive\n\n"
 _CHANGED = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
 
 
@@ -20,7 +20,7 @@ async def frames(changes: Changes, agent: str, keep_alive: float) -> AsyncGenera
                     async with asyncio.timeout(keep_alive):
                         changed = await listener.changed()
                 except TimeoutError:
-                    yield _KEEPALIVE
+                    yield KEEP_ALIVE
                 else:
                     yield _CHANGED if changed else b""
     except TooManyListeners:

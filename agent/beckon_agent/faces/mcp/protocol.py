@@ -19,9 +19,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from beckon_agent.faces.mcp import asked
-from beckon_agent.faces.mcp.calling import Calling, Report, Wanted
+from beckon_agent.faces.mcp.calling import Calling, Wanted
 from beckon_agent.faces.mcp.changes import Changes, TooManyListeners
 from beckon_agent.faces.mcp.declarations import BadCursor, page
+from beckon_agent.faces.mcp.progress import Tell
 from beckon_agent.faces.mcp.results import told
 from beckon_agent.request_id import request_id
 from beckon_contract.failures import Reason
@@ -76,14 +77,14 @@ class Protocol(Server[Any]):
         now = asked.current.get()
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         arguments = json.dumps(params.arguments or {})
-        wanted = Wanted(now.hosted, params.name, arguments, _report(context))
+        wanted = Wanted(now.hosted, params.name, arguments, _tell(context))
         finished = await self._calling.make(wanted, (now.session, context.request_id))
         if finished.failed and (message := _unknown(finished.result)):
             raise MCPError(types.INVALID_PARAMS, message)
         return told(finished, any_json=context.protocol_version in MODERN_PROTOCOL_VERSIONS)
 
     async def _cancelled(self, _: Context, params: types.CancelledNotificationParams) -> None:
-        self._calling.cancel((asked.current.get().session, params.request_id))
+        await self._calling.cancel((asked.current.get().session, params.request_id))
 
     async def _listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
@@ -132,7 +133,7 @@ def _schema(name: str) -> Mapping[str, Any] | None:
     return tool.parameters if tool else None
 
 
-def _report(context: Context) -> Report | None:
+def _tell(context: Context) -> Tell | None:
     wanted = context.meta is not None and context.meta.get("progress_token") is not None
     return context.session.report_progress if wanted else None
 

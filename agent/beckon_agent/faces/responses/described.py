@@ -54,9 +54,29 @@ OPENED = answer(
 )
 CONVERSATION = answer("The conversation.", _CONVERSATION)
 CLOSED = answer("It is deleted.", obj(id=word(), object=word("conversation.deleted"), deleted=YES_OR_NO))
+CONVERSATIONS = answer(
+    "One page of the list.",
+    obj(
+        object=word("list"),
+        data=listed(
+            obj(
+                id=word(),
+                object=word("conversation"),
+                created_at=INTEGER,
+                used_at=INTEGER,
+                metadata=_OBJECT,
+                title=word(),
+            )
+        ),
+        first_id=word(),
+        last_id=word(),
+        has_more=YES_OR_NO,
+    ),
+    retrieve=leads_to("retrieveConversation", conversation_id="$response.body#/data/0/id"),
+)
 ADDED = answer(
     "The items that were added.",
     _PAGE,
-    item=leads_to("retrieveItem", item_id="$response.body#/first_id", **_SAME),
+    item=leads_to("retrieveItem", item_id="$response.body#/data/0/id", **_SAME),
 )
 FOUND = answer("The item.", _SAID)

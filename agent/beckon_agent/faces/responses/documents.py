@@ -28,6 +28,7 @@ _ERROR_CODES = {
     "invalid_prompt": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
     "rate_limit_exceeded": "rate_limit_exceeded",
+    "unsupported_content": "invalid_prompt",
 }
 
 

@@ -22,6 +22,7 @@ from beckon_agent.model.types import ReasoningDelta, TextDelta
 from beckon_agent.runs import (
     ApprovalAsked,
     CallFinished,
+    CallProgressed,
     CallStarted,
     ClientCallAsked,
     RunFinished,
@@ -31,6 +32,13 @@ from beckon_agent.store.records import FINAL, StoredRun
 
 Event = dict[str, Any]
 """One event of the API, with its `type` and `sequence_number`."""
+
+PROGRESS = "beckon:mcp_call.progress"
+"""The one type of event that the API does not have: a tool reports how far its call has come.
+
+It is told to who includes it by this name, and named as the specification asks of an extension. It
+repeats the number of the event before it, since it is told live, and to nobody twice.
+"""
 
 _CUT: frozenset[str] = frozenset({"length", "content_filter"})
 
@@ -51,7 +59,9 @@ class Encoder:
     A part ends where the run waits for approvals; `state` is how it ended, `None` until then.
     """
 
-    def __init__(self, run: StoredRun, part: int = 1) -> None:
+    def __init__(self, run: StoredRun, part: int = 1, *, reports: bool = False) -> None:
+        """`reports` is whether to tell what tools report while they work."""
+        self._reports = reports
         self.state: State | None = None
         self._run = run
         self._wanted = part
@@ -127,6 +137,8 @@ class Encoder:
                 self._drop()
             case RunSuspended() | RunFinished() | RunFailed():
                 self._tell_end(event, ended_at)
+            case CallProgressed():
+                self._report(event)
             case _:
                 self._tell_call(event)
 
@@ -204,6 +216,22 @@ class Encoder:
         self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
         self._emit_item("response.mcp_call_arguments.done", index, arguments=arguments)
         self._added[index] = {**item, "arguments": arguments}
+
+    def _report(self, report: CallProgressed) -> None:
+        index = self._calls.get(report.id)
+        if not self._reports or index is None or self._part != self._wanted:
+            return
+        self._told.append(
+            {
+                "type": PROGRESS,
+                "sequence_number": self._sequence - 1,
+                "item_id": self._added[index]["id"],
+                "output_index": index,
+                "progress": report.done,
+                "total": report.total,
+                "message": report.message,
+            }
+        )
 
     def _finish_call(self, call: CallFinished) -> None:
         """Tell of an answer; the call may have been told of in an earlier part, or been denied."""

@@ -29,6 +29,7 @@ Include = Literal[
     "code_interpreter_call.outputs",
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
+    "beckon:mcp_call.progress",  # our own, see `events.PROGRESS`
 ]
 
 

@@ -1,5 +1,6 @@
 """The routes under `/v1/responses`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,10 +12,11 @@ from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
 from beckon_agent.faces.pacing import Pace, Paced
-from beckon_agent.faces.responses import conversations, described
+from beckon_agent.faces.responses import conversation_list, conversations, described
 from beckon_agent.faces.responses.answers import PageSize, answered, as_json
 from beckon_agent.faces.responses.creating import Desk, OwnerOf, no_response
 from beckon_agent.faces.responses.documents import response_document, state_of_run
+from beckon_agent.faces.responses.events import PROGRESS
 from beckon_agent.faces.responses.listing import Order, page, to_items
 from beckon_agent.faces.responses.request import CreateRequest
 from beckon_agent.faces.responses.telling import Teller, server_sent
@@ -52,9 +54,12 @@ class _Face:
             raise no_response(response_id)
         return as_json(document)
 
-    def stream(self, run: StoredRun, part: int, after: int, *, hold: bool) -> Response:
+    def stream(
+        self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
+    ) -> Response:
         """Answer with the events of a response behind a number."""
-        batches = Paced(self.teller.events(run, part, hold=hold))
+        reports = PROGRESS in (include or ())
+        batches = Paced(self.teller.events(run, part, hold=hold, reports=reports))
         return EventStream(server_sent(batches, self.pace.keep_alive, after), self.pace.stalled)
 
 
@@ -66,6 +71,7 @@ def router(engine: Engine, store: Store, service: Service, pace: Pace, owner_of:
     _add_asking(routes, face)
     _add_reading(routes, face)
     _add_ending(routes, face)
+    routes.include_router(conversation_list.router(store, owner_of))
     routes.include_router(conversations.router(store, owner_of))
     return routes
 
@@ -79,7 +85,7 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
         with answered():
             run, part = await face.desk.begin(body, face.owner_of(request))
             if body.stream:
-                return face.stream(run, part, -1, hold=False)
+                return face.stream(run, part, -1, hold=False, include=body.include)
             if body.background:
                 state = state_of_run(run, begun=part > 1)
                 return as_json(response_document(run, part, state, ()))
@@ -96,6 +102,7 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
         request: Request,
         stream: bool = False,
         starting_after: Annotated[int | None, Query(ge=-1, le=2**53)] = None,
+        include: Annotated[list[str] | None, Query(alias="include[]", max_length=20)] = None,
     ) -> Response:
         """Return a response as it is now, or its events from the one after `starting_after` on."""
         with answered():
@@ -106,7 +113,7 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
                 message = "only a response that was made with 'background' can be joined before its end"
                 raise FaceError(400, message, code="not_in_background", param="stream")
             after = -1 if starting_after is None else starting_after
-            return face.stream(run, part, after, hold=True)
+            return face.stream(run, part, after, hold=True, include=include)
 
     @routes.get(
         f"{path}/input_items", operation_id="listInputItems", response_model=None, responses=page_said

@@ -4,19 +4,20 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from beckon_agent.engine.base import Engine, EngineEvent, RunFailed
+from beckon_agent.faces.event_stream import KEEP_ALIVE
 from beckon_agent.faces.openai_errors import FaceError, told
 from beckon_agent.faces.pacing import Paced
-from beckon_agent.faces.responses.events import Encoder, Event
+from beckon_agent.faces.responses.events import PROGRESS, Encoder, Event
 from beckon_agent.faces.responses.past import retold
 from beckon_agent.model import wire
 from beckon_agent.runs import ApprovalAsked, CallStarted, ClientCallAsked, RunFinished, RunSuspended
 from beckon_agent.store.base import Store
 from beckon_agent.store.records import FINAL, StoredRun
 
-_KEEPALIVE = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
 _STATUSES = {
     "agent_gone": 503,
@@ -24,6 +25,7 @@ _STATUSES = {
     "internal": 500,
     "overloaded": 503,
     "rate_limit_exceeded": 429,
+    "unsupported_content": 400,
 }
 _MODEL_FAILED = 502  # a code that is not known is the model server's own
 
@@ -35,9 +37,11 @@ class Teller:
     engine: Engine
     store: Store
 
-    def events(self, run: StoredRun, part: int, *, hold: bool) -> AsyncGenerator[list[Event]]:
+    def events(
+        self, run: StoredRun, part: int, *, hold: bool, reports: bool = False
+    ) -> AsyncGenerator[list[Event]]:
         """Yield the events of a part of a run as they come, from its first one on."""
-        return self._told(Encoder(run, part), run, part, hold=hold)
+        return self._told(Encoder(run, part, reports=reports), run, part, hold=hold)
 
     async def whole(self, run: StoredRun, part: int) -> dict[str, Any]:
         """Return a part of a run at its end, or where a tool takes its time.
@@ -112,15 +116,12 @@ async def server_sent(
     """
     number = 0
     try:
-        while True:
-            while not await batches.ready(keep_alive):
-                yield _KEEPALIVE
-            batch = await batches.take()
-            if batch is None:
-                break
-            for event in batch:
+        async for several in batches.told(keep_alive):
+            if not several:
+                yield KEEP_ALIVE
+            for event in chain.from_iterable(several):
                 number = event["sequence_number"]
-                if number > starting_after:
+                if number > starting_after or event["type"] == PROGRESS:
                     yield _line(event)
         yield _DONE
     except Exception as error:  # the status is out: the stream is the only place left to tell of it

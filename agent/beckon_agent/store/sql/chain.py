@@ -5,11 +5,21 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, ScalarSelect, bindparam, insert, literal, select, text, update
 
 from beckon_agent.model.types import Message
+from beckon_agent.store import spoken
 from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.tables import conversations, segments
 
 _APPEND = insert(segments).returning(segments.c.id)
-_COMPLETE = update(segments).where(segments.c.id == bindparam("the_segment"))
+_COMPLETE = (
+    update(segments)
+    .where(segments.c.id == bindparam("the_segment"))
+    .values(said=segments.c.said + bindparam("more", type_=segments.c.said.type))
+)
+_USED = (
+    update(conversations)
+    .where(conversations.c.id == bindparam("the_conversation"))
+    .values(used_at=dialect.now())
+)
 # From a segment that nobody needs up to the first that somebody does.
 _FORGET = text(
     """
@@ -34,14 +44,21 @@ def append(
     connection: Connection, parent: int | None, input_: Sequence[Message], added: Sequence[Message] = ()
 ) -> int:
     """Store a segment behind another; return its number."""
-    values = {"parent": parent, "input": list(input_), "added": list(added)}
+    values = {
+        "parent": parent,
+        "input": list(input_),
+        "added": list(added),
+        "opening": spoken.opening(input_),
+        "said": spoken.searched([*input_, *added]),
+    }
     number: int = connection.execute(_APPEND, values).scalar_one()
     return number
 
 
 def complete(connection: Connection, segment: int, added: Sequence[Message]) -> None:
     """Store what a run added behind its input."""
-    connection.execute(_COMPLETE, {"the_segment": segment, "added": list(added)})
+    members = {"added": list(added), "more": f" {spoken.searched(added)}"}
+    connection.execute(_COMPLETE, {"the_segment": segment, **members})
 
 
 def advance(connection: Connection, conversation: str, segment: int) -> None:
@@ -57,10 +74,16 @@ def advance(connection: Connection, conversation: str, segment: int) -> None:
         return
     parent = connection.scalar(select(segments.c.parent).where(segments.c.id == segment))
     if parent != head:
-        again = select(literal(head), segments.c.input, segments.c.added).where(segments.c.id == segment)
-        copy = insert(segments).from_select(["parent", "input", "added"], again)
+        copied = ("input", "added", "opening", "said")
+        again = select(literal(head), *(segments.c[name] for name in copied)).where(segments.c.id == segment)
+        copy = insert(segments).from_select(["parent", *copied], again)
         segment = connection.execute(copy.returning(segments.c.id)).scalar_one()
-    connection.execute(update(conversations).where(conversations.c.id == conversation).values(head=segment))
+    connection.execute(_USED, {"the_conversation": conversation, "head": segment})
+
+
+def use(connection: Connection, conversation: str) -> None:
+    """Note that somebody asks something in a conversation now."""
+    connection.execute(_USED, {"the_conversation": conversation})
 
 
 def messages(connection: Connection, last: ScalarSelect[int], *, found: bool) -> list[Message]:

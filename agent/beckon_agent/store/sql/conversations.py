@@ -11,6 +11,9 @@ from beckon_agent.store.sql import chain
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.tables import conversations
 
+COLUMNS = tuple(column for column in conversations.c if column.name not in ("head", "used_at"))
+"""What a `Conversation` holds."""
+
 
 class SqlConversations:
     """`store.base.Conversations` in a database."""
@@ -29,7 +32,8 @@ class SqlConversations:
 
         def work(connection: Connection) -> None:
             head = chain.append(connection, None, messages)
-            connection.execute(insert(conversations).values(head=head, **members))
+            used = {"used_at": conversation.created_at}
+            connection.execute(insert(conversations).values(head=head, **members, **used))
 
         try:
             await self._database.write(work)
@@ -38,8 +42,7 @@ class SqlConversations:
 
     async def find(self, conversation_id: str) -> Conversation | None:
         """Return a conversation."""
-        columns = [column for column in conversations.c if column is not conversations.c.head]
-        statement = select(*columns).where(conversations.c.id == conversation_id)
+        statement = select(*COLUMNS).where(conversations.c.id == conversation_id)
         row = await self._database.read(lambda connection: connection.execute(statement).first())
         return None if row is None else Conversation(**row._asdict())
 

@@ -47,15 +47,16 @@ def plain_errors() -> Iterator[None]:
         # The driver's message would show the value.
         raise ValueError("a value does not fit its column in the store") from None
     except DBAPIError as error:
-        raise StoreUnavailable(f"the database failed: {_first_line(error.orig or error)}") from error
+        raise StoreUnavailable(f"the database failed: {first_line(error.orig or error)}") from error
     except StatementError as error:
         if isinstance(error.orig, ValueError):  # of `columns`: the value, and not the database
             raise error.orig from None
         raise
     except (OSError, PoolTimeout, sqlite3.Error) as error:
-        raise StoreUnavailable(f"the database does not answer: {_first_line(error)}") from error
+        raise StoreUnavailable(f"the database does not answer: {first_line(error)}") from error
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return what an error says, without what its library adds to that."""
     lines = str(error).splitlines()
     return lines[0][:300] if lines else type(error).__name__

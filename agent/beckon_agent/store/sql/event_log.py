@@ -1,12 +1,12 @@
 """What runs told their clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
 
-from beckon_agent.store.sql import dialect
+from beckon_agent.store.records import Said
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.steps import lock_held
+from beckon_agent.store.sql.steps import lock_held, log
 from beckon_agent.store.sql.tables import events as table
 
 
@@ -16,20 +16,14 @@ class SqlEventLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def append(
-        self, run_id: str, holder: str, first: int, events: Sequence[Mapping[str, object]]
-    ) -> None:
+    async def append(self, run_id: str, holder: str, said: Said) -> None:
         """Store events."""
-        rows = [
-            {"run_id": run_id, "number": number, "event": dict(event)}
-            for number, event in enumerate(events, start=first)
-        ]
 
         def work(connection: Connection) -> None:
             lock_held(connection, run_id, holder)
-            connection.execute(dialect.insert(connection, table).on_conflict_do_nothing(), rows)
+            log(connection, run_id, said)
 
-        if rows:
+        if said.events:
             await self._database.write(work)
 
     async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:

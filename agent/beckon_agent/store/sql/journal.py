@@ -7,16 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Update, and_, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, Row, Update, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from beckon_agent.store.records import FINAL, Decision, RunStatus, StoredCall, StoredTurn
+from beckon_agent.store.base import NOTHING
+from beckon_agent.store.records import (
+    FINAL,
+    Decision,
+    Exchanged,
+    RunStatus,
+    Said,
+    StoredCall,
+    StoredTurn,
+)
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.steps import LOCK_HELD, lock_held, requeue
+from beckon_agent.store.sql.dialect import now as clock
+from beckon_agent.store.sql.steps import CALL_COLUMNS, LOCK_HELD, lock_held, log, lost_over, requeue
 from beckon_agent.store.sql.tables import calls, runs, turns
+from beckon_contract.deliveries import read_deliveries
 
 _CALL_MEMBERS = tuple(member.name for member in fields(StoredCall))
-_WITH_RUN = select(calls)
+_WITH_RUN = select(calls.c.run_id, *CALL_COLUMNS)
 
 _LOCK_RUN_OF = (
     select(runs.c.id, runs.c.status)
@@ -24,7 +35,8 @@ _LOCK_RUN_OF = (
     .where(calls.c.event_id == bindparam("the_call"))
     .with_for_update(of=runs, key_share=True)
 )
-_ADD_TURN = insert(turns)
+_GOES_ON = update(runs).where(runs.c.id == bindparam("the_run")).values(lost=0)
+_ADD_TURN = insert(turns).values(ended_at=clock())
 _ADD_CALLS = insert(calls)
 _OF_HELD = and_(
     calls.c.event_id == bindparam("the_call"),
@@ -37,7 +49,7 @@ _SEND = (
         or_(calls.c.state == "open", calls.c.state == "sent"),
         calls.c.decision.is_distinct_from("denied"),
     )
-    .values(state="sent")
+    .values(state="sent", sent_at=clock(), attempts=func.coalesce(calls.c.attempts, 0) + 1)
 )
 _ACCEPT = update(calls).where(_OF_HELD, calls.c.state == "sent").values(state="accepted")
 _ACCEPT_ANYWAY = (
@@ -45,15 +57,23 @@ _ACCEPT_ANYWAY = (
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "sent")
     .values(state="accepted")
 )
+_REPORT = update(calls).where(
+    calls.c.event_id == bindparam("the_call"), or_(calls.c.state == "accepted", calls.c.state == "sent")
+)
 _FINISH = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state != "done")
-    .values(state="done")
+    .values(
+        state="done",
+        finished_at=clock(),
+        # A late reply comes to who never made the call, and leaves what was sent for it as it is.
+        call_event=func.coalesce(bindparam("sent_event", type_=calls.c.call_event.type), calls.c.call_event),
+    )
 )
 _DECIDE = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "approval")
-    .values(state="open")
+    .values(state="open", decided_at=clock())
 )
 
 
@@ -63,10 +83,24 @@ class SqlJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add_turn(self, run_id: str, holder: str, turn: StoredTurn, calls: Sequence[StoredCall]) -> None:
-        """Store a turn and its calls."""
+    async def add_turn(
+        self,
+        run_id: str,
+        holder: str,
+        turn: StoredTurn,
+        calls: Sequence[StoredCall],
+        said: Said = NOTHING,
+    ) -> None:
+        """Store what was said, a turn and its calls."""
+
+        def work(connection: Connection) -> None:
+            if lost_over(connection, run_id, holder):
+                connection.execute(_GOES_ON, {"the_run": run_id})
+            log(connection, run_id, said)
+            _add_turn(connection, run_id, turn, calls)
+
         try:
-            await self._database.write(lambda connection: _add_turn(connection, run_id, holder, turn, calls))
+            await self._database.write(work)
         except IntegrityError:
             raise ValueError(
                 f"step {turn.step} of run {run_id!r}, or one of its calls, is stored already"
@@ -76,8 +110,17 @@ class SqlJournal:
         """Note that a call is about to be sent; a call that is done stays so."""
         await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id))
 
-    async def accepted(self, run_id: str, holder: str | None, event_id: str, *, deadline: float) -> None:
+    async def accepted(
+        self,
+        run_id: str,
+        holder: str | None,
+        event_id: str,
+        *,
+        deadline: float,
+        exchanged: Exchanged | None = None,
+    ) -> None:
         """Note that the answer will come later; where it has come already, the call stays done."""
+        sent = {} if exchanged is None else {"call_event": exchanged.call}
 
         def work(connection: Connection) -> None:
             if holder is None:
@@ -85,19 +128,46 @@ class SqlJournal:
                 connection.execute(_ACCEPT_ANYWAY, {"the_call": event_id, "deadline": deadline})
                 return
             members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "deadline": deadline}
-            if connection.execute(_ACCEPT, members).rowcount == 0:
+            if connection.execute(_ACCEPT, members | sent).rowcount == 0:
                 lock_held(connection, run_id, holder)
 
         await self._database.write(work)
 
-    async def finish(self, event_id: str, *, result: object, failed: bool, seconds: float | None) -> bool:
+    async def reported(self, event_id: str, report: Mapping[str, Any]) -> bool:
+        """Keep the last report of a call."""
+        members = {"the_call": event_id, "report": report}
+        return await self._database.write(
+            lambda connection: connection.execute(_REPORT, members).rowcount > 0
+        )
+
+    async def reports(self, run_id: str) -> list[StoredCall]:
+        """Return the calls that have a report and no answer."""
+        statement = _WITH_RUN.where(
+            calls.c.run_id == run_id, calls.c.report.is_not(None), calls.c.state != "done"
+        ).order_by(calls.c.step, calls.c.number)
+        rows = await self._database.read(lambda connection: connection.execute(statement).all())
+        return [_with_run(row)[1] for row in rows]
+
+    async def finish(
+        self,
+        event_id: str,
+        *,
+        result: object,
+        failed: bool,
+        seconds: float | None,
+        tokens: int = 0,
+        exchanged: Exchanged | None = None,
+    ) -> bool:
         """Store the first result of a call."""
+        sent, came = (exchanged.call, exchanged.reply) if exchanged else (None, None)
 
         def work(connection: Connection) -> bool:
             run = _lock_run_of(connection, event_id)
             if run is None:
                 return False
-            members = {"the_call": event_id, "result": result, "failed": failed, "seconds": seconds}
+            told = {"result": result, "failed": failed, "seconds": seconds, "tokens": tokens}
+            members = {"the_call": event_id, **told, "sent_event": sent, "reply_event": came}
+            members["deliveries"] = _deliveries(came)
             return _changed(connection, run, _FINISH, members)
 
         return await self._database.write(work)
@@ -132,10 +202,7 @@ class SqlJournal:
         return [_with_run(row) for row in rows]
 
 
-def _add_turn(
-    connection: Connection, run_id: str, holder: str, turn: StoredTurn, made: Sequence[StoredCall]
-) -> None:
-    lock_held(connection, run_id, holder)
+def _add_turn(connection: Connection, run_id: str, turn: StoredTurn, made: Sequence[StoredCall]) -> None:
     connection.execute(
         _ADD_TURN,
         {
@@ -148,11 +215,17 @@ def _add_turn(
             "sent": turn.sent or None,
             "written": turn.written,
             "asked": turn.asked,
+            "seconds": turn.seconds,
         },
     )
     if made:
         rows = [{name: getattr(call, name) for name in _CALL_MEMBERS} | {"run_id": run_id} for call in made]
         connection.execute(_ADD_CALLS, rows)
+
+
+def _deliveries(came: Mapping[str, Any] | None) -> int | None:
+    event = (came or {}).get("event")
+    return read_deliveries(event) if isinstance(event, Mapping) else None
 
 
 def _sent(connection: Connection, run_id: str, holder: str, event_id: str) -> None:

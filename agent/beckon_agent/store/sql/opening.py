@@ -5,11 +5,21 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from beckon_agent.store.base import Conversations, Counters, EventLog, Journal, Materials, Runs, StoreRefused
+from beckon_agent.store.base import (
+    Conversations,
+    Counters,
+    EventLog,
+    History,
+    Journal,
+    Materials,
+    Runs,
+    StoreRefused,
+)
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters
 from beckon_agent.store.sql.database import ADDRESSES, Database
 from beckon_agent.store.sql.event_log import SqlEventLog
+from beckon_agent.store.sql.history import SqlHistory
 from beckon_agent.store.sql.journal import SqlJournal
 from beckon_agent.store.sql.materials import SqlMaterials
 from beckon_agent.store.sql.runs import SqlRuns
@@ -28,6 +38,7 @@ class SqlStore:
         self.events: EventLog = SqlEventLog(database)
         self.materials: Materials = SqlMaterials(database)
         self.conversations: Conversations = SqlConversations(database)
+        self.history: History = SqlHistory(database)
         self.counters: Counters = SqlCounters(database)
 
     async def scratch(self) -> "SqlStore":

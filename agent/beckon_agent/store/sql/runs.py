@@ -12,7 +12,9 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     delete,
+    func,
     insert,
     or_,
     select,
@@ -21,13 +23,13 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from beckon_agent.model.types import Message
-from beckon_agent.store.base import NotHeld, RunExists
-from beckon_agent.store.records import FINAL, Ended, NewRun, Past, RunStatus, StoredRun
+from beckon_agent.store.base import NOTHING, NotHeld, RunExists
+from beckon_agent.store.records import FINAL, Ended, NewRun, Past, RunStatus, Said, StoredRun
 from beckon_agent.store.sql import chain, materials
 from beckon_agent.store.sql.counters import sweep
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now
-from beckon_agent.store.sql.steps import HELD, past, requeue
+from beckon_agent.store.sql.steps import HELD, log, past, requeue
 from beckon_agent.store.sql.tables import conversations, runs, segments
 from beckon_agent.store.sql.usage import usage_of
 
@@ -41,7 +43,9 @@ _STORED = select(*_AS_STORED).join_from(runs, segments, runs.c.segment == segmen
 _ONE = _STORED.where(runs.c.id == bindparam("the_run"))
 _LEASE = now() + bindparam("lease", type_=Double())
 _CREATE = (
-    insert(runs).values(created_at=now(), held_until=_LEASE).returning(runs.c.created_at, runs.c.held_until)
+    insert(runs)
+    .values(created_at=now(), since=now(), held_until=_LEASE)
+    .returning(runs.c.created_at, runs.c.since, runs.c.held_until)
 )
 _RENEW = (
     update(runs)
@@ -49,18 +53,46 @@ _RENEW = (
     .values(held_until=_LEASE)
     .returning(runs.c.id)
 )
-_RENEW_SOME = _RENEW.where(runs.c.id.in_(bindparam("these", expanding=True)))
+_THESE = runs.c.id.in_(bindparam("these", expanding=True))
+_RENEW_SOME = _RENEW.where(_THESE)
+_WORKED = case((runs.c.since.is_(None), runs.c.worked), else_=runs.c.worked + now() - runs.c.since)
+_RELEASE = (
+    update(runs)
+    .where(runs.c.holder == bindparam("the_holder"), runs.c.status == "running")
+    .values(status="queued", holder=None, held_until=_LEASE, worked=_WORKED, since=None)
+)
+_RELEASE_SOME = _RELEASE.where(_THESE)
+_OVER = runs.c.held_until < now()
 _FREE = (
     select(runs.c.id)
     .where(
         runs.c.ended_at.is_(None),
-        or_(runs.c.status == "queued", and_(runs.c.status == "running", runs.c.held_until < now())),
+        or_(
+            and_(runs.c.status == "queued", or_(runs.c.held_until.is_(None), _OVER)),
+            and_(runs.c.status == "running", _OVER),
+        ),
     )
     .order_by(runs.c.created_at, runs.c.id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True, key_share=True)
 )
-_LET_GO = update(runs).where(HELD).values(status="suspended", holder=None, held_until=None)
+_TAKE = (
+    update(runs)
+    .where(_THESE)
+    .values(
+        status="running",
+        held_until=_LEASE,
+        lost=case((runs.c.status == "running", runs.c.lost + 1), else_=runs.c.lost),
+        takeovers=func.coalesce(runs.c.takeovers, 0) + case((runs.c.status == "running", 1), else_=0),
+        taken_over_at=case((runs.c.status == "running", now()), else_=runs.c.taken_over_at),
+        since=case((runs.c.status == "running", runs.c.since), else_=now()),
+    )
+)
+_LET_GO = (
+    update(runs)
+    .where(HELD)
+    .values(status="suspended", holder=None, held_until=None, worked=_WORKED, since=None)
+)
 _END = (
     update(runs)
     .where(HELD)
@@ -131,15 +163,23 @@ class SqlRuns:
             lambda connection: frozenset(connection.scalars(statement, members))
         )
 
-    async def suspend(self, run_id: str, holder: str) -> RunStatus:
-        """Let go of a run that waits for an approval or a late answer."""
-        return await self._database.write(lambda connection: _suspend(connection, run_id, holder))
+    async def release(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
+        """Queue runs of this holder again."""
+        members: dict[str, object] = {"the_holder": holder, "lease": seconds}
+        statement = _RELEASE
+        if only is not None:
+            statement, members["these"] = _RELEASE_SOME, list(only)
+        await self._database.write(lambda connection: connection.execute(statement, members).rowcount)
 
-    async def end(self, run_id: str, holder: str | None, ended: Ended) -> bool:
+    async def suspend(self, run_id: str, holder: str, said: Said = NOTHING) -> RunStatus:
+        """Let go of a run that waits for an approval or a late answer."""
+        return await self._database.write(lambda connection: _suspend(connection, run_id, holder, said))
+
+    async def end(self, run_id: str, holder: str | None, ended: Ended, said: Said = NOTHING) -> bool:
         """Give a run its final status, and its conversation what it added."""
         if ended.status not in FINAL:
             raise ValueError(f"{ended.status!r} is no status to end with")
-        return await self._database.write(lambda connection: _end(connection, run_id, holder, ended))
+        return await self._database.write(lambda connection: _end(connection, run_id, holder, ended, said))
 
     async def purge(self, before: float) -> int:
         """Delete in pieces, so that nobody waits for long."""
@@ -168,7 +208,9 @@ def _create(connection: Connection, new: NewRun, holder: str | None, seconds: fl
     members = {name: getattr(new, name) for name in _GIVEN}
     given = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
     lease = {"lease": seconds if holder else None}
-    created_at, held_until = connection.execute(_CREATE, members | given | lease).one()
+    if new.conversation is not None:
+        chain.use(connection, new.conversation)
+    created_at, since, held_until = connection.execute(_CREATE, members | given | lease).one()
     return StoredRun(
         **members,
         input=new.input,
@@ -177,6 +219,7 @@ def _create(connection: Connection, new: NewRun, holder: str | None, seconds: fl
         created_at=created_at,
         holder=holder,
         held_until=held_until,
+        since=since,
     )
 
 
@@ -203,19 +246,19 @@ def _claim(connection: Connection, holder: str, seconds: float, most: int) -> li
     claimed = connection.scalars(_FREE, {"most": most}).all()
     if not claimed:
         return []
-    taken = update(runs).where(runs.c.id.in_(claimed)).values(held_until=_LEASE)
-    connection.execute(taken, {"status": "running", "holder": holder, "lease": seconds})
+    connection.execute(_TAKE, {"these": claimed, "holder": holder, "lease": seconds})
     ordered = _STORED.where(runs.c.id.in_(claimed)).order_by(runs.c.created_at, runs.c.id)
     return [_run(row) for row in connection.execute(ordered)]
 
 
-def _suspend(connection: Connection, run_id: str, holder: str) -> RunStatus:
+def _suspend(connection: Connection, run_id: str, holder: str, said: Said) -> RunStatus:
     if connection.execute(_LET_GO, {"the_run": run_id, "the_holder": holder}).rowcount == 0:
         raise NotHeld(run_id)
+    log(connection, run_id, said)
     return "queued" if requeue(connection, run_id) else "suspended"
 
 
-def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended) -> bool:
+def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: Said) -> bool:
     members = {
         "the_run": run_id,
         "status": ended.status,
@@ -231,6 +274,8 @@ def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended) 
         if holder is not None:
             raise NotHeld(run_id)
         return False
+    if run.kept or ended.lingers:
+        log(connection, run_id, said)
     if ended.added is not None and (run.kept or run.conversation is not None):
         chain.complete(connection, run.segment, ended.added)
         if run.conversation is not None:

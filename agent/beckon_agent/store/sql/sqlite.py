@@ -1,6 +1,7 @@
 """SQLite: one thread writes, two others read, all in the write-ahead log.
 
-A whole piece of work runs in its thread, so it costs one change of threads and not one for every statement.
+A whole piece of work runs in its thread, so it costs one change of threads and not one for every statement;
+pieces that would have to wait for each other are stored together.
 Other processes may use the same file: who writes locks it at the beginning of the transaction, and waits.
 """
 
@@ -8,17 +9,20 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import stamina
 from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from beckon_agent.store.base import StoreRefused
 from beckon_agent.store.sql.database import Result, plain_errors
 from beckon_agent.store.sql.dialect import SQLITE_CLOCK
+from beckon_agent.store.sql.together import Together
 
 OLDEST = (3, 35, 0)
 """The first SQLite that knows RETURNING."""
@@ -39,7 +43,7 @@ class SQLite:
                 f"this Python has SQLite {sqlite3.sqlite_version}, and {needed} or later is needed: "
                 "use a newer Python, or PostgreSQL"
             )
-        self._writing = ThreadPoolExecutor(1, "store-writer")
+        self._writing = Together(self._transaction, "store-writer")
         self._writer = _engine(path, reading=False)
         self._connection: Connection | None = None
         # Memory belongs to one connection.
@@ -54,7 +58,7 @@ class SQLite:
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run work after all that was begun before."""
-        return await asyncio.get_running_loop().run_in_executor(self._writing, self._write, work)
+        return await self._writing.run(work)
 
     async def aclose(self) -> None:
         """Wait for the work under way, then close the file."""
@@ -64,19 +68,19 @@ class SQLite:
         with plain_errors(), self._readers.begin() as connection:
             return work(connection)
 
-    def _write(self, work: Callable[[Connection], Result]) -> Result:
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
         with plain_errors():
             if self._connection is None or self._connection.closed:
                 self._connection = self._writer.connect()
             with self._connection.begin():
-                return work(self._connection)
+                yield self._connection
 
     def _close(self) -> None:
         if self._reading is not None:
             self._reading.shutdown()
         self._readers.dispose()
-        self._writing.submit(self._close_writer).result()
-        self._writing.shutdown()
+        self._writing.finish(self._close_writer)
 
     def _close_writer(self) -> None:
         if self._connection is not None:
@@ -115,7 +119,7 @@ def _engine(path: Path | None, *, reading: bool) -> Engine:
         connection.create_function(SQLITE_CLOCK, 0, time.time)
         cursor = connection.cursor()
         for pragma in _pragmas(reading=reading):
-            cursor.execute(f"PRAGMA {pragma}")
+            _set(cursor, pragma)
         cursor.close()
 
     def begin(connection: Connection) -> None:
@@ -124,6 +128,12 @@ def _engine(path: Path | None, *, reading: bool) -> Engine:
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", begin)
     return engine
+
+
+@stamina.retry(on=sqlite3.OperationalError, attempts=None, timeout=PATIENCE, wait_initial=0.01, wait_max=0.5)
+def _set(cursor: DBAPICursor, pragma: str) -> None:
+    """Set up a connection; where several begin a file at once, SQLite lets only one and waits for none."""
+    cursor.execute(f"PRAGMA {pragma}")
 
 
 def _pragmas(*, reading: bool) -> tuple[str, ...]:

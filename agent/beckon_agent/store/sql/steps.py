@@ -5,8 +5,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, exists, or_, select, update
 
 from beckon_agent.store.base import NotHeld
-from beckon_agent.store.records import Past, StoredCall, StoredTurn
-from beckon_agent.store.sql.tables import calls, runs, turns
+from beckon_agent.store.records import Past, Said, StoredCall, StoredTurn
+from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql.tables import calls, events, runs, turns
 from beckon_agent.store.sql.usage import usage_of
 
 HELD = and_(
@@ -20,14 +21,36 @@ Statements that every run needs are built once: to build one takes longer than t
 """
 
 LOCK_HELD = select(runs.c.id).where(HELD).with_for_update(key_share=True)
-_CALL_COLUMNS = tuple(column for column in calls.c if column is not calls.c.run_id)
+_LOCK_LOST = select(runs.c.lost).where(HELD).with_for_update(key_share=True)
+CALL_COLUMNS = tuple(
+    column for column in calls.c if column.name not in ("run_id", "call_event", "reply_event")
+)
+"""What a `StoredCall` holds: its events are large, and few ask for them."""
+
 _TURN_COLUMNS = tuple(column for column in turns.c if column is not turns.c.run_id)
 
 
 def lock_held(connection: Connection, run_id: str, holder: str) -> None:
     """Let nobody take the run over until the transaction ends. Raises `NotHeld` where somebody has."""
-    if connection.scalar(LOCK_HELD, {"the_run": run_id, "the_holder": holder}) is None:
+    lost_over(connection, run_id, holder)
+
+
+def lost_over(connection: Connection, run_id: str, holder: str) -> int:
+    """Do what `lock_held` does; return how many processes were lost since the last step."""
+    lost: int | None = connection.scalar(_LOCK_LOST, {"the_run": run_id, "the_holder": holder})
+    if lost is None:
         raise NotHeld(run_id)
+    return lost
+
+
+def log(connection: Connection, run_id: str, said: Said) -> None:
+    """Put events into the log of a run that the caller has locked; numbers that are taken stay so."""
+    rows = [
+        {"run_id": run_id, "number": number, "event": dict(event)}
+        for number, event in enumerate(said.events, start=said.first)
+    ]
+    if rows:
+        connection.execute(dialect.insert(connection, events).on_conflict_do_nothing(), rows)
 
 
 def past(connection: Connection, run_id: str) -> Past:
@@ -37,7 +60,7 @@ def past(connection: Connection, run_id: str) -> Past:
     ).all()
     last = found[-1].step if found else -1
     made = connection.execute(
-        select(*_CALL_COLUMNS)
+        select(*CALL_COLUMNS)
         .where(calls.c.run_id == run_id, calls.c.step <= last)
         .order_by(calls.c.step, calls.c.number)
     )

@@ -1,7 +1,8 @@
 """The schema, as the newest revision in `store.migrations` leaves it; a test compares the two.
 
 Messages are not kept with their run but in `segments`: each holds what one run added to a conversation, and
-stands behind the segment that came before it. So a run shares its past with all that follow the same one,
+stands behind the segment that came before it. `opening` is how its first question begins, and `said` what
+both sides said, as it is searched. So a run shares its past with all that follow the same one,
 and can be deleted while they keep it. A segment that no run, conversation or later segment needs is deleted.
 """
 
@@ -41,6 +42,8 @@ segments = Table(
     Column("parent", _COUNTED, ForeignKey("segments.id"), index=True),
     Column("input", Document, nullable=False),
     Column("added", Document, nullable=False),
+    Column("opening", Word),
+    Column("said", Word),
 )
 
 conversations = Table(
@@ -51,6 +54,9 @@ conversations = Table(
     Column("metadata", Document, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("head", _COUNTED, ForeignKey("segments.id"), nullable=False, index=True),
+    Column("used_at", Double, nullable=False, server_default="0"),
+    Index("ix_conversations_used", "owner", "used_at", "id"),
+    Index("ix_conversations_owner", "owner", "created_at", "id"),  # for replicas of before revision 8
 )
 
 runs = Table(
@@ -73,11 +79,18 @@ runs = Table(
     Column("error", Document),
     Column("holder", Word),
     Column("held_until", Double),
+    Column("worked", Double, nullable=False, server_default="0"),
+    Column("since", Double),
+    Column("lost", Integer, nullable=False, server_default="0"),
     Column("segment", _COUNTED, ForeignKey("segments.id"), nullable=False, index=True),
+    Column("takeovers", Integer),
+    Column("taken_over_at", Double),
+    Index("ix_runs_owner", "owner", "created_at", "id"),
 )
 _partial_index("ix_runs_under_way", runs.c.status, runs.c.created_at, where=runs.c.ended_at.is_(None))
 _partial_index("ix_runs_holder", runs.c.holder, where=runs.c.holder.is_not(None))
 _partial_index("ix_runs_ended_at", runs.c.ended_at, where=runs.c.ended_at.is_not(None))
+_partial_index("ix_runs_conversation", runs.c.conversation, where=runs.c.conversation.is_not(None))
 
 turns = Table(
     "turns",
@@ -91,6 +104,8 @@ turns = Table(
     Column("sent", Document),
     Column("written", Document),
     Column("asked", Document),
+    Column("seconds", Double),
+    Column("ended_at", Double),
 )
 
 calls = Table(
@@ -108,13 +123,23 @@ calls = Table(
     Column("result", Document),
     Column("failed", Boolean, nullable=False),
     Column("seconds", Double),
+    Column("tokens", Integer, nullable=False, server_default="0"),
     Column("deadline", Double),
     Column("decision", Word),
     Column("decided_by", Word),
     Column("decision_reason", Word),
+    Column("attempts", Integer),
+    Column("sent_at", Double),
+    Column("finished_at", Double),
+    Column("decided_at", Double),
+    Column("deliveries", Integer),
+    Column("call_event", Document),
+    Column("reply_event", Document),
+    Column("report", Document),
     UniqueConstraint("run_id", "step", "number", name="uq_calls_place"),
 )
 _partial_index("ix_calls_deadline", calls.c.state, calls.c.deadline, where=calls.c.deadline.is_not(None))
+_partial_index("ix_calls_approval", calls.c.run_id, where=calls.c.state == "approval")
 
 events = Table(
     "events",

@@ -36,6 +36,11 @@ http://{{ include "beckon.host" (dict "root" . "service" "beckon-demo-model") }}
 {{- if eq .name "default" }}beckon-replies{{ else }}beckon-replies-{{ .name }}{{ end -}}
 {{- end }}
 
+{{/* The name of the Trigger that brings a Broker's reports of progress. */}}
+{{- define "beckon.progressTrigger" -}}
+{{- if eq .name "default" }}beckon-progress{{ else }}beckon-progress-{{ .name }}{{ end -}}
+{{- end }}
+
 {{/* Whether the agent serves every namespace: "true" or empty. */}}
 {{- define "beckon.agentEverywhere" -}}
 {{- if has "*" .Values.agent.namespaces }}true{{ end -}}

@@ -14,6 +14,18 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{/* What makes a service export traces, where a collector is named. */}}
+{{- define "beckon.tracing" -}}
+{{- if .Values.tracing.endpoint }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .Values.tracing.endpoint | quote }}
+- name: OTEL_TRACES_SAMPLER
+  value: parentbased_traceidratio
+- name: OTEL_TRACES_SAMPLER_ARG
+  value: {{ .Values.tracing.ratio | quote }}
+{{- end }}
+{{- end }}
+
 {{/* A busy node may take a minute to start a container. Alive is not the same as ready: a replica that
      drains is the one and not the other.
      dict "port" NAME "ready" PATH */}}

@@ -17,8 +17,8 @@ from typing import Any
 
 import aiohttp
 
-from beckon_agent.dispatch import Dispatcher
-from beckon_agent.exchange import Call
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.calling.exchange import Call
 from beckon_contract.tools import Tool
 
 SHIM = "http://beckon-shim"

@@ -1,0 +1,88 @@
+"""Makes the calls of a model, and says how each ended."""
+
+import logging
+import time
+
+from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.calling.exchange import Call, Outcome, failed
+from beckon_agent.calling.prepared import SHOWN_NAME, HandedBack, NeedsApproval, Prepared
+from beckon_agent.model.types import ToolCall
+from beckon_agent.request_id import request_id
+from beckon_agent.runs import Agent, CallFinished
+from beckon_agent.telemetry import outcomes
+from beckon_agent.telemetry.calls import execute_tool
+from beckon_contract.failures import Reason
+from beckon_contract.logs import about
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+
+class AnswersLater(Exception):
+    """The tool has taken the call; its answer comes by an event that no connection waits for."""
+
+
+class Caller:
+    """Makes the calls of runs."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    async def make(
+        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
+        """Make a call of an agent, or answer it with its refusal; never raises for what a tool does.
+
+        `remaining` are the seconds that the run has left. With `may_be_late` it raises `AnswersLater`
+        where the tool has taken the call, and answers by an event that comes later.
+        """
+        known = (
+            not isinstance(call.way, Outcome) or outcomes.reason_in(call.way.result) != Reason.UNKNOWN_TOOL
+        )
+        name = call.asked.name[:SHOWN_NAME]
+        with (
+            about(agent=agent.name, tool=name, event_id=event_id),
+            execute_tool(call.asked, call.arguments, agent.name, known=known) as span,
+        ):
+            finished = await self._make(call, event_id, agent, remaining, may_be_late)
+            if finished is None:
+                logger.info("%s answers call %s later", name, event_id)
+            else:
+                span.finished(finished)
+                logger.info("%s: %s, in %.3f s", name, outcomes.outcome(finished), finished.seconds)
+        if finished is None:
+            raise AnswersLater  # out here, for it is no failure of the span
+        return finished
+
+    async def _make(
+        self, call: Prepared, event_id: str, agent: Agent, remaining: float, may_be_late: bool
+    ) -> CallFinished | None:
+        begun = time.monotonic()
+        match call.way:
+            case Tool() as tool:
+                wait = min(tool.timeout or agent.limits.call_timeout, remaining)
+                event = Call(event_id, tool, call.arguments, agent.source, wait, may_be_late)
+                outcome = await self._send(event)
+            case NeedsApproval() | HandedBack():
+                outcome = _nobody_to_ask(call.asked)
+            case Outcome() as outcome:
+                pass
+        if outcome.later:
+            return None
+        seconds = time.monotonic() - begun
+        asked, result, tokens = call.asked, outcome.result, outcome.tokens
+        return CallFinished(asked.id, asked.name, result, outcome.failed, seconds, tokens)
+
+    async def _send(self, call: Call) -> Outcome:
+        try:
+            return await self._dispatcher.send(call)
+        except Exception:  # a mistake of ours in one call must not take the others' results with it
+            logger.exception("request %s: the call %s of %s failed", request_id(), call.id, call.tool.name)
+            return failed(Reason.TOOL_FAILED, "the call failed unexpectedly; the agent's log says why")
+
+
+def _nobody_to_ask(call: ToolCall) -> Outcome:
+    message = (
+        f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
+    )
+    return failed(Reason.DENIED, message)

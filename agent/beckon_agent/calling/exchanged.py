@@ -1,0 +1,90 @@
+"""The events of one call, both ways, noted where they pass, for whoever looks at the run later."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_agent.store.records import Exchanged
+from beckon_contract.correlation import looks_like_token
+from beckon_contract.events import CloudEvent, to_structured
+from beckon_contract.yamltext import NotReadable, check_depth
+
+MOST_KEPT = 262_144  # bytes of data; of more the attributes are kept, and the result of the call
+
+TOKEN = "(token)"  # noqa: S105  # stands where one was
+_AS_IT_IS = frozenset(("id", "source", "type", "data", "data_base64"))
+
+Document = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Noted:
+    """What has passed so far: the event that was sent, and the reply or the problem that came."""
+
+    call: Document | None = None
+    reply: Document | None = None
+
+    def stored(self, event_id: str, name: str) -> Exchanged:
+        """Return it as the store keeps it."""
+        return Exchanged(event_id, name, self.call, self.reply)
+
+
+_current: ContextVar[Noted | None] = ContextVar("exchanged", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[Noted]:
+    """Note the events that this task sends and gets for one call."""
+    noted = Noted()
+    token = _current.set(noted)
+    try:
+        yield noted
+    finally:
+        _current.reset(token)
+
+
+def note_call(event: CloudEvent) -> None:
+    """Note the event of a call that is sent now."""
+    if (noted := _current.get()) is not None:
+        noted.call = document_of(event)
+
+
+def note_reply(event: CloudEvent) -> None:
+    """Note the reply that came."""
+    if (noted := _current.get()) is not None:
+        noted.reply = document_of(event)
+
+
+def note_problem(problem: Mapping[str, object]) -> None:
+    """Note the problem document that came in place of a reply."""
+    if (noted := _current.get()) is not None and problem:
+        noted.reply = {"problem": dict(problem)}
+
+
+def document_of(event: CloudEvent) -> Document:
+    """Return an event in CloudEvents' JSON format, as `store.records.Exchanged` has it."""
+    attributes = without_tokens(event.attributes())
+    if event.data is not None and len(event.data) > MOST_KEPT:
+        return {"event": attributes, "omitted": len(event.data)}
+    try:
+        # The standard parser: it reads integers of any length.
+        document = json.loads(to_structured(event)[1])
+        check_depth(document)  # what is nested too deeply cannot be written again
+    except (NotReadable, RecursionError):
+        return {"event": attributes, "omitted": len(event.data or b"")}
+    return {"event": document | attributes}
+
+
+def without_tokens(event: Document) -> Document:
+    """Return an event in whose attributes a mark stands for each correlation token.
+
+    A token is spent once its call has its answer, but nobody who looks at events can see that, and it
+    is known by its shape alone: the attribute's name is a setting of the shim.
+    """
+    return {
+        name: TOKEN if name not in _AS_IT_IS and looks_like_token(value) else value
+        for name, value in event.items()
+    }

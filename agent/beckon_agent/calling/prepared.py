@@ -1,0 +1,152 @@
+"""From what a model asked for to calls that may be made: known tool, valid arguments, allowed."""
+
+import difflib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.model import wire
+from beckon_agent.model.identifiers import call_id
+from beckon_agent.model.types import Message, ToolCall
+from beckon_agent.request_id import request_id
+from beckon_agent.runs import Agent, Options
+from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
+from beckon_contract.failures import Reason
+from beckon_contract.names import RESERVED
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+SHOWN_NAME = 80  # characters of a name that the model made up
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsApproval:
+    """A call that a person has to allow first, and what it would be made with then."""
+
+    tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """A call of a tool that the client brought: the client makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call of the model after inspection: to be made with a tool, refused, or to wait for a person.
+
+    The arguments of a refused call are what the model wrote, where that is an object at all.
+    """
+
+    asked: ToolCall
+    arguments: Mapping[str, object]
+    way: Tool | Outcome | NeedsApproval | HandedBack
+    again: bool = False
+    """Whether an earlier process may have sent it already."""
+
+    def refused(self, reason: Reason, message: str) -> "Prepared":
+        """Return the same call, not to be made; a refusal that it has already stays."""
+        return self if isinstance(self.way, Outcome) else replace(self, way=failed(reason, message))
+
+    def handed_back(self) -> "Prepared":
+        """Return the same call for the client to make; a refusal that it has already stays."""
+        return self if isinstance(self.way, Outcome) else replace(self, way=HandedBack())
+
+    def as_message_part(self) -> Message:
+        """Return the call as it stands in an assistant message: its arguments always an object."""
+        function = {"name": self.asked.name, "arguments": orjson.dumps(self.arguments).decode()}
+        return {**self.asked.extra, "id": self.asked.id, "type": "function", "function": function}
+
+
+def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[str, Tool]:
+    """Return the tools that the client brought as the model is told of them; a name of ours stays ours."""
+    return {
+        theirs.name: Tool(
+            name=theirs.name,
+            namespace=agent.namespace,
+            event_type="",
+            type="",
+            source=None,
+            description=theirs.description,
+            parameters=theirs.parameters,
+            parameters_from="the request",
+        )
+        for theirs in options.client_tools
+        if theirs.name not in ours and theirs.name not in RESERVED
+    }
+
+
+def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False) -> list[Prepared]:
+    """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
+
+    Where the answer was `cut_off` at its token limit, the last call may be half a call: then only
+    whole JSON counts, because a repair would make up what is missing.
+    """
+    whole = list(asked)
+    half = whole.pop() if cut_off and whole and not wire.is_object(whole[-1].arguments) else None
+    prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
+    if half is None:
+        return prepared
+    return [*prepared, _cut_off(half) if half.name in tools else _inspect(half, tools)]
+
+
+def _cut_off(call: ToolCall) -> Prepared:
+    message = f"the arguments of {_shown(call)} end in the middle: the answer was cut off at its token limit"
+    return Prepared(call, {}, failed(Reason.INVALID_ARGUMENTS, message))
+
+
+def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
+    """Open `{"path":"a"}{"path":"b"}`, which proxies make of parallel calls (litellm#33678)."""
+    tool = tools.get(call.name)
+    if tool is None or wire.is_object(call.arguments):
+        return [call]
+    parts = split_arguments(call.arguments, Validator(tool.parameters))
+    if not parts:
+        return [call]
+    texts = [orjson.dumps(part).decode() for part in parts]
+    return [
+        replace(call, arguments=texts[0]),
+        *(replace(call, id=call_id(), arguments=text) for text in texts[1:]),
+    ]
+
+
+def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
+    tool = tools.get(call.name)
+    if tool is None:
+        return Prepared(call, _as_written(call), _unknown(call, tools))
+    try:
+        read = read_arguments(call.arguments, Validator(tool.parameters))
+    except InvalidArguments as error:
+        message = f"the arguments of {call.name} do not fit its parameters"
+        refusal = failed(Reason.INVALID_ARGUMENTS, message, problems=list(error.problems))
+        return Prepared(call, _as_written(call), refusal)
+    if read.repaired:
+        logger.info(
+            "request %s: arguments of %s repaired: %s", request_id(), tool.name, ", ".join(read.repaired)
+        )
+    return Prepared(call, read.value, NeedsApproval(tool) if tool.requires_approval else tool)
+
+
+def _as_written(call: ToolCall) -> Mapping[str, Any]:
+    """Return the arguments of a call that is not made: what is told of them must still be an object."""
+    try:
+        written = wire.clean(orjson.loads(call.arguments))
+    except orjson.JSONDecodeError:
+        return {}
+    return wire.mapping(written)
+
+
+def _unknown(call: ToolCall, tools: Mapping[str, Tool]) -> Outcome:
+    """Suggest a near name, never take it: a guess may run the wrong tool (openai-agents#2232)."""
+    near = difflib.get_close_matches(call.name[:SHOWN_NAME], tools, n=1)
+    hint = f"; did you mean {near[0]}?" if near else "; use one of the tools you were given"
+    return failed(Reason.UNKNOWN_TOOL, f"there is no tool {_shown(call)!r}{hint}")
+
+
+def _shown(call: ToolCall) -> str:
+    return call.name[:SHOWN_NAME]

@@ -1,0 +1,113 @@
+"""The usual way of a call: through the shim to the Broker, and the tool's reply back."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import aiohttp
+
+from beckon_agent.calling.exchange import (
+    NEVER_CONNECTED,
+    PATIENCE,
+    Call,
+    Outcome,
+    call_event,
+    failed,
+    from_reply,
+    problem_in,
+    too_large,
+    trace_headers,
+)
+from beckon_agent.calling.exchanged import note_call, note_problem
+from beckon_agent.calling.patience import Busy, retry_after, until_taken
+from beckon_agent.calling.reports import Latest, listener
+from beckon_agent.calling.shim_answer import EVENT_STREAM, ShimAnswer, read_answer
+from beckon_agent.request_id import request_id
+from beckon_contract.events import CloudEvent, to_binary
+from beckon_contract.failures import Reason
+
+_MARGIN = 5.0  # the shim answers at the deadline; only a dead shim is waited for longer
+
+_TRIES = 6  # six seconds: a shim that was killed is started again within them
+
+logger = logging.getLogger(__name__)
+
+
+class ThroughShim:
+    """Sends calls to the shim at `url`; never raises for what a tool or a Broker does."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, max_reply_bytes: int) -> None:
+        self._session = session
+        self._url = url.rstrip("/")
+        self._max_reply_bytes = max_reply_bytes
+
+    async def send(self, call: Call) -> Outcome:
+        """Return the outcome of a call, within its `wait` seconds and a small margin."""
+        event = call_event(call)
+        note_call(event)
+        try:
+            async with asyncio.timeout(call.wait + _MARGIN):
+                # Repeated whatever became of the connection: a Broker may deliver an event twice, too.
+                return await until_taken(
+                    lambda left: self._post(call, event, left), call.wait, lambda _: True, tries=_TRIES
+                )
+        except Busy as busy:
+            because = f": {busy.detail}" if busy.detail else ""
+            return failed(
+                Reason.UNDELIVERABLE, f"the event platform is busy; the tool was not called{because}"
+            )
+        except NEVER_CONNECTED as error:
+            self._warn(error)
+            return failed(Reason.UNDELIVERABLE, "the event platform does not answer; the tool was not called")
+        except TimeoutError:
+            return failed(Reason.TIMEOUT, f"no answer within {call.wait:g} seconds")
+        except (aiohttp.ClientError, OSError) as error:
+            self._warn(error)
+            lost = "the connection to the event platform was lost; the call may have had its effect"
+            return failed(Reason.TOOL_FAILED, lost)
+
+    def _warn(self, error: Exception) -> None:
+        told = str(error) or type(error).__name__
+        logger.warning("request %s: the shim at %s does not answer: %s", request_id(), self._url, told)
+
+    async def _post(self, call: Call, event: CloudEvent, wait: float) -> Outcome:
+        headers, body = to_binary(event)
+        prefer = f"respond-async, wait={wait:.3f}" if call.may_be_late else f"wait={wait:.3f}"
+        headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
+        hear = listener()
+        if hear is not None:
+            headers.append(("accept", f"*/*, {EVENT_STREAM}"))
+        address = f"{self._url}/{call.tool.namespace}/{call.tool.broker}"
+        # A redirect would turn the POST into a GET.
+        async with self._session.post(
+            address, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
+        ) as response:
+            answer = await read_answer(response, Latest(hear) if hear else None, self._max_reply_bytes)
+        return self._outcome(call, answer)
+
+    def _outcome(self, call: Call, answer: ShimAnswer) -> Outcome:
+        """Return what an answer says; raises `Busy`."""
+        if answer.content is None:
+            return too_large(self._max_reply_bytes)
+        if answer.status == 200:
+            return from_reply(answer.headers, answer.content)
+        if answer.status == 202 and call.may_be_late:
+            return Outcome(None, later=True)
+        problem = problem_in(answer.content)
+        note_problem(problem)
+        if answer.status == 503 and not problem.get("delivered"):
+            raise Busy(retry_after(answer.pause), str(problem.get("detail") or ""))
+        return _from_problem(answer.status, problem)
+
+
+def _from_problem(status: int, problem: Mapping[str, object]) -> Outcome:
+    detail = str(problem.get("detail") or f"the event platform answered {status}")
+    if status == 504:
+        return failed(Reason.TIMEOUT, detail)
+    if problem.get("delivered"):
+        return failed(Reason.TOOL_FAILED, detail)
+    if status == 502 and problem.get("code") == 403:
+        return failed(Reason.DENIED, str(problem.get("reason_text") or detail))
+    if status == 502 and problem.get("code") in (400, 422):
+        return failed(Reason.INVALID_ARGUMENTS, str(problem.get("reason_text") or detail))
+    return failed(Reason.UNDELIVERABLE, detail)

@@ -1,0 +1,65 @@
+"""Calls that their clients cancel: the word may come to another replica than the call did."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable
+
+import orjson
+
+from beckon_agent.principals import principal
+from beckon_agent.store.base import Counters, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str | None, str | int | None]
+"""The session and the id of a request; without a session only the end of the connection cancels."""
+
+_REMEMBERED = 600.0  # seconds; no call takes longer to begin at the other replica
+_ANY_NUMBER = 2**53
+
+
+class Cancellations:
+    """Cancelled calls as all replicas know them that share a store; without one, none.
+
+    Replicas look every `look_every` seconds, first when a call takes so long: most are over by then.
+    """
+
+    def __init__(self, counters: Counters | None = None, look_every: float = 1.0) -> None:
+        self._counters = counters
+        self._look_every = look_every
+        self._noting: set[asyncio.Task[None]] = set()
+
+    async def tell(self, key: Key) -> None:
+        """Let the other replicas know that the current principal has cancelled a call."""
+        if self._counters is None or key[0] is None:
+            return
+        # A notification has its answer at once, and what serves it ends with that.
+        noting = asyncio.create_task(self._note(self._counters, _name(key)))
+        self._noting.add(noting)
+        noting.add_done_callback(self._noting.discard)
+        await asyncio.shield(noting)
+
+    async def _note(self, counters: Counters, name: str) -> None:
+        try:
+            await counters.take(name, 1, limit=_ANY_NUMBER, window=_REMEMBERED)
+        except StoreUnavailable as error:
+            logger.warning("a call is not cancelled at other replicas: %s", error)
+
+    async def listen(self, key: Key, cancel: Callable[[], None]) -> None:
+        """Cancel a call of the current principal once another replica was told to."""
+        if self._counters is None or key[0] is None:
+            return
+        name, cancelled = _name(key), False
+        while not cancelled:
+            await asyncio.sleep(self._look_every)
+            try:
+                cancelled = not (await self._counters.take(name, 0, limit=0, window=_REMEMBERED)).allowed
+            except StoreUnavailable as error:
+                logger.warning("whether a call is cancelled cannot be looked up: %s", error)
+        cancel()
+
+
+def _name(key: Key) -> str:
+    said = orjson.dumps([principal().id, *key])
+    return f"mcp-cancelled|{hashlib.sha256(said).hexdigest()}"

@@ -1,0 +1,91 @@
+"""What a run tells while it happens, for those who look on: they neither keep it alive nor end it."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from typing import Any
+
+from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.engine.codec import from_log
+from beckon_agent.engine.reported import Heard
+from beckon_agent.faces.event_stream import KEEP_ALIVE
+from beckon_agent.faces.pacing import Paced
+from beckon_agent.model.types import ReasoningDelta, TextDelta
+from beckon_agent.runs import (
+    ApprovalAsked,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallAsked,
+    RunFinished,
+    RunSuspended,
+)
+from beckon_agent.store.base import Store
+from beckon_agent.store.records import FINAL
+
+_PAGE = 500
+_LOOK, _LOOK_SUSPENDED = 0.25, 1.0  # seconds
+_NAMES: dict[type[EngineEvent], str] = {
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    CallStarted: "call",
+    ApprovalAsked: "approval",
+    ClientCallAsked: "client_call",
+    CallFinished: "result",
+    TurnNoted: "turn",
+    AnswerDropped: "dropped",
+    RunSuspended: "suspended",
+    RunFinished: "finished",
+    RunFailed: "failed",
+}
+
+Told = tuple[int, str, dict[str, Any]]
+
+
+async def watched(store: Store, run_id: str, after: int) -> AsyncGenerator[Told]:
+    """Yield what a run has told behind a number, and tells until it ends, or is deleted; `ended` is the last.
+
+    It is read where every replica writes it, so that it does not matter which of them works on the run.
+    What a tool reports that answers later comes under the number before it, `progress`.
+    """
+    number, heard = after, Heard()
+    while True:
+        run = await store.runs.get(run_id)  # before the log: what is told until the end is in it then
+        while page := await store.events.after(run_id, number, most=_PAGE):
+            for number, document in page:
+                name, members = _told(document)
+                yield number, name, members
+        if run is None or run.status in FINAL:
+            yield number + 1, "ended", {"status": "deleted" if run is None else run.status}
+            return
+        if run.status == "suspended":
+            for report in heard.news(await store.journal.reports(run_id)):
+                yield number, "progress", _report(report)
+        await asyncio.sleep(_LOOK_SUSPENDED if run.status == "suspended" else _LOOK)
+
+
+def _told(document: Any) -> tuple[str, dict[str, Any]]:
+    event = from_log(document)
+    members = asdict(event)
+    members.pop("messages", None)  # of the end: they are the conversation, which the run's face tells
+    return _NAMES[type(event)], members
+
+
+def _report(report: CallProgressed) -> dict[str, Any]:
+    members = asdict(report)
+    return {"progress": members.pop("done"), **members}
+
+
+async def server_sent(told: Paced[Told], keep_alive: float) -> AsyncGenerator[bytes]:
+    """Yield events as server-sent ones, each under its number, and comments while nothing happens."""
+    try:
+        async for items in told.told(keep_alive):
+            yield b"".join(_line(*item) for item in items) or KEEP_ALIVE
+    finally:
+        await told.close()
+
+
+def _line(number: int, name: str, members: dict[str, Any]) -> bytes:
+    data = json.dumps({"type": name, "number": number, **members})
+    return f"id: {number}\nevent: {name}\ndata: {data}\n\n".encode("ascii")

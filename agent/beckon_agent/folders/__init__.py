@@ -1,0 +1,1 @@
+"""The agent without a cluster: tools and Agents as folders of manifests have them."""

@@ -1,0 +1,137 @@
+"""The keys of models, read from Secrets by name and read again, so that a changed key needs no restart."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from beckon_contract.agent_resources import SecretKey
+
+logger = logging.getLogger(__name__)
+
+_SOON = 2.0  # seconds; a server that refuses a key must not make us ask for its Secret all the time
+_JITTER = (0.8, 1.2)
+
+
+class NoSecret(Exception):
+    """A Secret cannot be had until somebody changes something: a reason for a condition, and what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class NoAnswer(Exception):
+    """Whether there is a Secret cannot be found out now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A key in a Secret of a namespace."""
+
+    namespace: str
+    secret: SecretKey
+
+    def __str__(self) -> str:
+        """Return it as a message names it."""
+        return f"key {self.secret.key!r} of Secret {self.namespace}/{self.secret.name}"
+
+
+ReadSecret = Callable[[Wanted], Awaitable[Mapping[str, bytes]]]
+"""Returns the entries of the Secret that a key is in; raises `NoSecret`, or `NoAnswer` for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key that was read."""
+
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoModel:
+    """Why an agent has no model, its key for instance: a reason for a condition, and what to do."""
+
+    reason: str
+    message: str
+
+
+class KeyRing:
+    """What is known of each key that somebody wants.
+
+    `wanted` says which those are; `changed` is called with the one of which something new is known.
+    """
+
+    def __init__(
+        self,
+        read: ReadSecret,
+        wanted: Callable[[], Collection[Wanted]],
+        changed: Callable[[Wanted], None],
+        period: float,
+    ) -> None:
+        self._read = read
+        self._wanted = wanted
+        self._changed = changed
+        self._period = period
+        self._known: dict[Wanted, Key | NoModel] = {}
+        self._wake = asyncio.Event()
+
+    def find(self, wanted: Wanted) -> Key | NoModel | None:
+        """Return what is known of a key; where that is nothing yet, it is read soon."""
+        found = self._known.get(wanted)
+        if found is None:
+            self.read_soon()
+        return found
+
+    def read_soon(self) -> None:
+        """Read all keys again without waiting for their time."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Read the keys now and again until cancelled."""
+        while True:
+            self._wake.clear()
+            await self._read_all()
+            # Not at once after the last time, however often somebody asks.
+            await asyncio.sleep(min(_SOON, self._period))
+            pause = self._period * random.uniform(*_JITTER)  # noqa: S311  # jitter is no secret
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _read_all(self) -> None:
+        wanted = set(self._wanted())
+        self._known = {one: found for one, found in self._known.items() if one in wanted}
+        for one in sorted(wanted, key=str):
+            try:
+                found = await self._find(one)
+            except Exception:
+                logger.exception("reading the %s failed", one)
+                continue
+            if found is None and one not in self._known:
+                self._wake.set()  # somebody waits for it
+            elif found is not None and found != self._known.get(one):
+                self._known[one] = found
+                self._changed(one)
+
+    async def _find(self, wanted: Wanted) -> Key | NoModel | None:
+        """Return what is known of a key, `None` where that is nothing now."""
+        name, key = wanted.secret.name, wanted.secret.key
+        try:
+            entries = await self._read(wanted)
+        except NoAnswer:
+            return None
+        except NoSecret as error:
+            return NoModel(error.reason, str(error))
+        if key not in entries:
+            message = f"the Secret {name} has no key {key!r}; add it, or set spec.model.apiKeySecret.key"
+            return NoModel("SecretKeyNotFound", message)
+        text = entries[key].decode(errors="replace").strip()
+        if not text:
+            return NoModel(
+                "SecretKeyNotFound", f"the key {key!r} of the Secret {name} is empty; put the key there"
+            )
+        return Key(text)

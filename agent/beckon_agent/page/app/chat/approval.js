@@ -1,0 +1,29 @@
+// The question whether a call may be made, and its two answers.
+import { html } from "../html.js";
+import { Members } from "../parts/data.js";
+import { Icon } from "../parts/icons.js";
+import { parsed } from "../parts/json.js";
+import { href } from "../route.js";
+
+/** `decided` is true, false, or undefined while nobody has said so here; `over` is whether the run went on. */
+export function ApprovalCard({ item, run, decided, over, onDecide }) {
+    const open = decided === undefined && !over;
+    return html`<section class=${`approval ${open ? "approval-open" : ""}`} aria-label=${`Approval of ${item.name}`}>
+        <div class="approval-head">
+            <${Icon} name=${open ? "warning" : decided === false ? "close" : "check"} size="18" />
+            <p><strong>${item.name}</strong> ${open ? "wants to be called. May it?" : said(decided)}</p>
+        </div>
+        ${open && html`
+            <${Members} value=${parsed(item.arguments)} label=${`Arguments of ${item.name}`} />
+            <div class="approval-deeds">
+                <button class="button button-strong" type="button" onClick=${() => onDecide(true)}>Approve</button>
+                <button class="button" type="button" onClick=${() => onDecide(false)}>Deny</button>
+                <a href=${href("runs", run)}>Events of this run</a>
+            </div>`}
+    </section>`;
+}
+
+function said(decided) {
+    if (decided === undefined) return "waited for approval.";
+    return decided ? "was approved." : "was denied.";
+}

@@ -1,0 +1,6 @@
+// The page: draws the shell into the document.
+import { render } from "preact";
+import { html } from "./html.js";
+import { Shell } from "./shell.js";
+
+render(html`<${Shell} />`, document.getElementById("root"));

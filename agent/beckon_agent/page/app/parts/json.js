@@ -1,0 +1,20 @@
+// JSON as a person reads it: indented, wrapped, and scrolled where it is long.
+import { html } from "../html.js";
+
+export function Json({ value, label }) {
+    return html`<pre class="json" tabindex="0" role="region" aria-label=${label}>${shown(value)}</pre>`;
+}
+
+/** The value of a text that is JSON; the text itself where it is none. */
+export function parsed(text) {
+    if (typeof text !== "string") return text;
+    try {
+        return JSON.parse(text);
+    } catch {
+        return text;
+    }
+}
+
+function shown(value) {
+    return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}

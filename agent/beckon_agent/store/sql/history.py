@@ -1,0 +1,235 @@
+"""Lists of what an owner has, and the events of one run."""
+
+from contextlib import suppress
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from beckon_agent.store.base import History
+from beckon_agent.store.records import (
+    Conversation,
+    ConversationSummary,
+    Exchanged,
+    RunFilter,
+    RunSummary,
+    StoredCall,
+    StoredRun,
+    Waiting,
+)
+from beckon_agent.store.sql import threads
+from beckon_agent.store.sql.conversations import COLUMNS
+from beckon_agent.store.sql.counting import used_so_far
+from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.steps import CALL_COLUMNS
+from beckon_agent.store.sql.tables import calls, conversations, runs, segments, turns
+from beckon_agent.store.sql.usage import usage_of
+
+_RUN_COLUMNS = tuple(column for column in runs.c if column.name not in ("segment", "request"))
+# Items that somebody added to a conversation are stored as a run that has nothing to do.
+_SHOWN = and_(runs.c.kept, runs.c.agent != "")
+
+
+class SqlHistory(History):
+    """`store.base.History` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def runs(self, owner: str, wanted: RunFilter, *, after: str | None, most: int) -> list[RunSummary]:
+        """Return runs, the newest first."""
+        return await self._database.read(lambda connection: _runs(connection, owner, wanted, after, most))
+
+    async def conversations(
+        self, owner: str, *, query: str, after: str | None, most: int
+    ) -> list[ConversationSummary]:
+        """Return conversations, those first that were used last."""
+        return await self._database.read(
+            lambda connection: _conversations(connection, owner, query, after, most)
+        )
+
+    async def waiting(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
+        """Return the calls that wait for a person."""
+        return await self._database.read(lambda connection: _waiting(connection, owner, after, most))
+
+    async def exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
+        """Return what went back and forth."""
+        return await self._database.read(lambda connection: _exchanged(connection, run_id, after, most))
+
+
+def _runs(
+    connection: Connection, owner: str, wanted: RunFilter, after: str | None, most: int
+) -> list[RunSummary]:
+    statement = (
+        select(*_RUN_COLUMNS, segments.c.opening)
+        .join_from(runs, segments, runs.c.segment == segments.c.id)
+        .where(runs.c.owner == owner, _SHOWN)
+        .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+        .limit(most)
+    )
+    for column, value in (
+        (runs.c.status, wanted.status),
+        (runs.c.agent, wanted.agent),
+        (runs.c.conversation, wanted.conversation),
+    ):
+        if value is not None:
+            statement = statement.where(column == value)
+    if after is not None:
+        statement = statement.where(_behind(connection, owner, after))
+    found = connection.execute(statement).all()
+    made = _calls_of(connection, [row.id for row in found])
+    counted = used_so_far(connection, [row.id for row in found if row.ended_at is None])
+    summaries = []
+    for row in found:
+        members = row._asdict()
+        question = members.pop("opening") or ""
+        usage = usage_of(members["usage"])
+        run = StoredRun(**members | {"usage": usage}, input=())
+        tools, failed, approvals = made.get(run.id, ({}, 0, 0))
+        usage = counted.get(run.id) if usage is None else usage
+        approvals = approvals if run.ended_at is None else 0  # nobody waits for that word any more
+        summaries.append(RunSummary(run, question, tools, failed, approvals, usage))
+    return summaries
+
+
+def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, tuple[dict[str, int], int, int]]:
+    """Return, for each run that made calls: how often which tool, how many failed, and how many wait."""
+    failed = func.sum(case((calls.c.failed, 1), else_=0))
+    approvals = func.sum(case((calls.c.state == "approval", 1), else_=0))
+    statement = (
+        select(calls.c.run_id, calls.c.name, func.count(), failed, approvals)
+        .where(calls.c.run_id.in_(run_ids))
+        .group_by(calls.c.run_id, calls.c.name)
+        .order_by(calls.c.name)
+    )
+    found: dict[str, tuple[dict[str, int], int, int]] = {}
+    for run_id, name, made, broken, waiting in connection.execute(statement) if run_ids else ():
+        tools, before, waited = found.get(run_id, ({}, 0, 0))
+        found[run_id] = {**tools, name: made}, before + broken, waited + waiting
+    return found
+
+
+def _conversations(
+    connection: Connection, owner: str, query: str, after: str | None, most: int
+) -> list[ConversationSummary]:
+    statement = (
+        select(*COLUMNS, conversations.c.used_at)
+        .where(conversations.c.owner == owner)
+        .order_by(conversations.c.used_at.desc(), conversations.c.id.desc())
+        .limit(most)
+    )
+    if query:
+        statement = statement.where(threads.says(query, owner))
+    if after is not None:
+        name, used_at = _place(connection, owner, after)
+        statement = statement.where(_earlier(conversations.c.used_at, conversations.c.id, used_at, name))
+    found = connection.execute(statement).all()
+    titles = threads.titles(connection, [row.id for row in found])
+    summaries = []
+    for row in found:
+        members = row._asdict()
+        used_at = members.pop("used_at")
+        summaries.append(ConversationSummary(Conversation(**members), titles.get(row.id, ""), used_at))
+    return summaries
+
+
+def _place(connection: Connection, owner: str, after: str) -> tuple[str, float]:
+    """Return the id and the time of a place in the list of conversations; of an id alone, its place now."""
+    name, _, stood = after.rpartition("@")
+    if name:
+        with suppress(ValueError):
+            return name, float(stood)
+    last = select(conversations.c.used_at).where(conversations.c.id == after, conversations.c.owner == owner)
+    used_at = connection.scalar(last)
+    if used_at is None:
+        raise KeyError(after)
+    return after, used_at
+
+
+def _behind(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
+    """Return the condition of runs behind the one of this id, whatever has come in front of it meanwhile."""
+    last = select(runs.c.created_at).where(runs.c.id == after, runs.c.owner == owner)
+    created_at = connection.scalar(last)
+    if created_at is None:
+        raise KeyError(after)
+    return _earlier(runs.c.created_at, runs.c.id, created_at, after)
+
+
+def _earlier(
+    time: ColumnElement[float], name: ColumnElement[str], last: float, last_name: str
+) -> ColumnElement[bool]:
+    return or_(time < last, and_(time == last, name < last_name))
+
+
+def _waiting(connection: Connection, owner: str, after: str | None, most: int) -> list[Waiting]:
+    earlier = calls.alias("earlier")
+    asked_before = (
+        select(func.count(earlier.c.step.distinct()))
+        .where(earlier.c.run_id == calls.c.run_id, earlier.c.step < calls.c.step)
+        .where(earlier.c.decision.is_not(None))
+        .scalar_subquery()
+    )
+    about = {
+        "run_id": runs.c.id,
+        "agent": runs.c.agent,
+        "face": runs.c.face,
+        "question": func.coalesce(segments.c.opening, ""),
+        "part": asked_before + 1,
+        "since": turns.c.ended_at,
+    }
+    statement = (
+        select(*(column.label(f"of_{name}") for name, column in about.items()), *CALL_COLUMNS)
+        .join_from(calls, runs, calls.c.run_id == runs.c.id)
+        .join(segments, runs.c.segment == segments.c.id)
+        .join(turns, and_(turns.c.run_id == calls.c.run_id, turns.c.step == calls.c.step))
+        .where(runs.c.owner == owner, runs.c.ended_at.is_(None), calls.c.state == "approval")
+        .order_by(runs.c.created_at, runs.c.id, calls.c.step, calls.c.number)
+        .limit(most)
+    )
+    if after is not None:
+        statement = statement.where(_later(connection, owner, after))
+    found = []
+    for row in connection.execute(statement):
+        members = row._asdict()
+        known = {name: members.pop(f"of_{name}") for name in about}
+        found.append(Waiting(**known, call=StoredCall(**members)))
+    return found
+
+
+def _later(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
+    """Return the condition of calls behind one; it may have been decided about since it was listed."""
+    place = (
+        select(runs.c.created_at, runs.c.id, calls.c.step, calls.c.number)
+        .join(calls, calls.c.run_id == runs.c.id)
+        .where(calls.c.event_id == after, runs.c.owner == owner)
+    )
+    last = connection.execute(place).first()
+    if last is None:
+        raise KeyError(after)
+    columns = (runs.c.created_at, runs.c.id, calls.c.step, calls.c.number)
+    return or_(
+        *(
+            and_(
+                *(left == right for left, right in zip(columns[:n], last[:n], strict=True)),
+                columns[n] > last[n],
+            )
+            for n in range(len(columns))
+        )
+    )
+
+
+def _exchanged(connection: Connection, run_id: str, after: str | None, most: int) -> list[Exchanged]:
+    statement = (
+        select(calls.c.event_id, calls.c.name, calls.c.call_event, calls.c.reply_event)
+        .where(calls.c.run_id == run_id)
+        .order_by(calls.c.step, calls.c.number)
+        .limit(most)
+    )
+    if after is not None:
+        place = select(calls.c.step, calls.c.number).where(
+            calls.c.event_id == after, calls.c.run_id == run_id
+        )
+        last = connection.execute(place).first()
+        if last is None:
+            raise KeyError(after)
+        later = and_(calls.c.step == last.step, calls.c.number > last.number)
+        statement = statement.where(or_(calls.c.step > last.step, later))
+    return [Exchanged(*row) for row in connection.execute(statement)]

@@ -1,0 +1,148 @@
+"""What every `beckon import` does once it knows how its source is read: show it, print it or write it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from beckon_cli.errors import CommandError
+from beckon_cli.importing import summary
+from beckon_cli.importing.candidates import Found, NoSource, Tool
+from beckon_cli.importing.differences import differences
+from beckon_cli.importing.files import NotOurs, write_files
+from beckon_cli.importing.manifests import ADAPTER, Placement, files
+from beckon_cli.output import err, out, print_json
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the manifests go, and what they say of where they run."""
+
+    output: Annotated[
+        Path | None, Parameter(help="Write a file for each tool into this folder; else print them.")
+    ] = None
+    single: Annotated[bool, Parameter(negative=(), help="Write one file with everything.")] = False
+    broker: Annotated[str, Parameter(help="The Broker of the Triggers; else default.")] = "default"
+    namespace: Annotated[str, Parameter(help="The namespace; else that of kubectl.")] = ""
+    adapter: Annotated[
+        str, Parameter(help="The URL of the HTTP adapter, as the Broker sees it; else the chart's.")
+    ] = ADAPTER
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class How:
+    """What is done with what was found, and how it is told."""
+
+    list_: Annotated[
+        bool,
+        Parameter(
+            name="--list", negative=(), help="Show what there is and what it would be called; write nothing."
+        ),
+    ] = False
+    diff: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            help="Show what differs from the folder, and write nothing; exit with 1 where something does.",
+        ),
+    ] = False
+    strict: Annotated[bool, Parameter(negative=(), help="Exit with 1 where something was skipped.")] = False
+    json: Annotated[
+        bool,
+        Parameter(negative=(), help="Print what was done as one JSON document; needs --output or --list."),
+    ] = False
+
+
+class Made(Protocol):
+    """What was made beside the manifests."""
+
+    def document(self) -> dict[str, object]:
+        """Return it for programs."""
+        ...
+
+    def lines(self) -> Iterator[Text]:
+        """Yield it for people."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project around the manifests: their folder in it, and what makes the rest of it."""
+
+    folder: Path
+    make: Callable[[Found[Tool]], Made]
+
+
+def carry_out(
+    find: Callable[[], Found[Tool]], where: Where, how: How, project: Project | None = None
+) -> None:
+    """Find, then show, compare or write; raise `CommandError`, with status 2 for what can be asked better."""
+    folder = project.folder if project else where.output
+    if how.diff and folder is None:
+        raise CommandError("--diff needs the folder to compare with: name it by --output", status=2)
+    if how.json and not (how.list_ or folder):
+        raise CommandError("--json needs --output or --list: without them manifests are printed", status=2)
+    try:
+        found = find()
+        if how.diff and folder:
+            raise SystemExit(_compare(found, folder, json=how.json))
+        if how.list_:
+            _show(found, json=how.json)
+        else:
+            _write(found, where, project, json=how.json)
+    except (NoSource, NotOurs) as error:
+        raise CommandError(str(error), status=2) from None
+    except OSError as error:
+        raise CommandError(f"cannot read or write {error.filename or folder}: {error.strerror}") from None
+    _judge(found, strict=how.strict)
+
+
+def _judge(found: Found[Tool], *, strict: bool) -> None:
+    """End with 1 where nothing could be imported, or with `strict` not everything."""
+    if not found.tools:
+        raise CommandError(f"no {found.noun} could be imported; the reasons stand above")
+    if strict and found.skipped:
+        raise SystemExit(1)
+
+
+def _compare(found: Found[Tool], folder: Path, *, json: bool) -> int:
+    """Show what an import would change in the folder; return 1 where that is something."""
+    changed = list(differences(folder, found))
+    if json:
+        print_json(summary.comparison(found, changed))
+    else:
+        for line in summary.compared(found, changed):
+            out.print(line)
+    return bool(changed)
+
+
+def _show(found: Found[Tool], *, json: bool) -> None:
+    if json:
+        print_json(summary.document(found))
+        return
+    for line in summary.listing(found):
+        out.print(line)
+
+
+def _write(found: Found[Tool], where: Where, project: Project | None, *, json: bool) -> None:
+    placement = Placement(where.adapter, where.broker, where.namespace)
+    written = list(files(found, placement, single=where.single))
+    folder = project.folder if project else where.output
+    if folder is None:
+        for file in written:
+            print(file.text, end="")
+        for line in summary.report(found, None):
+            err.print(line)
+        return
+    changes = write_files(folder, written, found.source, found.present)
+    made = project.make(found) if project and found.tools else None
+    if json:
+        print_json({**summary.document(found, changes), **({"project": made.document()} if made else {})})
+        return
+    for line in (*summary.report(found, changes), *(made.lines() if made else ())):
+        out.print(line)

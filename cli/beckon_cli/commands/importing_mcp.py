@@ -1,0 +1,137 @@
+"""`beckon import mcp`: the tools of an MCP server, as EventTypes."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from beckon_cli.commands.importing_flow import How, Project, Where, carry_out
+from beckon_cli.errors import CommandError
+from beckon_cli.importing.candidates import Found, Service, Tool
+from beckon_cli.importing.mcp.bridge import Bridge, cluster_service, local_service
+from beckon_cli.importing.mcp.finding import Wanted, find
+from beckon_cli.importing.mcp.project import MANIFESTS, Made, Wishes, make_project, refuse_odd_names
+from beckon_cli.importing.mcp.reading import NoPlace, Place
+from beckon_cli.importing.mcp.recipe import recipe_of, refuse_secrets
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which tools, and under which names."""
+
+    select: Annotated[
+        tuple[str, ...],
+        Parameter(negative=(), help="A tool's name, with `*` for any text; may be given several times."),
+    ] = ()
+    name: Annotated[str, Parameter(help="The server's name, with which those of its tools begin.")] = ""
+    credential: Annotated[str, Parameter(help="The adapter's credential to call a URL with.")] = ""
+    token_file: Annotated[
+        Path | None, Parameter(help="A file with the bearer token to read a URL's tools with.")
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Image:
+    """For a command: the project that brings it into a cluster."""
+
+    into: Annotated[
+        Path | None,
+        Parameter(help="Write a project into this folder: manifests, and an image that has the command."),
+    ] = None
+    env: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(),
+            help="A variable that the command gets: from the environment here, from a Secret in a cluster.",
+        ),
+    ] = ()
+    secret: Annotated[str, Parameter(help="The Secret with these variables; else mcp-NAME.")] = ""
+    image: Annotated[str, Parameter(help="The image's name; else dev.local/mcp-NAME:0.1.0.")] = ""
+    base_image: Annotated[
+        str, Parameter(help="An image made from Beckon's image of tools that has the command already.")
+    ] = ""
+    deployment: Annotated[
+        bool, Parameter(negative=(), help="A Deployment and a Service in place of a Knative Service.")
+    ] = False
+    renew: Annotated[
+        bool, Parameter(negative=(), help="Write the files of the project anew that you have changed, too.")
+    ] = False
+
+
+_WHICH, _WHERE, _HOW, _IMAGE = Which(), Where(), How(), Image()
+
+
+def mcp(
+    *server: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    which: Which = _WHICH,
+    image: Image = _IMAGE,
+    where: Where = _WHERE,
+    how: How = _HOW,
+) -> None:
+    """Make EventTypes and Triggers of an MCP server's tools; `importing` has the words of its help.
+
+    Parameters
+    ----------
+    server
+        A URL, or a command that speaks MCP over its standard streams, after --.
+    """
+    place = _place(server)
+    _check(place, where, image)
+    project = _project(place, where, image, how) if image.into else None
+    if place.command and where.output:
+        refuse_secrets(place.command)
+
+    def service_of(name: str) -> Service:
+        bridge = Bridge(name, where.namespace, plain=image.deployment, broker=where.broker)
+        return cluster_service(bridge) if project else local_service(bridge, place.command)
+
+    def found() -> Found[Tool]:
+        token = which.token_file.read_text(encoding="utf-8").strip() if which.token_file else ""
+        try:
+            return find(place, Wanted(which.select, which.name, which.credential, token), service_of)
+        except NoPlace as error:
+            raise CommandError(str(error), status=2) from None
+
+    carry_out(found, where, how, project)
+
+
+def _place(server: Sequence[str]) -> Place:
+    if not server:
+        raise CommandError("name a server: beckon import mcp https://HOST/mcp, or -- COMMAND …", status=2)
+    try:
+        return Place.read(server)
+    except NoPlace as error:
+        raise CommandError(str(error), status=2) from None
+
+
+def _check(place: Place, where: Where, image: Image) -> None:
+    """Raise `CommandError` for words that contradict each other."""
+    if image != _IMAGE and not place.command:
+        raise CommandError("--into, --env and the like are for a command; a URL runs elsewhere", status=2)
+    if image.into and where.output:
+        raise CommandError("--into writes a project and --output manifests alone; choose one", status=2)
+    if not image.into and image != _IMAGE:
+        raise CommandError(
+            "--env, --secret, --image, --base-image, --deployment and --renew need --into", status=2
+        )
+    refuse_odd_names(image.env)
+    if missing := [name for name in image.env if name not in os.environ]:
+        raise CommandError(f"--env {missing[0]}: the environment here has none; export it first", status=2)
+
+
+def _project(place: Place, where: Where, image: Image, how: How) -> Project:
+    into = image.into or Path()
+    # What cannot be written is told before the server is started.
+    recipe = None if how.diff else recipe_of(place.command, image.base_image)
+
+    def make(found: Found[Tool]) -> Made:
+        wishes = Wishes(image.image, image.base_image, image.env, image.secret, image.renew)
+        bridge = Bridge(found.title, where.namespace, plain=image.deployment, broker=where.broker)
+        return make_project(into, recipe or recipe_of(place.command, image.base_image), bridge, wishes)
+
+    return Project(into / MANIFESTS, make)

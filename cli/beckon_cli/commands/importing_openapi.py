@@ -1,0 +1,92 @@
+"""`beckon import openapi`: the operations of an HTTP API, as EventTypes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from beckon_cli.commands.importing_flow import How, Where, carry_out
+from beckon_cli.errors import CommandError
+from beckon_cli.importing.candidates import Found, Tool
+from beckon_cli.importing.openapi.finding import Reading, find
+from beckon_cli.importing.openapi.importer import Wishes
+from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.output import err
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which operations, and under which names."""
+
+    select: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(),
+            help="A method, a path (`/pets/*`), tag:NAME, an operationId or a name, with `*` for any text; "
+            "may be given several times. `GET /pets/*` is both.",
+        ),
+    ] = ()
+    prefix: Annotated[str, Parameter(help="What all names begin with, such as petstore.")] = ""
+    server: Annotated[
+        str, Parameter(help="The URL that all paths follow, or the number of one that --list shows.")
+    ] = ""
+    server_variable: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="NAME=VALUE for a variable of the server's URL.")
+    ] = ()
+    credential: Annotated[
+        str, Parameter(help="The adapter's credential to call with; its name comes from the API's otherwise.")
+    ] = ""
+    argument: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(), help="A parameter that looks like a key or token and is an argument all the same."
+        ),
+    ] = ()
+    set_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            negative=(),
+            help="NAME=VALUE for a parameter that always has this value, and no other.",
+        ),
+    ] = ()
+    root: Annotated[
+        Path | None, Parameter(help="The folder that references of a file may not leave; its own otherwise.")
+    ] = None
+
+
+_WHICH, _WHERE, _HOW = Which(), Where(), How()
+
+
+def openapi(source: str, /, *, which: Which = _WHICH, where: Where = _WHERE, how: How = _HOW) -> None:
+    """Make EventTypes, Triggers and rules of an API's description; `importing` has the words of its help.
+
+    Parameters
+    ----------
+    source
+        A file or a URL.
+    """
+    carry_out(lambda: _find(source, which), where, how)
+
+
+def _find(source: str, which: Which) -> Found[Tool]:
+    if which.server and not which.server.isdecimal() and "://" not in which.server:
+        raise CommandError(
+            f"--server {which.server!r} is neither https://HOST/PATH nor a number that --list shows", status=2
+        )
+    fixed = dict(_pair("--set", each) for each in which.set_)
+    wishes = Wishes(which.prefix, which.credential, frozenset(which.argument), fixed)
+    variables = dict(_pair("--server-variable", each) for each in which.server_variable)
+    choice = ServerChoice(which.server.rstrip("/"), variables)
+    reading = Reading(which.root, lambda line: err.print(Text(line)))
+    return find(source, which.select, wishes, choice, reading)
+
+
+def _pair(flag: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise CommandError(f"{flag} {text!r} is not NAME=VALUE", status=2)
+    return name, value

@@ -1,0 +1,38 @@
+"""What lets the adapter in where it calls: kept by its owner, in no manifest."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that a credential sends: `kind` is bearer, basic, header, query or cookie."""
+
+    kind: str
+    name: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        if self.kind == "bearer":
+            return "a bearer token in Authorization"
+        if self.kind == "basic":
+            return "a user and a password in Authorization"
+        where = {"query": "query parameter", "cookie": "cookie"}.get(self.kind, self.kind)
+        return f"the {where} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What an operation needs to be let in, without a name where it needs nothing."""
+
+    name: str = ""
+    parts: tuple[Part, ...] = ()
+    problem: str = ""
+
+    def sends(self, place: str, name: str) -> bool:
+        """Whether it sends this parameter."""
+        folded = name.lower() if place == "header" else name
+        return any(
+            part.kind == place and (part.name.lower() if place == "header" else part.name) == folded
+            for part in self.parts
+        )

@@ -1,0 +1,71 @@
+"""What an import would change in the tools that stand in a folder."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from beckon_cli.importing.candidates import Found, Tool
+from beckon_cli.importing.files import Source
+from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, IMPORTED_FROM, MCP, READ_ONLY
+from beckon_contract.parameter_changes import parameters_changed
+from beckon_contract.parameters import normalise
+from beckon_contract.places import PARAMETERS
+from beckon_contract.resources import Resource
+from beckon_manifests.folders import read_folder
+
+_HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT)
+_RULES = (HTTP, MCP)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One tool that is `new`, `gone` or `changed`, what it is at its source, and how it differs."""
+
+    state: str
+    what: str
+    how: str = ""
+
+
+def differences(folder: Path, found: Found[Tool]) -> Iterator[Difference]:
+    """Yield how what was found differs from what an import of before has written into a folder.
+
+    What merely was not chosen this time is not gone.
+    """
+    before = _imported(folder, found.source)
+    for tool in found.tools:
+        known = before.get(tool.what)
+        if known is None:
+            yield Difference("new", tool.what, tool.description.partition("\n")[0][:80])
+        elif how := ", ".join(_changes(known, tool)):
+            yield Difference("changed", tool.what, how)
+    for name in sorted(before.keys() - found.present):
+        yield Difference("gone", name)
+
+
+def _imported(folder: Path, source: Source) -> dict[str, Resource]:
+    found = {}
+    for resource in read_folder(folder) if folder.is_dir() else ():
+        if isinstance(resource, Resource) and resource.kind == "EventType":
+            tool = source.unmark(resource.annotations.get(IMPORTED_FROM, ""))
+            if tool is not None:
+                found[tool] = resource
+    return found
+
+
+def _changes(before: Resource, now: Tool) -> Iterator[str]:
+    if str(before.spec.get("description", "")).strip() != now.description.strip():
+        yield "another description"
+    if said := parameters_changed(_parameters(before), now.parameters):
+        yield said
+    for names, said in ((_HINTS, "other hints"), (_RULES, "another rule")):
+        if any(before.annotations.get(name) != now.annotations.get(name) for name in names):
+            yield said
+
+
+def _parameters(resource: Resource) -> Mapping[str, Any]:
+    try:
+        return normalise(json.loads(resource.annotations.get(PARAMETERS, "null")))
+    except ValueError:
+        return {}

@@ -1,0 +1,59 @@
+"""The bridge to a server that is a command: the Service that takes the calls of its tools."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from beckon_cli.importing.candidates import Service
+from beckon_cli.importing.manifests import metadata
+from beckon_cli.importing.yamltext import manifest
+from beckon_contract.options import LOCAL_COMMAND
+from beckon_tools.manifests import DEFAULT_IMAGE
+
+_NOTE = (
+    "The bridge to the MCP server, which it runs. The local platform starts it by the annotation; for a "
+    "cluster, import with --into, which writes an image as well."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A bridge by the name of its server; a `plain` one is no Service of Knative's.
+
+    `broker` brings it the calls of its tools.
+    """
+
+    server: str
+    namespace: str = ""
+    plain: bool = False
+    broker: str = "default"
+
+    @property
+    def service(self) -> str:
+        """The name of its Service."""
+        return service_name(self.server)
+
+
+def service_name(server: str) -> str:
+    """Return the name of the Service that bridges to a server."""
+    return f"mcp-{server}"
+
+
+def local_service(bridge: Bridge, command: Sequence[str]) -> Service:
+    """Return the Service of a bridge that the local platform runs; no image has the command."""
+    words = ["python", "-m", "beckon_tools.adapter", "--mcp", bridge.server, "--", *command]
+    document = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {
+            **metadata(bridge.service, bridge.namespace),
+            "annotations": {LOCAL_COMMAND: shlex.join(words)},
+        },
+        "spec": {"template": {"spec": {"containers": [{"image": DEFAULT_IMAGE, "command": words}]}}},
+    }
+    return Service(bridge.service, text=manifest(document, [_NOTE]))
+
+
+def cluster_service(bridge: Bridge) -> Service:
+    """Return the Service of a bridge whose project has it in a file of its own."""
+    return Service(bridge.service, "v1" if bridge.plain else "serving.knative.dev/v1")

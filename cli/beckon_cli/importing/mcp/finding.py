@@ -1,0 +1,46 @@
+"""From what was asked of an MCP server to what becomes of its tools."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from beckon_cli.importing.candidates import Found, Service
+from beckon_cli.importing.files import Source
+from beckon_cli.importing.mcp.bridge import service_name
+from beckon_cli.importing.mcp.reading import Place, ask
+from beckon_cli.importing.mcp.tools import Imported, Server, import_tools, object_name
+
+_LONGEST_NAME = 40  # characters of a server's name, which is a part of other names
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of a server: those of its tools that the words mean, all without any.
+
+    Without a `name` the server's own counts. It is asked with `token`, and called with `credential`.
+    """
+
+    words: Sequence[str] = ()
+    name: str = ""
+    credential: str = ""
+    token: str = ""
+
+
+def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[Imported]:
+    """Ask a server for its tools, and return what becomes of them; raise `NoSource`.
+
+    `service_of` makes the Service of a command by the server's name.
+    """
+    asked = asyncio.run(ask(place, wanted.token))
+    name = object_name(wanted.name or asked.name or "mcp")[:_LONGEST_NAME].rstrip("-")
+    server = Server(name, place, wanted.credential)
+    return Found(
+        importer="mcp",
+        noun="tool",
+        title=name,
+        name=service_name(name),
+        source=Source(f"the MCP server {name}", "--name"),
+        present=frozenset(tool.name for tool in asked.tools),
+        results=tuple(import_tools(asked.tools, server, wanted.words)),
+        service=service_of(name) if place.command else None,
+    )

@@ -1,0 +1,168 @@
+"""What package a command comes from, and in which version it ran here: asked of its own package manager."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_SECONDS = 60
+_NPM_NAME = re.compile(r"(@[a-z0-9][\w.-]*/)?[a-z0-9][\w.-]*", re.ASCII)
+_PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_INLINE = re.compile(r"^# /// script\s*$\n((?:^#(?: .*)?$\n)+?)^# ///$", re.MULTILINE)
+_ASK = """
+import json, sys
+from importlib import metadata
+found, known = {}, metadata.packages_distributions()
+for module in sys.argv[1:]:
+    for name in known.get(module, [])[:1]:
+        one = metadata.distribution(name)
+        if one.read_text('direct_url.json') is None:
+            found[module] = f"{one.metadata['Name']}=={one.version}"
+print(json.dumps(found))
+"""
+_VERSION = "import sys; from importlib import metadata; print(metadata.version(sys.argv[1]))"
+
+
+@dataclass(frozen=True, slots=True)
+class NpmPackage:
+    """A package of npm, the version that is to be installed, its program, and what is not known of it."""
+
+    name: str
+    version: str
+    program: str
+    unknown: str = ""
+
+
+def npm_package(spec: str) -> NpmPackage:
+    """Return the package that npx would run; without a name where the spec is none of the registry's."""
+    at = spec.find("@", 1)
+    name, wanted = (spec[:at], spec[at + 1 :]) if at > 0 else (spec, "")
+    if not _NPM_NAME.fullmatch(name):
+        return NpmPackage("", "", "")
+    wanted = wanted or _npm_local(name)
+    said = _json(_output(["npm", "view", f"{name}@{wanted}" if wanted else name, "version", "bin", "--json"]))
+    newest = said[-1] if isinstance(said, list) and said else said
+    short = name.rpartition("/")[2]
+    if not isinstance(newest, dict) or not isinstance(newest.get("version"), str):
+        unknown = f"which version of {name} runs here is not known: pin it in server/package.json"
+        return NpmPackage(name, wanted or "latest", short, unknown)
+    programs = newest.get("bin")
+    names = list(programs) if isinstance(programs, dict) else []
+    return NpmPackage(name, newest["version"], names[0] if len(names) == 1 else short)
+
+
+def _npm_local(name: str) -> str:
+    """Return the version that npx finds in a folder of this project, "" where it would bring the newest."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        package = folder / "node_modules" / name / "package.json"
+        if package.is_file():
+            said = _json(package.read_text(encoding="utf-8"))
+            return str(said.get("version", "")) if isinstance(said, dict) else ""
+    return ""
+
+
+def npm_lock(package: str) -> str:
+    """Return the lock of a package.json, without addresses; "" where npm makes none."""
+    options = (
+        "--package-lock-only",
+        "--ignore-scripts",
+        "--omit-lockfile-registry-resolved",
+        "--no-audit",
+        "--no-fund",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "package.json").write_text(package, encoding="utf-8")
+        _output(["npm", "install", *options], folder)
+        lock = Path(folder, "package-lock.json")
+        if not lock.exists():
+            return ""
+        document = json.loads(lock.read_text(encoding="utf-8"))
+        document.pop("name", None)  # that of the folder
+        return json.dumps(document, indent=2) + "\n"
+
+
+def tool_version(program: str, spec: str) -> str:
+    """Return `NAME==VERSION` of the tool that uvx runs for a spec, "" where that cannot be known."""
+    found = _PROJECT.match(spec)
+    if found is None or "://" in spec or Path(program).name not in ("uvx", "uv"):
+        return ""
+    run = ["uvx"] if Path(program).name == "uvx" else ["uv", "tool", "run"]
+    version = _output([*run, "--from", spec, "python", "-c", _VERSION, found[0]]).strip()
+    extras = re.match(r"\[[^]]*\]", spec[found.end() :])
+    return f"{found[0]}{extras[0] if extras else ''}=={version}" if version else ""
+
+
+def distributions(interpreter: str, modules: Sequence[str]) -> Mapping[str, str]:
+    """Return `NAME==VERSION` of what each module comes from, by the interpreter that has it."""
+    said = _json(_output([interpreter, "-c", _ASK, *modules])) if modules else {}
+    return said if isinstance(said, dict) else {}
+
+
+def imports(script: str) -> list[str]:
+    """Return the modules that a script imports and Python does not have itself."""
+    try:
+        tree = ast.parse(script)
+    except SyntaxError:
+        return []
+    found = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level
+            else []
+        )
+    }
+    return sorted(found - sys.stdlib_module_names)
+
+
+def declared(script: str) -> set[str]:
+    """Return the packages that a script names in a block of its own (PEP 723)."""
+    found = _INLINE.search(script)
+    if found is None:
+        return set()
+    text = "".join(
+        line[2:] if line.startswith("# ") else line[1:] for line in found[1].splitlines(keepends=True)
+    )
+    try:
+        wanted = tomllib.loads(text).get("dependencies", [])
+    except tomllib.TOMLDecodeError:
+        return set()
+    return {each for each in wanted if isinstance(each, str)}
+
+
+def _output(command: Sequence[str], folder: str | None = None) -> str:
+    """Return what a command of this machine prints, "" where it fails."""
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(  # noqa: S603 the words of whoever imports, and our own
+            [program, *command[1:]],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "" if done.returncode else done.stdout
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

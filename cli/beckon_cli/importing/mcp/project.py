@@ -1,0 +1,134 @@
+"""The project of an MCP server that is a command: its image, and the Service that runs it."""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from rich.text import Text
+
+from beckon_cli.errors import CommandError
+from beckon_cli.importing.files import SUFFIX
+from beckon_cli.importing.mcp.bridge import Bridge
+from beckon_cli.importing.mcp.recipe import Recipe, Runtime
+from beckon_cli.importing.mcp.service import Running, knative_service, plain_service, sink_binding
+from beckon_tools.manifests import DEFAULT_IMAGE
+
+MANIFESTS = "manifests"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What whoever imports says of the image: its name, its base, the secrets that the server gets.
+
+    `renew`: files that differ are written anew, too.
+    """
+
+    image: str = ""
+    base_image: str = ""
+    environment: Sequence[str] = ()
+    secret: str = ""
+    renew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was done: files made, files of their owner kept, what is next, what is not known."""
+
+    made: tuple[str, ...]
+    kept: tuple[str, ...]
+    next: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def document(self) -> dict[str, object]:
+        """Return it for programs."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[Text]:
+        """Yield it for people."""
+        for name in self.made:
+            yield Text(f"added    {name}")
+        for name in self.kept:
+            said = f"{name}: yours differs; --renew writes it anew"
+            yield Text.assemble(("kept     ", "yellow"), said)
+        for each in self.unknown:
+            yield Text.assemble(("to do    ", "yellow"), each)
+        for number, line in enumerate(self.next):
+            yield Text(f"{'Next:' if number == 0 else '':<8}{line}")
+
+
+def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: Wishes) -> Made:
+    """Write what is missing in the folder of a project; a file that differs is its owner's, and kept."""
+    image = wishes.image or f"dev.local/{bridge.service}:0.1.0"
+    secret = wishes.secret or bridge.service
+    running = Running(image, recipe.command, recipe.typed, wishes.environment, secret)
+    made, kept = [], []
+    for name, text in _files(recipe, bridge, running, wishes.base_image).items():
+        path = folder / name
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+        if before is None or (wishes.renew and before != text):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            made.append(name)
+        elif before != text:
+            kept.append(name)
+    return Made(tuple(made), tuple(kept), tuple(_next(folder, running, bridge)), recipe.unknown)
+
+
+def refuse_odd_names(environment: Sequence[str]) -> None:
+    """Raise `CommandError` for what is not the name of a variable."""
+    for name in environment:
+        if not name.isidentifier() or not name.isascii():
+            shown = name.partition("=")[0][:60]
+            raise CommandError(
+                f"--env {shown}: write the name of a variable alone; its value comes from the environment "
+                "here, and from a Secret in a cluster",
+                status=2,
+            )
+
+
+def _files(recipe: Recipe, bridge: Bridge, running: Running, base_image: str) -> dict[str, str]:
+    values = {
+        "name": bridge.server,
+        "service": bridge.service,
+        "file": f"{bridge.service}{SUFFIX}",
+        "base": base_image or DEFAULT_IMAGE,
+        "image": running.image,
+        "program": shlex.quote(recipe.command[0]),
+        "words": json.dumps(running.words(bridge.server)),
+        "secret_line": "".join(f"$ {line}\n" for line in _secret(running, bridge)),
+    }
+    service = plain_service if bridge.plain else knative_service
+    made = {
+        "Dockerfile": _filled(f"Dockerfile.{recipe.runtime}", values),
+        ".dockerignore": _filled("dockerignore", values),
+        "README.md": _filled("README.md", values),
+        f"{MANIFESTS}/service.yaml": service(running, bridge),
+        f"{MANIFESTS}/sinkbinding.yaml": sink_binding(bridge),
+    }
+    if recipe.runtime is not Runtime.GIVEN:
+        made |= {f"server/{name}": text for name, text in recipe.files.items()}
+    return made
+
+
+def _filled(name: str, values: dict[str, str]) -> str:
+    template = files("beckon_cli") / "templates" / "mcp" / f"{name}.in"
+    return Template(template.read_text(encoding="utf-8")).substitute(values)
+
+
+def _next(folder: Path, running: Running, bridge: Bridge) -> Iterator[str]:
+    yield f"cd {shlex.quote(str(folder))} && beckon up --manifests {MANIFESTS}"
+    yield f"docker build --tag {running.image} {shlex.quote(str(folder))}"
+    yield from _secret(running, bridge)
+    yield f"kubectl apply -f {shlex.quote(str(folder / MANIFESTS))}"
+
+
+def _secret(running: Running, bridge: Bridge) -> Iterator[str]:
+    """Yield the command that makes the Secret of what stands in the environment here."""
+    if running.environment:
+        where = f" --namespace {bridge.namespace}" if bridge.namespace else ""
+        values = " ".join(f'--from-literal={name}="${name}"' for name in running.environment)
+        yield f"kubectl create secret generic {running.secret}{where} {values}"

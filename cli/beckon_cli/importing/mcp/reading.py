@@ -1,0 +1,88 @@
+"""Asking an MCP server for its tools."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Tool
+
+from beckon_cli.importing.candidates import NoSource
+from beckon_tools.adapter.bridge.failures import leaves
+from beckon_tools.adapter.bridge.servers import list_tools
+
+_SECONDS = 60.0
+
+
+class NoServer(NoSource):
+    """The server cannot be asked; the message is one line with the cause."""
+
+
+class NoPlace(NoSource):
+    """What was typed is no server: neither a URL of HTTP nor a program; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server is: a URL, or a command that speaks over its standard streams. One of them is set."""
+
+    url: str = ""
+    command: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> "Place":
+        """Read what was typed; raise `NoPlace`."""
+        if len(words) == 1 and words[0].startswith(("http://", "https://")):
+            return cls(url=words[0])
+        if len(words) == 1 and "://" in words[0]:
+            raise NoPlace(f"{words[0]} is no server: write https://HOST/mcp, or a command after --")
+        return cls(command=tuple(words))
+
+    def __str__(self) -> str:
+        """Return it without what may be secret: a URL's query and user."""
+        if self.command:
+            return " ".join(self.command)
+        return str(httpx2.URL(self.url).copy_with(query=None, userinfo=b""))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a server says of itself."""
+
+    name: str
+    tools: tuple[Tool, ...]
+
+
+async def ask(place: Place, token: str = "") -> Asked:
+    """Return a server's tools, asked with a bearer token where it wants one; raise `NoServer`, `NoPlace`."""
+    if place.command and not shutil.which(place.command[0]):
+        raise NoPlace(f"there is no program {place.command[0]} here: name one on the PATH, or a URL")
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await _ask(place, token)
+    except TimeoutError:
+        raise NoServer(f"{place} did not answer within {_SECONDS:g} seconds") from None
+    except Exception as error:  # connections raise groups of whatever went wrong
+        first = next(leaves(error))
+        if not isinstance(first, (MCPError, OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL)):
+            raise
+        raise NoServer(f"{place} gave no tools: {type(first).__name__}: {first}") from None
+
+
+async def _ask(place: Place, token: str) -> Asked:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http:
+        if place.command:
+            program, *words = place.command
+            # What people type has their environment, as any command they type.
+            target = Client(StdioServerParameters(command=program, args=words, env=dict(os.environ)))
+        else:
+            target = Client(streamable_http_client(place.url, http_client=http))
+        async with target as client:
+            tools = await list_tools(client)
+            server = client.server_info
+            return Asked(server.name if server else "", tuple(tools))

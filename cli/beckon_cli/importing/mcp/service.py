@@ -1,0 +1,169 @@
+"""What runs the bridge and its command in a cluster: a Knative Service, or a Deployment with a Service."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_cli.importing.manifests import metadata
+from beckon_cli.importing.mcp.bridge import Bridge
+from beckon_cli.importing.yamltext import manifest
+from beckon_contract.options import LOCAL_COMMAND
+from beckon_tools.manifests import bound
+
+MANIFESTS = "/srv/mcp"
+"""Where the image has the EventTypes of its server."""
+
+_ONE = (
+    "The bridge to the MCP server, which it runs: the command stands here and in the image, and in no "
+    "EventType. One replica, always: what a server remembers, it remembers in its process. Where it "
+    "remembers nothing, more may run, and none while nobody calls."
+)
+_SINK = (
+    "Where what the server says of its progress goes, as events of the call. Without it nobody hears, and "
+    "all else is as it was."
+)
+_LIMITS = {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"cpu": "1", "memory": "768Mi"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs: the image, the command in it and the one on this machine, and which secrets it gets."""
+
+    image: str
+    command: Sequence[str]
+    typed: Sequence[str]
+    environment: Sequence[str]
+    secret: str
+
+    def words(self, server: str) -> list[str]:
+        """Return what follows `python -m beckon_tools.adapter` in the image."""
+        return [*_mcp(server), "--manifests", MANIFESTS, *_env(self.environment), "--", *self.command]
+
+    def local(self, server: str) -> str:
+        """Return the command line by which the local platform runs it."""
+        ours = ["python", "-m", "beckon_tools.adapter", *_mcp(server), *_env(self.environment)]
+        return shlex.join([*ours, "--", *self.typed])
+
+
+def knative_service(running: Running, bridge: Bridge) -> str:
+    """Return the Knative Service as YAML."""
+    spec = {
+        # The start of a server that has ended, and the longest call.
+        "timeoutSeconds": 130,
+        **_pod(),
+        "containers": [{**_container(running, bridge), "ports": [{"containerPort": 8080}]}],
+    }
+    service = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {
+            **metadata(bridge.service, bridge.namespace),
+            "labels": {"networking.knative.dev/visibility": "cluster-local"},
+            "annotations": {LOCAL_COMMAND: running.local(bridge.server)},
+        },
+        "spec": {
+            "template": {
+                "metadata": {
+                    "annotations": {
+                        "autoscaling.knative.dev/min-scale": "1",
+                        "autoscaling.knative.dev/max-scale": "1",
+                    }
+                },
+                "spec": spec,
+            }
+        },
+    }
+    return manifest(service, [_ONE])
+
+
+def plain_service(running: Running, bridge: Bridge) -> str:
+    """Return a Deployment and its Service as YAML."""
+    labels = {"app.kubernetes.io/name": bridge.service}
+    security = {"fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+    container = {**_container(running, bridge), "ports": [{"name": "http", "containerPort": 8080}]}
+    for probe in ("readinessProbe", "livenessProbe"):
+        container[probe] = {"httpGet": {**container[probe]["httpGet"], "port": "http"}, "periodSeconds": 10}
+    pod = {
+        **_pod(),
+        "securityContext": security,
+        # 25 s for calls that are under way, and some to end the server.
+        "terminationGracePeriodSeconds": 45,
+        "containers": [container],
+    }
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**metadata(bridge.service, bridge.namespace), "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            **metadata(bridge.service, bridge.namespace),
+            "labels": labels,
+            "annotations": {LOCAL_COMMAND: running.local(bridge.server)},
+        },
+        "spec": {"selector": labels, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
+    }
+    return manifest(deployment, [_ONE]) + manifest(service)
+
+
+def sink_binding(bridge: Bridge) -> str:
+    """Return the SinkBinding by which the bridge knows where reports of progress go, as YAML."""
+    version, kind = ("apps/v1", "Deployment") if bridge.plain else ("serving.knative.dev/v1", "Service")
+    subject = {"apiVersion": version, "kind": kind, "name": bridge.service}
+    return manifest(bound(metadata(bridge.service, bridge.namespace), subject, bridge.broker), [_SINK])
+
+
+def _container(running: Running, bridge: Bridge) -> dict[str, Any]:
+    secrets = [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": running.secret, "key": name}}}
+        for name in running.environment
+    ]
+    return {
+        "name": "bridge",
+        "image": running.image,
+        "command": ["python", "-m", "beckon_tools.adapter"],
+        "args": running.words(bridge.server),
+        "env": [
+            {"name": "BECKON_HOST", "value": "0.0.0.0"},  # noqa: S104 a container's own address
+            {"name": "BECKON_TOOLS_CONCURRENCY", "value": "10"},
+            {"name": "HOME", "value": "/tmp"},  # noqa: S108 the one folder that can be written to
+            *secrets,
+        ],
+        "readinessProbe": {"httpGet": {"path": "/readyz"}},
+        "livenessProbe": {"httpGet": {"path": "/healthz"}},
+        "resources": _LIMITS,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 the one folder that can be written to
+    }
+
+
+def _pod() -> dict[str, Any]:
+    """Return what keeps the server, which others have written, from the cluster."""
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}}],
+    }
+
+
+def _mcp(server: str) -> list[str]:
+    return ["--mcp", server]
+
+
+def _env(names: Sequence[str]) -> list[str]:
+    return [word for name in names for word in ("--env", name)]

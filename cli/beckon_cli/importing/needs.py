@@ -1,0 +1,86 @@
+"""What the adapter's owner must set before any of what was imported can be called."""
+
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from rich.text import Text
+
+from beckon_cli.importing.candidates import Found, Tool
+from beckon_cli.importing.credential import Part
+
+
+def needs(found: Found[Tool]) -> Iterator[Text]:
+    """Yield what the adapter's owner must set before any of it can be called."""
+    allowed = hosts(found)
+    if not allowed:
+        return
+    yield Text("the adapter's owner sets:")
+    yield Text(f"BECKON_ADAPTER_ALLOWED_HOSTS={_allowed(allowed)}")
+    needed = credentials(found)
+    if not needed:
+        return
+    entries = ", ".join(
+        _entry(found, name, part, _file(name, part if len(parts) > 1 else None))
+        for name, parts in needed.items()
+        for part in parts or [Part("bearer")]
+    )
+    yield Text(f"BECKON_ADAPTER_CREDENTIALS='[{entries}]'")
+    for name, parts in needed.items():
+        if len(parts) != 1 or parts[0].kind == "cookie":
+            wanted = " and ".join(map(str, parts)) or "what the import was not told"
+            yield Text(f"  where {name} must send {wanted}")
+
+
+def hosts(found: Found[Tool]) -> list[str]:
+    """Return the hosts that tools call, as the adapter wants them: with a scheme where it is not https."""
+    return sorted({_host(each.url) for each in found.tools if each.url})
+
+
+def _allowed(hosts: list[str]) -> str:
+    """Return the adapter's setting, in which hosts on a private network are marked."""
+    if not any(map(_is_private, hosts)):
+        return ",".join(hosts)
+    entries = [f"{{host: '{host}'{', private: true' if _is_private(host) else ''}}}" for host in hosts]
+    return f'"[{", ".join(entries)}]"'
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is, by its name, on this machine or a private network."""
+    name = urlsplit(host if "//" in host else f"//{host}").hostname or ""
+    try:
+        return not ip_address(name).is_global
+    except ValueError:
+        return "." not in name or name.endswith((".local", ".internal", ".lan", ".svc"))
+
+
+def _host(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return host if parts.scheme == "https" else f"{parts.scheme}://{host}"
+
+
+def _file(name: str, part: Part | None) -> str:
+    """Return where the owner keeps a secret: each part of a credential in a file of its own."""
+    kept = re.sub(r"[^a-z0-9]+", "-", (part.name or part.kind).lower()) if part else ""
+    return f"{name}-{kept}.secret" if kept else f"{name}.secret"
+
+
+def _entry(found: Found[Tool], name: str, part: Part, file: str) -> str:
+    """Return one credential as the adapter's setting has it."""
+    called = sorted({_host(each.url) for each in found.tools if each.url and each.credential.name == name})
+    kind, sent = ("header", "Cookie") if part.kind == "cookie" else (part.kind, part.name)
+    as_ = f", as: {sent}" if sent else ""
+    return f"{{name: {name}, hosts: [{', '.join(called)}], type: {kind}{as_}, file: {file}}}"
+
+
+def credentials(found: Found[Tool]) -> Mapping[str, list[Part]]:
+    """Return what each credential must send."""
+    needed: dict[str, dict[tuple[str, str], Part]] = {}
+    for each in found.tools:
+        if each.credential.name:
+            parts = needed.setdefault(each.credential.name, {})
+            for part in each.credential.parts:
+                parts.setdefault((part.kind, part.name), part)
+    return {name: list(parts.values()) for name, parts in needed.items()}

@@ -1,0 +1,245 @@
+"""All that a request is made of as one flat object, as a model likes it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from beckon_cli.importing.credential import Credential
+from beckon_cli.importing.openapi.bodies import choose_media, flatten_body
+from beckon_cli.importing.openapi.operations import Operation, Parameter
+from beckon_cli.importing.openapi.schemas import Bundle, example_of
+from beckon_cli.importing.openapi.slots import Flat, constant, literal
+from beckon_cli.importing.openapi.wording import MAX_PARAMETER, plain, says_nothing
+from beckon_cli.importing.openapi.words import argument
+from beckon_contract.parameters import normalise
+from beckon_contract.schemas.expansion import Expansion, Stack
+from beckon_contract.schemas.keywords import Schema, stated_types
+
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+_ORDER = ("path", "query", "header", "cookie")
+_SET_OTHERWISE = frozenset({"accept", "content-type", "authorization", "cookie"})
+_OF_THE_CONNECTION = frozenset({
+    "accept-encoding", "connection", "content-length", "expect", "forwarded", "host", "http2-settings",
+    "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade", "x-client-ip", "x-forwarded-for", "x-forwarded-host",
+    "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-proto", "x-forwarded-server", "x-host",
+    "x-http-method", "x-http-method-override", "x-method-override", "x-original-host", "x-original-url",
+    "x-real-ip", "x-rewrite-url", "true-client-ip",
+})  # fmt: skip
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SPECIAL = frozenset({"spaceDelimited", "pipeDelimited", "deepObject", "json"})
+
+
+class CannotImport(ValueError):
+    """An operation that cannot become a tool; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known about the schema of one parameter: itself in normal form, and a way to look into it."""
+
+    schema: Any
+    shape: Schema
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The types that it states."""
+        return stated_types(self.shape)
+
+
+def flatten(
+    operation: Operation, credential: Credential, fixed: Mapping[str, str], max_depth: int
+) -> tuple[Flat, Schema]:
+    """Return the flat request of an operation and the JSON Schema of its arguments.
+
+    `fixed` are values of parameters that the user has given; they are no arguments then.
+    Raises `CannotImport`, `BadDescription` for references that lead nowhere, and `SchemaError`.
+    """
+    flat = Flat()
+    parameters = [each for each in _sorted(operation) if not _is_covered(operation, each, credential, flat)]
+    media = choose_media(operation, flat)
+    bundle = Bundle(max_depth)
+    described = {str(number): bundle.add(each.schema) for number, each in enumerate(parameters)}
+    if media is not None:
+        described["body"] = bundle.add(media.schema)
+    schema = normalise({"type": "object", "properties": described, "$defs": bundle.definitions()})
+    expansion = Expansion(schema)
+    for number, each in enumerate(parameters):
+        node = schema["properties"][str(number)]
+        _place(flat, each, Known(node, expansion.expand(node, Stack())[0]), fixed)
+    _fill_path(flat, operation.path)
+    if media is not None:
+        node = schema["properties"]["body"]
+        flatten_body(flat, media, node, expansion.expand(node, Stack())[0])
+    flat.notes += bundle.repaired
+    if bundle.cut:
+        flat.notes.append(f"what lies deeper than {max_depth} levels in the body is not described")
+    return flat, _schema(flat, schema.get("$defs", {}))
+
+
+def _sorted(operation: Operation) -> list[Parameter]:
+    return sorted(operation.parameters, key=lambda each: _ORDER.index(each.place))
+
+
+def _is_covered(operation: Operation, each: Parameter, credential: Credential, flat: Flat) -> bool:
+    """Whether a parameter is no argument: the credential sends it, or it is not for a model to set."""
+    if credential.sends(each.place, each.name):
+        return True
+    if _is_jsonp(operation, each):
+        flat.notes.append(
+            f"the query parameter {each.name!r} is left out: it would make a script of the answer"
+        )
+        return True
+    if each.place != "header":
+        return False
+    name = each.name.lower()
+    if name in _SET_OTHERWISE:
+        return True
+    if name not in _OF_THE_CONNECTION and _HEADER.fullmatch(each.name):
+        return False
+    if each.required:
+        raise CannotImport(f"needs the header {each.name!r}, which no call may set")
+    flat.notes.append(f"the header {each.name!r} is left out: no call may set it")
+    return True
+
+
+def _is_jsonp(operation: Operation, each: Parameter) -> bool:
+    return (
+        operation.method == "get"
+        and each.place == "query"
+        and not each.required
+        and each.name.lower() in ("callback", "jsonp")
+        and "url" not in each.description.lower()
+    )
+
+
+def _place(flat: Flat, each: Parameter, known: Known, fixed: Mapping[str, str]) -> None:
+    """Make one parameter an argument, or a fixed value, or leave it out."""
+    if each.name in fixed:
+        _write(flat, each, known, str(literal(fixed[each.name])))
+        return
+    if each.place == "query" and _is_spread(each, known):
+        _spread(flat, each, known)
+        return
+    if reason := _unwritable(each, known):
+        if each.required:
+            raise CannotImport(f"needs the {each.place} parameter {each.name!r}, {reason}")
+        flat.notes.append(f"the {each.place} parameter {each.name!r} is left out: {reason}")
+        return
+    only = constant(known.shape)
+    if each.required and isinstance(only, str | int | float):
+        written = str(literal(only)) if isinstance(only, str) else _scalar(only)
+    else:
+        schema = _described(
+            known.schema, "" if says_nothing(each.description, each.name) else each.description
+        )
+        if isinstance(schema, Mapping) and "examples" not in schema:
+            schema = {**schema, **example_of({"example": each.example})}
+        if each.required and known.kinds == ("array",):
+            schema = {"minItems": 1, **schema}  # of an empty list no parameter is written
+        taken = flat.take(argument(each.name), each.place, schema, required=each.required)
+        written = f"{{{taken}}}"
+    _write(flat, each, known, written)
+
+
+def _write(flat: Flat, each: Parameter, known: Known, written: str) -> None:
+    match each.place:
+        case "path":
+            flat.path[each.name] = f".{written}" if each.style == "label" else written
+        case "query":
+            flat.query[each.name] = _styled(each, known, written)
+        case "header":
+            flat.headers[each.name] = written
+        case "cookie":
+            flat.cookies[each.name] = written
+
+
+def _styled(each: Parameter, known: Known, written: str) -> Any:
+    """Return a query parameter as the rule writes it, with its style where that is not the usual one."""
+    kinds = set(known.kinds)
+    several = bool(kinds & {"array", "object"}) or not kinds
+    style = each.style if each.style in _SPECIAL else "form"
+    if style == "json":
+        return {"value": written, "style": "json"}
+    if (
+        not several
+        or (style != "deepObject" and each.explode is True)
+        or (style == "form" and each.explode is None)
+    ):
+        return written
+    if style == "deepObject":
+        return {"value": written, "style": "deepObject"}
+    return {"value": written, "style": style, "explode": False}
+
+
+def _unwritable(each: Parameter, known: Known) -> str:
+    """Say why no rule can write a parameter; nothing where one can."""
+    kinds = set(known.kinds)
+    if each.style == "matrix" or (each.style == "label" and "array" in kinds and each.explode is not False):
+        return f"whose style {each.style!r} no rule can write"
+    if each.style == "tsv" and "array" in kinds:
+        return "which is separated by tabs"
+    if kinds == {"object"} and (each.place != "query" or each.style in ("spaceDelimited", "pipeDelimited")):
+        return f"an object in the {each.place}"
+    if each.place in ("path", "header") and each.style == "json":
+        return f"a JSON text in the {each.place}"
+    return ""
+
+
+def _is_spread(each: Parameter, known: Known) -> bool:
+    """Whether the properties of an object are parameters of their own (style form, exploded)."""
+    return (
+        each.style in ("form", "")
+        and each.explode is not False
+        and known.kinds == ("object",)
+        and bool(known.shape.get("properties"))
+    )
+
+
+def _spread(flat: Flat, each: Parameter, known: Known) -> None:
+    needed = known.shape.get("required", []) if each.required else []
+    for name, schema in known.shape["properties"].items():
+        taken = flat.take(argument(name), each.place, schema, required=name in needed)
+        flat.query[name] = f"{{{taken}}}"
+
+
+def _fill_path(flat: Flat, path: str) -> None:
+    """Write the path with arguments in it; what it asks for and nobody describes is a text."""
+    path, _, query = path.partition("?")
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] not in flat.path:
+            taken = flat.take(argument(found[1]), "path", {"type": "string"}, required=True)
+            flat.notes.append(f"the path asks for {found[1]!r}, which is not described: a text")
+            flat.path[found[1]] = f"{{{taken}}}"
+        return flat.path[found[1]]
+
+    flat.url_path = _PLACEHOLDER.sub(fill, path)
+    for part in filter(None, query.split("&")):
+        name, _, value = part.partition("=")
+        flat.query[name] = _PLACEHOLDER.sub(fill, value)
+
+
+def _described(schema: Any, description: str) -> Any:
+    text = plain(description, MAX_PARAMETER)
+    if not text:
+        return schema
+    return {**(schema if isinstance(schema, Mapping) else {}), "description": text}
+
+
+def _schema(flat: Flat, definitions: Schema) -> Schema:
+    """Return the arguments' JSON Schema; nothing that is no argument may be given."""
+    schema: Schema = {"type": "object", "properties": flat.properties}
+    if flat.required:
+        schema["required"] = list(dict.fromkeys(flat.required))
+    if flat.alternatives:
+        schema["anyOf"] = flat.alternatives
+    return normalise(
+        {**schema, "additionalProperties": False, **({"$defs": definitions} if definitions else {})}
+    )
+
+
+def _scalar(value: object) -> str:
+    """Write a fixed value as it stands in a URL."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

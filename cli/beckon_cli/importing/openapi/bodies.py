@@ -1,0 +1,163 @@
+"""The body of a request: which of its media types is sent, and its fields as arguments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from beckon_cli.importing.openapi.documents import Node
+from beckon_cli.importing.openapi.operations import Operation
+from beckon_cli.importing.openapi.schemas import FILE
+from beckon_cli.importing.openapi.slots import Flat, constant, literal
+from beckon_cli.importing.openapi.wording import MAX_PARAMETER, plain
+from beckon_cli.importing.openapi.words import argument
+from beckon_contract.schemas.keywords import Schema, stated_types
+
+JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+_STYLES = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
+_ONLY_REQUIRED = frozenset({"required", "title", "description", "type"})
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """The media type that is sent, what it holds, and how its fields are written."""
+
+    kind: str
+    schema: Node
+    required: bool
+    description: str = ""
+    encodings: Mapping[str, Any] = field(default_factory=dict)
+    in_query: bool = False
+
+
+def choose_media(operation: Operation, flat: Flat) -> Media | None:
+    """Return what is sent of the body's media types, the one that models write best first."""
+    body = operation.body
+    if body is None or not body.schemas:
+        return None
+    names = sorted(body.schemas, key=lambda name: (_rank(_kind(name)), list(body.schemas).index(name)))
+    name, kind = names[0], _kind(names[0])
+    schema = body.schemas[name]
+    text = not _is_structured(kind)
+    if text:
+        kind = kind if "*" not in kind else "application/octet-stream"
+        said = {"type": "string"} if kind.startswith("text/") or kind.endswith("xml") else dict(FILE)
+        schema = Node(said, schema.resolver)
+    media = Media(
+        kind,
+        schema,
+        body.required or operation.method in ("post", "put", "patch"),
+        body.description,
+        body.encodings.get(name, {}),
+        in_query=operation.method in ("get", "head"),
+    )
+    if not media.in_query:
+        return media
+    return media
+
+
+def flatten_body(flat: Flat, media: Media, schema: Any, shape: Schema) -> None:
+    """Make the fields of an object arguments, and anything else the one argument `body`."""
+    if not media.in_query:
+        flat.body_type = media.kind
+    if _is_flat(shape) and _is_structured(media.kind):
+        _flatten_fields(flat, media, shape)
+    elif media.in_query:
+        if not _is_empty(shape):
+            flat.notes.append("the body is left out: a GET has none, and this one is no form")
+    elif not _is_empty(shape):
+        said = plain(media.description, MAX_PARAMETER)
+        described = {
+            **(schema if isinstance(schema, Mapping) else {}),
+            **({"description": said} if said else {}),
+        }
+        taken = flat.take("body", "content", described, required=media.required)
+        flat.body = f"{{{taken}}}"
+    elif media.kind == JSON and media.required:
+        flat.body = {}
+
+
+def _flatten_fields(flat: Flat, media: Media, shape: Schema) -> None:
+    needed = shape.get("required", [])
+    fields: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for name, schema in shape["properties"].items():
+        if schema is False:
+            continue
+        only = constant(schema)
+        if name in needed and only is not None:
+            fields[name] = literal(only)
+            continue
+        is_list = isinstance(schema, Mapping) and stated_types(dict(schema)) == ("array",)
+        if media.kind in (FORM, MULTIPART) and name in needed and is_list:
+            schema = {"minItems": 1, **schema}  # noqa: PLW2901 of an empty list no field is written
+        taken = flat.take(argument(name), "body", schema, required=name in needed)
+        names[name] = taken
+        fields[name] = f"{{{taken}}}"
+    if media.in_query:
+        # What a browser sends of a form by GET is its query.
+        flat.notes.append("a GET has no body: its fields go into the query")
+        flat.query |= {
+            name: value if isinstance(value, str) else str(value) for name, value in fields.items()
+        }
+        return
+    flat.body = fields
+    flat.encoding = dict(_encodings(media, fields))
+    flat.alternatives = _alternatives(shape, names)
+    if isinstance(shape.get("additionalProperties"), Mapping):
+        flat.notes.append("fields of the body beside those that are named are left out")
+
+
+def _alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]:
+    """Return `anyOf` that only says which fields are needed together, in the words of the arguments."""
+    found = []
+    for branch in shape.get("anyOf") or shape.get("oneOf") or ():
+        needed = branch.get("required", [])
+        if any(name not in names for name in needed):
+            return []
+        found.append({"required": [names[name] for name in needed]})
+    return found
+
+
+def _encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return how form fields are written where that is not the usual way."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name, stated in media.encodings.items() if media.kind in (FORM, MULTIPART) else ():
+        if name not in fields or not isinstance(stated, Mapping) or stated.get("style") not in _STYLES:
+            continue
+        style, explode = stated["style"], stated.get("explode")
+        if style == "deepObject":
+            found.append((name, {"style": style}))
+        elif explode is False or (style != "form" and explode is not True):
+            found.append((name, {"style": style, "explode": False}))
+    return found
+
+
+def _is_flat(shape: Schema) -> bool:
+    """Whether a body is an object with known fields and no shapes to choose from."""
+    branches = [branch for key in ("anyOf", "oneOf") for branch in shape.get(key) or ()]
+    plainly = all(isinstance(branch, Mapping) and branch.keys() <= _ONLY_REQUIRED for branch in branches)
+    kinds = stated_types(shape)
+    return bool(shape.get("properties")) and "array" not in kinds and "string" not in kinds and plainly
+
+
+def _is_empty(shape: Schema) -> bool:
+    """Whether a body is an object without any field."""
+    return stated_types(shape) == ("object",) and not shape.keys() - {"type", "properties", "description"}
+
+
+def _is_structured(kind: str) -> bool:
+    return kind == JSON or kind.endswith("+json") or kind in (FORM, MULTIPART)
+
+
+def _kind(name: str) -> str:
+    """Return a media type without its parameters; any at all is JSON."""
+    kind = name.partition(";")[0].strip().lower()
+    return JSON if kind in ("*/*", "application/*", "text/json", "") else kind
+
+
+def _rank(kind: str) -> int:
+    if kind == JSON:
+        return 0
+    if kind.endswith("+json"):
+        return 1
+    return {FORM: 2, MULTIPART: 3, "text/plain": 4}.get(kind, 5)

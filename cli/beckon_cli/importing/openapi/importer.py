@@ -1,0 +1,181 @@
+"""Operations to tools: each becomes one, or there is a line that says why not."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from beckon_cli.importing.candidates import Skipped
+from beckon_cli.importing.credential import Credential
+from beckon_cli.importing.openapi import servers
+from beckon_cli.importing.openapi.arguments import CannotImport, flatten
+from beckon_cli.importing.openapi.credentials import credential_for, slug
+from beckon_cli.importing.openapi.naming import name_operations
+from beckon_cli.importing.openapi.operations import Description, Operation
+from beckon_cli.importing.openapi.reading import BadDescription
+from beckon_cli.importing.openapi.rules import rule_for
+from beckon_cli.importing.openapi.simplifying import simplify
+from beckon_cli.importing.openapi.slots import Flat
+from beckon_cli.importing.openapi.wording import described, says_nothing
+from beckon_cli.importing.openapi.words import split
+from beckon_cli.importing.yamltext import write
+from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
+from beckon_contract.parameters import SchemaError
+from beckon_contract.schemas.keywords import Schema
+from beckon_tools.adapter.rule import InvalidRule, parse_rule
+
+MAX_PARAMETERS = 20 * 1024  # bytes of JSON, some 5,000 tokens: more than one tool should cost a model
+_DEPTHS = (12, 8, 6, 5, 4, 3, 2, 1)
+_IDEMPOTENT = frozenset({"get", "head", "put", "delete"})
+_READ_ONLY = frozenset({"get", "head"})
+_UNUSABLE = {"options": "tells what a server can do", "trace": "sends a request back, for debugging"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user says of all operations: names, parameters that stay arguments, values of others."""
+
+    prefix: str = ""
+    credential: str = ""
+    keep: frozenset[str] = frozenset()
+    fixed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An operation that becomes a tool: its name, its arguments' schema and the adapter's rule."""
+
+    operation: Operation
+    name: str
+    type: str
+    description: str
+    parameters: Schema
+    rule: dict[str, Any]
+    rule_text: str
+    credential: Credential
+    notes: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """The operation as people call it: GET /pets."""
+        return str(self.operation)
+
+    @property
+    def object_name(self) -> str:
+        """The metadata.name of its objects."""
+        return self.name.replace("_", "-")
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """What its method says of its effects, and the rule."""
+        method = self.operation.method
+        hints = {
+            READ_ONLY: method in _READ_ONLY,
+            IDEMPOTENT: method in _IDEMPOTENT,
+            DESTRUCTIVE: method == "delete",
+        }
+        return {**{name: "true" for name, given in hints.items() if given}, HTTP: self.rule_text}
+
+    @property
+    def url(self) -> str:
+        """What is called."""
+        return str(self.rule["url"])
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the operation."""
+        return self.operation.tags
+
+    @property
+    def details(self) -> Mapping[str, str]:
+        """The id of the operation."""
+        return {"operation_id": self.operation.id}
+
+
+def import_operations(
+    description: Description, wishes: Wishes, chosen: Sequence[bool] | None = None
+) -> list[Imported | Skipped]:
+    """Return what the chosen operations become, all of them by default, in their order."""
+    operations = description.operations
+    names = name_operations(operations, wishes.prefix)
+    return [
+        _import(operation, name, description, wishes)
+        for number, (operation, name) in enumerate(zip(operations, names, strict=True))
+        if chosen is None or chosen[number]
+    ]
+
+
+def api_name(description: Description, wishes: Wishes) -> str:
+    """Return the short name of an API: the prefix that was asked for, else its title's."""
+    host = next((server.partition("//")[2].partition("/")[0] for server in description.servers if server), "")
+    return slug(wishes.prefix or description.title, host)
+
+
+def _import(operation: Operation, name: str, description: Description, wishes: Wishes) -> Imported | Skipped:
+    api = api_name(description, wishes)
+    credential = credential_for(operation, description, wishes.credential, api, wishes.keep)
+    if reason := _obstacle(operation) or credential.problem:
+        return _skipped(operation, name, reason)
+    try:
+        flat, parameters = _fit(operation, credential, wishes.fixed)
+        rule = rule_for(operation, flat, credential)
+        text = write(rule).rstrip("\n")
+        parse_rule(text, parameters)
+    except (CannotImport, BadDescription) as error:
+        return _skipped(operation, name, str(error))
+    except InvalidRule as error:
+        return _skipped(operation, name, f"no rule can say it: {error}")
+    except SchemaError as error:
+        return _skipped(
+            operation, name, f"its parameters cannot be described: {error.path or '/'}: {error.message}"
+        )
+    return Imported(
+        operation,
+        name,
+        f"{api}.{name}",
+        _description(operation, name, description),
+        parameters,
+        rule,
+        text,
+        credential,
+        tuple(dict.fromkeys(flat.notes)),
+    )
+
+
+def _skipped(operation: Operation, name: str, reason: str) -> Skipped:
+    return Skipped(str(operation), name, reason, operation.tags)
+
+
+def _obstacle(operation: Operation) -> str:
+    """Say what keeps an operation from being a tool whatever its parameters are; else nothing."""
+    if operation.method in _UNUSABLE:
+        return f"no tool: {operation.method.upper()} {_UNUSABLE[operation.method]}"
+    return operation.problem or servers.problem(operation.server)
+
+
+def _fit(operation: Operation, credential: Credential, fixed: Mapping[str, str]) -> tuple[Flat, Schema]:
+    """Return the arguments as deep as their description stays within the limit."""
+    problem: SchemaError | None = None
+    for depth in _DEPTHS:
+        try:
+            flat, schema = flatten(operation, credential, fixed, depth)
+        except SchemaError as error:
+            if error.reason not in ("TooLarge", "TooManyProperties", "TooDeep"):
+                raise
+            problem = error
+            continue
+        parameters = simplify(schema)
+        size = len(json.dumps(parameters, ensure_ascii=False).encode())
+        if size <= MAX_PARAMETERS:
+            return flat, parameters
+    raise problem or CannotImport(f"its parameters take more than {MAX_PARAMETERS} bytes to describe")
+
+
+def _description(operation: Operation, name: str, description: Description) -> str:
+    summary, more = operation.summary, operation.description
+    if len(more.split()) > 2 and set(split(summary)) <= {*split(operation.id), *split(name)}:
+        summary = ""  # the function's name in other words
+    said = described(summary, more)
+    if says_nothing(said, operation.id):
+        said = f"{name.replace('_', ' ').capitalize()}: {operation} of {description.title or 'this API'}."
+    return f"Deprecated: {said}"[:1024] if operation.deprecated else said

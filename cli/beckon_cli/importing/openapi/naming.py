@@ -1,0 +1,177 @@
+"""Names of tools: an operation's own, cleaned, or one made of its method and its path.
+
+A name depends on the whole description and never on what of it is chosen, so that a second import gives the
+same names to the same operations.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from beckon_cli.importing.openapi.operations import Operation
+from beckon_cli.importing.openapi.words import is_plural, is_version, path_words, singular, split
+
+MAX_LENGTH = 64
+
+_SEGMENT_PARAMETER = re.compile(r"\{[^{}]*\}")
+_PARAMETER = re.compile(r"\{([^{}]+)\}")
+_LISTS = re.compile(r"\s*(?:list|lists|search|searches)\b", re.IGNORECASE)
+_HASH = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-.*", re.IGNORECASE)
+_VERBS = {"post": "create", "put": "update", "patch": "update", "delete": "delete"}
+_VERBS_APART = {**_VERBS, "put": "replace"}
+# What generators write round a name that somebody chose: getPetUsingGET_1, PetsController_find.
+_USING = re.compile(r"_using_(?:get|head|post|put|patch|delete|options)(?:_\d+|\d+)?$")
+_FILLING = frozenset({"controller", "handler", "endpoint", "the", "a", "an"})
+# Last words of a path that say what to do rather than what is dealt with.
+_ACTIONS = frozenset({
+    "accept", "activate", "add", "apply", "approve", "archive", "assign", "authorize", "block", "build",
+    "calculate", "cancel", "capture", "check", "clear", "clone", "close", "complete", "confirm", "convert",
+    "copy", "deactivate", "decline", "deploy", "disable", "dock", "download", "enable", "execute", "export",
+    "fork", "generate", "import", "install", "invite", "jump", "lock", "login", "logout", "mark", "merge",
+    "move", "navigate", "notify", "orbit", "parse", "pause", "ping", "play", "preview", "publish", "query",
+    "read", "refresh", "register", "reject", "release", "remove", "rename", "reopen", "reset", "restart",
+    "restore", "resume", "retry", "revoke", "revert", "run", "scan", "search", "send", "share", "star",
+    "start", "stop", "subscribe", "submit", "survey", "sync", "test", "track", "transform", "translate",
+    "trigger", "unarchive", "unlock", "unpublish", "unstar", "unsubscribe", "update", "upload", "validate",
+    "verify",
+})  # fmt: skip
+
+
+def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[str]:
+    """Return a name for every operation, all different, of at most 64 of `a-z0-9_`, a letter first."""
+    start = split(prefix)
+    wanted = [_own(operation) or _made(operation) for operation in operations]
+    for refined in (_with_version, _with_parameters, _with_method, _with_path):
+        groups: dict[str, list[int]] = {}
+        for number, words in enumerate(wanted):
+            groups.setdefault("_".join(words), []).append(number)
+        for group in groups.values():
+            if len(group) > 1:
+                together = [operations[number] for number in group]
+                for number in group:
+                    wanted[number] = refined(operations[number], wanted[number], together)
+    taken: set[str] = set()
+    return [
+        _free([*start, *words], operation, taken) for operation, words in zip(operations, wanted, strict=True)
+    ]
+
+
+def _own(operation: Operation, *, versions: bool = False) -> list[str]:
+    """Return the words of the operationId; none where it has none, or it says no more than the path does."""
+    if not operation.id or _HASH.fullmatch(operation.id):
+        return []
+    text = _USING.sub("", "_".join(split(operation.id)))
+    text = _without_path(text, operation)
+    words = [word for word in text.split("_") if word and word not in _FILLING]
+    if _restates(words, operation):
+        return []
+    if not versions:
+        words = [word for word in words if not _is_noise(word)]
+    return words if len("".join(words)) > 2 and words[0].isalpha() and words != [operation.method] else []
+
+
+def _restates(words: list[str], operation: Operation) -> bool:
+    """Whether an operationId was made of the path, parameters and versions included: getV1UsersIdOrders."""
+    path = split(operation.path.partition("?")[0])
+    told = any(_is_noise(word) for word in path) or "{" in operation.path
+    return told and set(words[1:]) - {"by", "and"} == set(path) - {"by", "and"}
+
+
+def _is_noise(word: str) -> bool:
+    return re.fullmatch(r"v\d+(?:(?:alpha|beta)\d+)?", word) is not None
+
+
+def _without_path(text: str, operation: Operation) -> str:
+    """Cut what FastAPI appends to a function's name: the path and the method."""
+    path = "_".join(split(operation.path))
+    tail = f"_{path}_{operation.method}"
+    return text.removesuffix(tail) if path and text.endswith(tail) and text != tail else text
+
+
+def _made(operation: Operation) -> list[str]:
+    """Return a verb and nouns: GET /users/{id}/orders is list_user_orders."""
+    segments = [part for part in operation.path.partition("?")[0].split("/") if part]
+    nouns: list[str] = []
+    for position, segment in enumerate(segments):
+        words = path_words(_SEGMENT_PARAMETER.sub(" ", segment))
+        if words and _names_one(segments[position + 1 :]):
+            words[-1] = singular(words[-1])
+        nouns += [word for word in words if word not in nouns[-len(words) :]]
+    if not nouns:
+        nouns = [word for segment in segments for word in split(segment) if not is_version(word)]
+    return _phrase(operation, nouns or ["root"], ends_in_one=bool(segments) and _names_one(segments[-1:]))
+
+
+def _names_one(following: list[str]) -> bool:
+    """Whether one parameter follows, which picks one of several; more are a query written as a path."""
+    are = [part.startswith("{") and part.partition("}")[2] in ("", ".json") for part in following[:2]]
+    return are[:1] == [True] and are[1:] != [True]
+
+
+def _phrase(operation: Operation, nouns: list[str], *, ends_in_one: bool) -> list[str]:
+    method, last = operation.method, nouns[-1]
+    if method not in ("get", "delete") and not ends_in_one and last in _ACTIONS:
+        return [last, *([*nouns[:-2], singular(nouns[-2])] if len(nouns) > 1 else [])]
+    if method == "get":
+        several = _LISTS.match(operation.summary or operation.description)
+        if several and not is_plural(last):
+            nouns = [*nouns[:-1], f"{last}s"]
+        verb = "list" if not ends_in_one and (several or is_plural(last)) else "get"
+    else:
+        verb = _VERBS.get(method, method)
+        if method == "post" and not ends_in_one:
+            nouns = [*nouns[:-1], singular(last)]
+    return nouns if nouns[0] == verb and len(nouns) > 1 else [verb, *nouns]
+
+
+def _with_version(operation: Operation, words: list[str], _group: list[Operation]) -> list[str]:
+    """Tell operations of one name apart by the versions in their ids."""
+    return _own(operation, versions=True) or words
+
+
+def _with_parameters(operation: Operation, words: list[str], group: list[Operation]) -> list[str]:
+    """Tell operations of one name apart by what their paths ask for, as far as not all of them do."""
+    if operation.id and not _restates(split(operation.id), operation):
+        return words
+    asked = [_PARAMETER.findall(each.path) for each in group]
+    shared = set(asked[0]).intersection(*asked[1:])
+    more = [word for name in _PARAMETER.findall(operation.path) if name not in shared for word in split(name)]
+    return [*words, "by", *dict.fromkeys(more)] if more else words
+
+
+def _with_method(operation: Operation, words: list[str], group: list[Operation]) -> list[str]:
+    """Tell operations of one name apart by their methods, where these differ."""
+    if len({each.method for each in group}) == 1:
+        return words
+    verb = _VERBS_APART.get(operation.method, operation.method)
+    return [verb, *(words[1:] if words[0] in {*_VERBS.values(), "get", "list", verb} else words)]
+
+
+def _with_path(operation: Operation, words: list[str], _group: list[Operation]) -> list[str]:
+    """Tell operations of one name apart by the whole of their paths, singular or plural as they have it."""
+    literal = _SEGMENT_PARAMETER.sub(" ", operation.path.partition("?")[0])
+    found = [word for segment in literal.split("/") for word in path_words(segment)]
+    return [words[0], *found] if not operation.id or _restates(split(operation.id), operation) else words
+
+
+def _free(words: list[str], operation: Operation, taken: set[str]) -> str:
+    """Return a short name that nobody has, and take it."""
+    name = _short(words, operation)
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{_short(words, operation)[: MAX_LENGTH - 4]}_{number}"
+    taken.add(name)
+    return name
+
+
+def _short(words: list[str], operation: Operation) -> str:
+    """Join words to at most 64 characters: without small ones, then with a hash in place of the rest."""
+    name = "_".join(words)
+    if len(name) > MAX_LENGTH:
+        kept = [word for word in words if word not in ("by", "of", "for", "in", "to", "and", "with", "id")]
+        name = "_".join(dict.fromkeys(kept))
+    if len(name) > MAX_LENGTH:
+        digest = hashlib.sha256(str(operation).encode()).hexdigest()[:6]
+        name = f"{name[: MAX_LENGTH - 7].rpartition('_')[0]}_{digest}"
+    return name if name[0].isalpha() else f"call_{name}"[:MAX_LENGTH]

@@ -1,0 +1,120 @@
+"""The texts of a description: a file with those beside it, or a URL with those of the same host."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import httpx
+
+from beckon_cli.importing.candidates import NoSource
+from beckon_contract.yamltext import NotReadable, read_document
+
+MAX_BYTES = 32 * 1024 * 1024  # the largest public descriptions have about half of it
+MAX_DOCUMENTS = 500
+MAX_REDIRECTS = 5
+_SECONDS = 30.0
+
+Tell = Callable[[str], None]
+
+
+class BadDescription(NoSource):
+    """A description that cannot be read or understood; the message says where and why, in one line."""
+
+
+class FileDocuments:
+    """The documents of a file: itself, and what it refers to in its own folder and below."""
+
+    def __init__(self, path: Path, root: Path | None = None) -> None:
+        """Take the path of the description; what it refers to must lie below `root`, else its folder."""
+        self._path = path.absolute()
+        self._root = (root or self._path.parent).resolve()
+        self.start = self._path.as_uri()
+        self.name = path.name
+
+    def read(self, uri: str) -> Any:
+        """Return the document at a URI as plain data; raise `BadDescription`."""
+        parts = urlsplit(urldefrag(uri).url)
+        if parts.scheme != "file":
+            raise BadDescription(f"refers to {uri[:200]}; a file may refer to files only, so download it")
+        path = Path(unquote(parts.path))
+        resolved = path.resolve()
+        if path != self._path and not resolved.is_relative_to(self._root):
+            raise BadDescription(f"refers to {path}, outside of {self._root}; allow it with --root FOLDER")
+        try:
+            size = resolved.stat().st_size
+            if size > MAX_BYTES:
+                raise BadDescription(f"{path} has {size} bytes, more than {MAX_BYTES}")
+            return parse(resolved.read_bytes(), str(path))
+        except OSError as error:
+            raise BadDescription(f"cannot read {path}: {error.strerror}") from None
+
+
+class UrlDocuments:
+    """The documents of a URL: itself, after redirects, and what it refers to on the same host."""
+
+    def __init__(self, url: str, client: httpx.Client, tell: Tell) -> None:
+        """Fetch the description; each redirect is told. Raises `BadDescription`."""
+        self._client = client
+        self._tell = tell
+        self._allowed: tuple[str, str] | None = None
+        self.name = url
+        self.start, self._first = self._fetch(url)
+        self._allowed = _origin(self.start)
+
+    def read(self, uri: str) -> Any:
+        """Return the document at a URI as plain data; raise `BadDescription`."""
+        url = urldefrag(uri).url
+        if url == self.start:
+            return self._first
+        return self._fetch(url)[1]
+
+    def _fetch(self, url: str) -> tuple[str, Any]:
+        for _ in range(MAX_REDIRECTS + 1):
+            if self._allowed is not None and _origin(url) != self._allowed:
+                raise BadDescription(
+                    f"refers to {url[:200]}, on another host; download both, and import the file"
+                )
+            try:
+                with self._client.stream("GET", url, timeout=_SECONDS) as response:
+                    if response.next_request is None:
+                        return url, parse(_body(response, url), url)
+                    following = str(response.next_request.url)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise BadDescription(
+                    f"cannot read {url[:200]}: {str(error) or type(error).__name__}"
+                ) from None
+            if url.startswith("https:") and not following.startswith("https:"):
+                raise BadDescription(f"{url[:200]} redirects to {following[:200]}, which is not encrypted")
+            self._tell(f"{url[:200]} redirects to {following[:200]}")
+            url = following
+        raise BadDescription(f"{self.name[:200]} redirects more than {MAX_REDIRECTS} times")
+
+
+Documents = FileDocuments | UrlDocuments
+
+
+def parse(content: bytes, where: str) -> Any:
+    """Return YAML or JSON as plain data, its aliases, size and depth limited; raise `BadDescription`."""
+    try:
+        return read_document(content.decode("utf-8-sig"), core=True)
+    except UnicodeDecodeError:
+        raise BadDescription(f"{where} is not UTF-8") from None
+    except NotReadable as error:
+        raise BadDescription(f"{where}: {error}") from None
+
+
+def _body(response: httpx.Response, url: str) -> bytes:
+    if response.status_code != 200:
+        raise BadDescription(f"{url[:200]} answers {response.status_code} {response.reason_phrase}")
+    found = bytearray()
+    for chunk in response.iter_bytes():
+        found += chunk
+        if len(found) > MAX_BYTES:
+            raise BadDescription(f"{url[:200]} has more than {MAX_BYTES} bytes")
+    return bytes(found)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()

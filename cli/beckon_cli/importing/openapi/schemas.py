@@ -1,0 +1,208 @@
+"""Schemas of a description made to stand alone: references collected, what only answers have left out.
+
+What comes out still has the spelling of its version; `beckon_contract.parameters` turns it into 2020-12.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from beckon_cli.importing.openapi.documents import Node, follow
+from beckon_cli.importing.openapi.reading import BadDescription
+from beckon_cli.importing.openapi.wording import MAX_INNER, plain
+from beckon_contract.parameters import SchemaError, normalise
+from beckon_contract.schemas.keywords import MANY, NAMED, ONE
+
+_SINGLE = ONE | {"additionalItems"}
+_DROPPED = frozenset({
+    "$anchor", "$comment", "$id", "$schema", "$vocabulary", "discriminator", "example", "examples",
+    "externalDocs", "title", "xml",
+})  # fmt: skip
+_PREFIX = "#/$defs/"
+_EXAMPLE_LENGTH = 60
+_MEDIA_TYPE = {"type": "string", "description": "The media type, such as image/png."}
+_DATA = {"type": "string", "description": "The content, in base64."}
+FILE = {
+    "type": "object",
+    "properties": {"media_type": _MEDIA_TYPE, "data_base64": _DATA},
+    "required": ["media_type", "data_base64"],
+    "additionalProperties": False,
+}
+"""How an argument carries bytes, which the adapter writes as a file."""
+
+
+class Bundle:
+    """Collects schemas of a description and all that they refer to, down to a depth."""
+
+    def __init__(self, max_depth: int) -> None:
+        """Keep `max_depth` levels of properties and items; what lies below may be anything."""
+        self.cut = False
+        self.repaired: list[str] = []
+        self._max_depth = max_depth
+        self._names: dict[int, str] = {}
+        self._targets: dict[str, Node] = {}
+        self._pending: dict[str, int] = {}
+
+    def add(self, schema: Node, depth: int = 0) -> Any:
+        """Return a schema whose references lead to what `definitions` will return."""
+        value = schema.value
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, Mapping):
+            return {}
+        if "$ref" in value:
+            return self._reference(schema, depth)
+        if depth > self._max_depth:
+            self.cut = True
+            return _outline(value)
+        if value.get("format") == "binary" or value.get("type") == "file":
+            return {**_words(value), **FILE}
+        return self._members(schema, depth)
+
+    def definitions(self) -> dict[str, Any]:
+        """Return all that is referred to, each as deep as the nearest that refers to it needs it."""
+        found: dict[str, Any] = {}
+        while self._pending:
+            name = min(self._pending, key=lambda one: self._pending[one])
+            depth = self._pending.pop(name)
+            if name not in found:
+                found[name] = self.add(self._targets[name], depth)
+        return found
+
+    def _reference(self, schema: Node, depth: int) -> Any:
+        target = follow(schema)
+        if depth > self._max_depth:
+            self.cut = True
+            return _outline(target.value) if isinstance(target.value, Mapping) else {}
+        name = self._names.get(id(target.value))
+        if name is None:
+            name = self._free_name(target.ref)
+            self._names[id(target.value)] = name
+            self._targets[name] = target  # kept, so that nothing else can have its identity
+        self._pending[name] = min(depth, self._pending.get(name, depth))
+        beside = {key: value for key, value in schema.value.items() if key != "$ref"}
+        said = self._members(Node(beside, schema.resolver), depth) if beside else {}
+        return {"$ref": f"{_PREFIX}{name}", **said}
+
+    def _members(self, schema: Node, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = example_of(schema.value)
+        for keyword, value in schema.value.items():
+            if keyword in _DROPPED or keyword.startswith("x-"):
+                continue
+            found[keyword] = self._member(schema, keyword, value, depth)
+        served = {
+            name for name, inner in _map(schema.value, "properties").items() if self._is_served(schema, inner)
+        }
+        if isinstance(found.get("required"), list):
+            found["required"] = [
+                name for name in found["required"] if isinstance(name, str) and name not in served
+            ]
+        if found.get("nullable") is True and None not in found.get("enum", [None]):
+            del found["nullable"]  # OpenAPI 3.0.3: null must be among the values as well
+        if found.get("format") in ("", "string", found.get("type")):
+            found.pop("format", None)
+        return self._mended(found)
+
+    def _member(self, schema: Node, keyword: str, value: Any, depth: int) -> Any:
+        def inner(entry: Any, levels: int) -> Any:
+            return self.add(Node(entry, schema.resolver), depth + levels)
+
+        if keyword == "description":
+            return plain(value, MAX_INNER) if isinstance(value, str) else ""
+        if (keyword in _SINGLE or keyword == "items") and isinstance(value, Mapping):
+            return inner(value, 1)
+        if (keyword in MANY or keyword == "items") and isinstance(value, list):
+            return [inner(entry, 0) for entry in value]
+        if keyword in NAMED and isinstance(value, Mapping):
+            return {
+                name: inner(entry, 1)
+                for name, entry in value.items()
+                if keyword != "properties" or not self._is_served(schema, entry)
+            }
+        return value
+
+    def _is_served(self, schema: Node, entry: Any) -> bool:
+        """Whether a property is `readOnly`, and so never sent."""
+        try:
+            return follow(Node(entry, schema.resolver)).flag("readOnly")
+        except BadDescription:
+            return False  # told where the property itself is read
+
+    def _mended(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Leave out what no validator takes, so that one bad keyword does not cost the operation."""
+        if isinstance(schema.get("enum"), list):  # providers refuse a value that stands there twice
+            values = schema["enum"]
+            schema["enum"] = [value for at, value in enumerate(values) if not _among(value, values[:at])]
+        for keyword in ("pattern", "type", "enum", "required", "multipleOf"):
+            if keyword in schema and not _is_usable(keyword, schema[keyword]):
+                self.repaired.append(
+                    f"{keyword} {str(schema.pop(keyword))[:60]!r} has no meaning and is left out"
+                )
+        return schema
+
+    def _free_name(self, ref: str) -> str:
+        wanted = re.sub(r"[^A-Za-z0-9_]+", "_", ref.rpartition("/")[2]).strip("_")[:60] or "schema"
+        name, number = wanted, 1
+        while name in self._targets:
+            number += 1
+            name = f"{wanted}_{number}"
+        return name
+
+
+def _among(value: Any, others: list[Any]) -> bool:
+    """Whether a value is among others, where true is not 1."""
+    return any(value == other and type(value) is type(other) for other in others)
+
+
+def _is_usable(keyword: str, value: Any) -> bool:
+    if keyword == "required":
+        return isinstance(value, list | bool)
+    if keyword == "enum":
+        return isinstance(value, list) and bool(value)
+    return _is_known(keyword, value) if isinstance(value, str) else _means(keyword, value)
+
+
+@lru_cache(maxsize=1024)
+def _is_known(keyword: str, value: str) -> bool:
+    return _means(keyword, value)
+
+
+def _means(keyword: str, value: Any) -> bool:
+    """Whether the contract knows what a keyword with this value means."""
+    try:
+        normalise({"type": "object", "properties": {"it": {keyword: value}}})
+    except SchemaError:
+        return False
+    return True
+
+
+def _outline(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the loosest schema that still says what kind of value is meant."""
+    kind = value.get("type")
+    if kind is None and ("properties" in value or "allOf" in value):
+        kind = "object"
+    stated = {"type": kind} if isinstance(kind, str) and _is_usable("type", kind) else {}
+    return {**stated, **_words(value)}
+
+
+def _words(value: Mapping[str, Any]) -> dict[str, Any]:
+    text = value.get("description")
+    return {"description": plain(text, MAX_INNER)} if isinstance(text, str) and text.strip() else {}
+
+
+def example_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a short example, which helps a model more than many words; a template is none."""
+    example = value.get("example")
+    several = value.get("examples")
+    if example is None and isinstance(several, list) and several:
+        example = several[0]
+    if isinstance(example, bool) or not isinstance(example, str | int | float):
+        return {}
+    text = str(example)
+    return {"examples": [example]} if text and len(text) <= _EXAMPLE_LENGTH and "{{" not in text else {}
+
+
+def _map(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,95 @@
+"""Where an API answers: servers with variables, relative ones, and the one that was chosen."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urljoin, urlsplit
+
+from beckon_cli.importing.openapi.documents import Node
+from beckon_cli.importing.openapi.reading import BadDescription
+
+_VARIABLE = re.compile(r"\{([^{}]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChoice:
+    """What the user says of servers: a URL for all operations, a number of the list, values of variables."""
+
+    wanted: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """The number of the wanted server, 0 where it is not asked for by number."""
+        return int(self.wanted) if self.wanted.isdecimal() else 0
+
+    def check(self, servers: list[str]) -> None:
+        """Raise `BadDescription` where a number was asked for that the description's list has not."""
+        if self.wanted.isdecimal() and not 1 <= self.number <= len(servers):
+            count = f"{len(servers)} server{'' if len(servers) == 1 else 's'}"
+            raise BadDescription(f"--server {self.wanted}: there is only a list of {count}; --list shows it")
+
+
+def choose(servers: list[str], choice: ServerChoice) -> str:
+    """Return the server to call: the one that was asked for, else the first, encrypted where it can be."""
+    if choice.number and choice.number <= len(servers):
+        return servers[choice.number - 1]
+    if choice.wanted and not choice.number:
+        return _with(choice.variables, choice.wanted)
+    first = next(iter(servers), "")
+    encrypted = first.replace("http://", "https://", 1)
+    return encrypted if encrypted in servers else first
+
+
+def read_servers(servers: Node, base: str, choice: ServerChoice) -> list[str]:
+    """Return the absolute URLs of a list of Server Objects (OpenAPI 3)."""
+    found = [_filled(server, choice.variables) for server in servers.items()]
+    return list(dict.fromkeys(absolute(url, base) for url in found))
+
+
+def host_and_schemes(root: Node, base: str) -> list[str]:
+    """Return the absolute URLs that Swagger 2 says by host, basePath and schemes; a URL's own by default."""
+    own = urlsplit(base)
+    host = root.text("host") or (own.netloc if own.scheme.startswith("http") else "")
+    stated = root.value.get("schemes")
+    listed = stated if isinstance(stated, list) else []
+    schemes = [one for one in listed if one in ("https", "http")]
+    if not schemes:
+        schemes = [own.scheme] if own.scheme.startswith("http") and not root.text("host") else ["https"]
+    path = root.text("basePath")
+    return [absolute(f"{scheme}://{host}{path}", base) for scheme in schemes] if host else [path]
+
+
+def absolute(url: str, base: str) -> str:
+    """Return a URL made absolute by where the description is; a file's stays without a host."""
+    url = url.strip()
+    if base.startswith(("http:", "https:")):
+        url = urljoin(base, url)
+    elif url.startswith("//"):
+        url = f"https:{url}"
+    return url.rstrip("/")
+
+
+def problem(server: str) -> str:
+    """Say why nothing can be sent to a server; nothing where it can."""
+    if not server.startswith(("http://", "https://")) or not urlsplit(server).netloc:
+        return f"the description names no host ({server or 'no server'}); give --server https://HOST/PATH"
+    if found := _VARIABLE.search(server):
+        return f"the server's {found[1]!r} has no value; give --server-variable {found[1]}=VALUE"
+    return ""
+
+
+def _filled(server: Node, given: Mapping[str, str]) -> str:
+    return _with({**dict(_defaults(server)), **given}, server.text("url"))
+
+
+def _with(values: Mapping[str, str], url: str) -> str:
+    """Return a URL with its variables filled in, as far as their values are known."""
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), url)
+
+
+def _defaults(server: Node) -> Iterator[tuple[str, str]]:
+    for name, variable in server.get("variables").entries():
+        default = variable.value.get("default") if isinstance(variable.value, Mapping) else None
+        if isinstance(default, str | int) and default != "":
+            yield name, str(default)

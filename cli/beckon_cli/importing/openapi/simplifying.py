@@ -1,0 +1,85 @@
+"""A schema in normal form written as people would: what is used once stands where it is used."""
+
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from beckon_contract.schemas.keywords import Schema, children, rebuild
+from beckon_contract.schemas.recursion import definition
+
+_SMALL = 3  # keywords of a definition that is shorter than the reference to it
+
+
+def simplify(schema: Schema) -> Schema:
+    """Return the same schema, definitions that are small, or used once, in place of their references."""
+    definitions: Schema = schema.get("$defs", {})
+    uses = Counter(name for node in (_root(schema), *definitions.values()) for name in _references(node))
+    inner = {name: set(_references(node)) for name, node in definitions.items()}
+    recursive = set(_recursive(inner))
+    moved = {
+        name
+        for name, node in definitions.items()
+        if name not in recursive and (uses[name] == 1 or _is_small(node))
+    }
+    if not moved:
+        return schema
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node and definition(node["$ref"]) in moved:
+            target = change(definitions[definition(node["$ref"])])
+            beside = {key: value for key, value in node.items() if key != "$ref"}
+            return _together(target, {key: _changed(key, value) for key, value in beside.items()})
+        return {key: _changed(key, value) for key, value in node.items()}
+
+    def _changed(keyword: str, value: Any) -> Any:
+        return rebuild(keyword, value, lambda _, child: change(child))
+
+    kept = {name: change(node) for name, node in definitions.items() if name not in moved}
+    return {**change(_root(schema)), **({"$defs": kept} if kept else {})}
+
+
+def _together(target: Any, beside: Schema) -> Any:
+    """Return what a reference led to with what stood beside it; both count where they speak of the same."""
+    if not beside:
+        return target
+    if not isinstance(target, dict):
+        return {**beside, "allOf": [target]}
+    words = {key: value for key, value in beside.items() if key in ("description", "default", "examples")}
+    rest = {key: value for key, value in beside.items() if key not in words}
+    if rest.keys() & target.keys():
+        return {**words, "allOf": [target, rest]}
+    return {**target, **rest, **words}
+
+
+def _root(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key != "$defs"}
+
+
+def _is_small(node: Any) -> bool:
+    return not isinstance(node, dict) or (len(node) <= _SMALL and not any(True for _ in children(node)))
+
+
+def _references(node: Any) -> Iterator[str]:
+    if not isinstance(node, dict):
+        return
+    if "$ref" in node:
+        yield definition(node["$ref"])
+    for _, child in children(node):
+        yield from _references(child)
+
+
+def _recursive(graph: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the definitions that refer to themselves, directly or by way of others."""
+    left = dict(graph)
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            cycle = set(error.args[1])
+            yield from cycle
+            left = {name: found - cycle for name, found in left.items() if name not in cycle}
+        else:
+            return

@@ -1,0 +1,58 @@
+"""The arguments of a tool, and where each goes in the request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Flat:
+    """A request as one flat object, while it is being put together.
+
+    `path` says what stands for each of the path's own placeholders, `url_path` is the path with them filled.
+    `properties`, `required` and `alternatives` (an `anyOf` beside them) describe the arguments; the other
+    fields are those of the adapter's rule, with `{argument}` where an argument goes. `notes` say what was
+    left out or made simpler.
+    """
+
+    url_path: str = ""
+    properties: dict[str, Any] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    alternatives: list[Any] = field(default_factory=list)
+    path: dict[str, str] = field(default_factory=dict)
+    query: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    cookies: dict[str, str] = field(default_factory=dict)
+    body: Any = None
+    body_type: str = ""
+    encoding: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def take(self, wanted: str, place: str, schema: Any, *, required: bool) -> str:
+        """Add an argument and return its name: the one that is wanted, else with its place behind it."""
+        name = wanted if wanted not in self.properties else f"{wanted}_{place}"
+        number = 1
+        while name in self.properties:
+            number += 1
+            name = f"{wanted}_{place}_{number}"
+        self.properties[name] = schema
+        if required:
+            self.required.append(name)
+        return name
+
+
+def constant(schema: Any) -> Any:
+    """Return the only value that a schema allows, `None` where there are several or it is null."""
+    if not isinstance(schema, Mapping):
+        return None
+    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    return values[0] if isinstance(values, list) and len(values) == 1 else None
+
+
+def literal(value: Any) -> Any:
+    """Return a value as a rule writes it, with the braces of its texts doubled."""
+    if isinstance(value, str):
+        return value.replace("{", "{{").replace("}", "}}")
+    if isinstance(value, Mapping):
+        return {name: literal(inner) for name, inner in value.items()}
+    return [literal(inner) for inner in value] if isinstance(value, list) else value

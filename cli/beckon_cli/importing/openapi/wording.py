@@ -1,0 +1,51 @@
+"""Descriptions as people wrote them for a page, made short and plain for a model."""
+
+import html
+import re
+
+MAX_TOOL = 1024  # characters, which is what models are shown of a tool
+MAX_PARAMETER = 300
+MAX_INNER = 160  # of a property inside an object
+
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,500}>|<!--.*?-->", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\([^()\s]{0,500}(?:\s[^()]{0,200})?\)")
+_MARKS = re.compile(r"(?m)^\s{0,3}(?:#{1,6}|>)\s+|\*\*|__|`")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_END = re.compile(r"[.!?](?=\s)")
+
+
+def plain(text: str, limit: int) -> str:
+    """Return a text without Markdown, HTML and hidden characters, on one line, cut after a sentence."""
+    text = _CODE.sub(" ", text[: 20 * limit])
+    text = html.unescape(_TAG.sub(" ", text))
+    text = _MARKS.sub("", _LINK.sub(r"\1", _CONTROL.sub(" ", text)))
+    text = " ".join(text.split())
+    return text if len(text) <= limit else _cut(text, limit)
+
+
+def described(summary: str, description: str, limit: int = MAX_TOOL) -> str:
+    """Return a tool's description of a summary and what is said beside it, without saying it twice."""
+    first, more = plain(summary, limit), plain(description, limit)
+    if not first or not more or more.lower().startswith(first.lower().rstrip(".")):
+        return more or first
+    if first.lower().startswith(more.lower().rstrip(".")):
+        return first
+    return _cut(f"{first if first[-1] in '.!?:' else f'{first}.'} {more}", limit)
+
+
+def says_nothing(text: str, name: str) -> bool:
+    """Whether a description is but the name that it describes, spelt this way or that."""
+    return re.sub(r"[^a-z0-9]", "", text.lower()) in ("", re.sub(r"[^a-z0-9]", "", name.lower()))
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    short = text[: limit - 1]
+    ends = [found.end() for found in _END.finditer(short)]
+    if ends and ends[-1] >= limit // 2:
+        return short[: ends[-1]]
+    return f"{short.rpartition(' ')[0] or short}…"

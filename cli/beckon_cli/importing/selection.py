@@ -1,0 +1,43 @@
+"""Which of the things that a source has are meant: those that any word means, all where there is none."""
+
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from beckon_cli.importing.candidates import NoSource
+
+Thing = TypeVar("Thing")
+
+
+def choose(
+    things: Sequence[Thing],
+    words: Sequence[str],
+    means: Callable[[str, Thing], bool],
+    *,
+    noun: str,
+    known: Iterable[str],
+) -> list[bool]:
+    """Return for every thing whether any of the words means it.
+
+    Raises `NoSource` for a word that means nothing, with the nearest of the words that are `known`.
+    """
+    if not words:
+        return [True] * len(things)
+    chosen = [False] * len(things)
+    for word in words:
+        hits = [means(word, thing) for thing in things]
+        if not any(hits):
+            raise NoSource(f"--select {word!r} means no {noun}{_near(word, known)}")
+        chosen = [before or hit for before, hit in zip(chosen, hits, strict=True)]
+    return chosen
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Whether a pattern, with `*` for any text, means a text, whatever the case of either."""
+    return fnmatchcase(text.lower(), pattern.lower().replace("[", "[[]"))
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, dict.fromkeys(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else "; --list shows what there is"

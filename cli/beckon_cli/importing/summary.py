@@ -1,0 +1,92 @@
+"""What an import says of itself, to people and to programs."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from beckon_cli.importing.candidates import Found, Skipped, Tool
+from beckon_cli.importing.differences import Difference
+from beckon_cli.importing.files import Changes
+from beckon_cli.importing.needs import credentials, hosts, needs
+
+_COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
+
+
+def listing(found: Found[Tool]) -> Iterator[Text]:
+    """Yield a line for each thing that was chosen, then one for each server, then the counts."""
+    for each in found.results:
+        what = f"{each.what}  [{', '.join(each.tags)}]" if each.tags else each.what
+        if isinstance(each, Skipped):
+            yield _skipped(what, each.reason)
+        else:
+            said = f"  {each.description.splitlines()[0][:80]}"
+            yield Text.assemble((each.name, "bold cyan"), f"  {what}", (said, "dim"))
+    for number, server in enumerate(found.servers, start=1):
+        yield Text(f"server {number}  {server or '(none)'}")
+    yield Text(counts(found))
+
+
+def report(found: Found[Tool], changes: Changes | None) -> Iterator[Text]:
+    """Yield what was done: files, what was skipped, counts, and what the adapter's owner must allow."""
+    for what, style in _COLOURS.items() if changes else ():
+        for name in getattr(changes, what):
+            yield Text.assemble((f"{what:<9}", style), name)
+    for skipped in found.skipped:
+        yield _skipped(skipped.what, skipped.reason)
+    yield Text(counts(found, changes))
+    yield from needs(found)
+
+
+def counts(found: Found[Tool], changes: Changes | None = None) -> str:
+    """Return how much there is and what became of it, in one line."""
+    chosen = f" ({len(found.results)} chosen)" if len(found.results) < len(found.present) else ""
+    line = f"{_things(found)}{chosen}, {len(found.tools)} imported, {len(found.skipped)} skipped"
+    if changes is None:
+        return line
+    done = [(len(getattr(changes, what)), what) for what in ("added", "changed", "unchanged", "removed")]
+    return f"{line}; files: {', '.join(f'{count} {what}' for count, what in done)}"
+
+
+def document(found: Found[Tool], changes: Changes | None = None) -> dict[str, object]:
+    """Return the same for programs; what one thing is called depends on the importer."""
+    return {
+        "title": found.title,
+        "servers": list(found.servers),
+        "tools": [
+            {
+                "name": each.name,
+                found.noun: each.what,
+                **each.details,
+                "tags": list(each.tags),
+                "description": each.description,
+                "notes": list(each.notes),
+            }
+            for each in found.tools
+        ],
+        "skipped": [{found.noun: each.what, "reason": each.reason} for each in found.skipped],
+        "hosts": hosts(found),
+        "credentials": {name: [str(part) for part in parts] for name, parts in credentials(found).items()},
+        **({"files": {what: getattr(changes, what) for what in Changes.__slots__}} if changes else {}),
+    }
+
+
+def compared(found: Found[Tool], changed: Sequence[Difference]) -> Iterator[Text]:
+    """Yield a line for each difference between what was found and a folder, then their number."""
+    for each in changed:
+        yield Text.assemble((f"{each.state:<9}", "yellow"), each.what, f": {each.how}" if each.how else "")
+    yield Text(f"{_things(found)}, {len(changed)} differ")
+
+
+def comparison(found: Found[Tool], changed: Sequence[Difference]) -> dict[str, object]:
+    """Return the same for programs."""
+    told = [{"difference": each.state, found.noun: each.what, "how": each.how} for each in changed]
+    return {"title": found.title, "differences": told}
+
+
+def _things(found: Found[Tool]) -> str:
+    all_of = len(found.present)
+    return f"{found.title}: {all_of} {found.noun}{'' if all_of == 1 else 's'}"
+
+
+def _skipped(what: str, reason: str) -> Text:
+    return Text.assemble(("skipped  ", "yellow"), f"{what}: {reason}")

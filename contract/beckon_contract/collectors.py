@@ -1,0 +1,26 @@
+"""Whether the environment names a collector of traces; pure, so that a service without one loads nothing.
+
+The variables are those of OpenTelemetry (opentelemetry.io, "Environment Variable Specification").
+"""
+
+from collections.abc import Mapping
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+
+
+def is_named(environment: Mapping[str, str]) -> bool:
+    """Whether there is a collector to send to; raise `ValueError` where it cannot be spoken to."""
+    named = [name for name in _ENDPOINTS if environment.get(name)]
+    disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if not named or disabled or environment.get("OTEL_TRACES_EXPORTER") == "none":
+        return False
+    if not environment[named[0]].startswith(("http://", "https://")):
+        raise ValueError(f"{named[0]}: write the collector's URL, such as http://collector:4318")
+    for name in _PROTOCOLS:
+        if environment.get(name, "http/protobuf") != "http/protobuf":
+            raise ValueError(
+                f"{name}: only http/protobuf is spoken here; unset it, and name the collector's port "
+                "for OTLP over HTTP, which is usually 4318"
+            )
+    return True

@@ -1,0 +1,120 @@
+"""The ways of a tool's calls: each Trigger that passes them, what it leads to, and how it delivers.
+
+The operator writes them into the status of a Tool, for people: no call depends on them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from beckon_contract.delivery import Delivery, Reference
+from beckon_contract.routes import Listener
+
+FIELD = "ways"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One Trigger of a tool's calls.
+
+    `filter` is what it asks for, in few words; `subscriber` the object that it leads to, `None` for a
+    plain URI; `address` the origin (`http://HOST:PORT`) to which it delivers, empty where that is not
+    known. `retries` counts the attempts after the first, `dead_letters` says whether a call that cannot
+    be delivered goes on to a sink; both are `None` where nobody knows.
+    """
+
+    trigger: str
+    filter: str = ""
+    subscriber: Reference | None = None
+    address: str = ""
+    retries: int | None = None
+    dead_letters: bool | None = None
+
+    def service(self, namespace: str) -> str:
+        """Return what it leads to, as somebody in this namespace would call it."""
+        if self.subscriber is None:
+            return _host(self.address)
+        kind, name = self.subscriber.kind, self.subscriber.name
+        there = "" if self.subscriber.namespace == namespace else f"{self.subscriber.namespace}/"
+        return f"{there}{name}" if kind == "Service" else f"{kind} {there}{name}"
+
+
+def way(listener: Listener, broker: Delivery | None, address: str) -> Way:
+    """Return the way that a Trigger is; its own delivery replaces that of its Broker whole.
+
+    Of the address nothing but the origin is kept: paths and queries of webhooks are as good as keys.
+    """
+    delivery = listener.trigger.delivery or broker
+    return Way(
+        listener.trigger.name,
+        listener.asks_for,
+        listener.trigger.subscriber.ref,
+        _origin(address),
+        delivery.retry if delivery else None,
+        delivery.dead_letter is not None if delivery else None,
+    )
+
+
+def way_document(found: Way) -> dict[str, Any]:
+    """Return a way as it stands in the status of a Tool; what is not known is left out."""
+    subscriber = found.subscriber
+    optional: dict[str, Any] = {
+        "filter": found.filter or None,
+        "address": found.address or None,
+        "retries": found.retries,
+        "deadLetters": found.dead_letters,
+        "subscriber": subscriber
+        and {
+            "apiVersion": subscriber.api_version,
+            "kind": subscriber.kind,
+            "namespace": subscriber.namespace,
+            "name": subscriber.name,
+        },
+    }
+    return {"trigger": found.trigger} | {name: said for name, said in optional.items() if said is not None}
+
+
+def read_ways(status: Mapping[str, Any]) -> list[Way]:
+    """Return the ways that the status of a Tool tells of; none where an older operator wrote it."""
+    written = status.get(FIELD)
+    return list(_read(written)) if isinstance(written, list) else []
+
+
+def _read(written: list[object]) -> Iterator[Way]:
+    for one in written:
+        if isinstance(one, Mapping) and (trigger := _text(one, "trigger")):
+            retries, dead_letters = one.get("retries"), one.get("deadLetters")
+            yield Way(
+                trigger,
+                _text(one, "filter"),
+                _reference(one.get("subscriber")),
+                _text(one, "address"),
+                retries if isinstance(retries, int) and not isinstance(retries, bool) else None,
+                dead_letters if isinstance(dead_letters, bool) else None,
+            )
+
+
+def _reference(value: object) -> Reference | None:
+    if not isinstance(value, Mapping) or not _text(value, "name"):
+        return None
+    return Reference(*(_text(value, name) for name in ("apiVersion", "kind", "namespace", "name")))
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _origin(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    host = parts.hostname or ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}" if host else ""
+
+
+def _host(address: str) -> str:
+    return address.partition("://")[2]

@@ -1,0 +1,76 @@
+"""Write the page of the agent's HTTP API from its OpenAPI description: `python docs/api_page.py`."""
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import httpx
+
+from beckon_agent.app import Kept, build_app
+from beckon_agent.calling.caller import Caller
+from beckon_agent.engine.engine import RunEngine
+from beckon_agent.metrics import Metrics
+from beckon_agent.roster import Roster
+from beckon_agent.service import Service
+from beckon_agent.store.sql.opening import open_store
+
+_HEAD = """\
+# The agent's HTTP API: every route
+
+This page is made by `make docs` from what the agent serves at `/openapi.json`, where the schemas are, too.
+[Clients](clients.md) shows the routes at work, [access](access.md) their credentials, [MCP](mcp.md) `/mcp`.
+Errors below `/v1` have OpenAI's shape, others are problem documents (RFC 9457).
+Every answer has `x-request-id`.
+"""
+_GROUPS = (
+    ("Responses and conversations", ("/v1/responses", "/v1/conversations")),
+    ("Chat completions and models", ("/v1/",)),
+    ("Runs and approvals", ("/runs", "/approvals")),
+    ("Tools", ("/tools", "/catalogue")),
+    ("Events", ("/events", "/late-replies")),
+    ("The service itself", ("/",)),
+)
+
+
+async def description() -> dict[str, Any]:
+    """Return the OpenAPI description of an agent that stores its runs."""
+    store = await open_store("sqlite://")
+    try:
+        nobody = cast("Roster", None)  # nothing is asked of it before a request comes
+        service = Service(nobody, cast("Caller", None), Metrics(), 1)
+        served = build_app(
+            service, lambda app: app, max_request_bytes=1024, kept=Kept(store, RunEngine(store, service, "-"))
+        )
+        transport = httpx.ASGITransport(served)
+        async with httpx.AsyncClient(transport=transport, base_url="http://agent") as http:
+            found: dict[str, Any] = (await http.get("/openapi.json")).json()
+        return found
+    finally:
+        await store.aclose()
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """Return the page as Markdown."""
+    left = dict(document["paths"])
+    parts = [_HEAD]
+    for title, starts in _GROUPS:
+        mine = [path for path in left if path.startswith(starts)]
+        parts.append(f"\n## {title}\n\n| route | what it does | answers |\n| --- | --- | --- |\n")
+        parts += [row for path in mine for row in _rows(path, left.pop(path))]
+    return "".join(parts)
+
+
+def _rows(path: str, methods: Mapping[str, Any]) -> Iterator[str]:
+    for method, operation in methods.items():
+        if method == "parameters":
+            continue
+        asked = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        query = f" Query: {', '.join(f'`{name}`' for name in asked)}." if asked else ""
+        statuses = ", ".join(operation["responses"])
+        what = " ".join(str(operation.get("description", operation["summary"])).split("\n\n")[0].split())
+        yield f"| `{method.upper()} {path}` | {what.replace('|', chr(92) + '|')}{query} | {statuses} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(asyncio.run(description())))

@@ -1,0 +1,175 @@
+"""What a follower asks of an API server, and how its answers are read, whichever client carries them."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+Document = Mapping[str, Any]
+Name = tuple[str, str]
+"""The namespace and the name of an object."""
+Query = Sequence[tuple[str, str | int]]
+
+CONNECT = 10.0  # seconds for a connection
+ANSWER = 60.0  # seconds for a whole answer that is no watch
+SILENCE = 90.0  # seconds; the API server sends a bookmark about once a minute
+_PAGE = 250  # objects of a list that are asked for at once
+_GONE = 410
+
+
+class Unreachable(Exception):
+    """The API server gives no answer."""
+
+
+class Refused(Exception):
+    """The API server answered with an error; the message is its own."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{message} ({status})")
+        self.status = status
+
+    @property
+    def gone(self) -> bool:
+        """Whether the version that was asked for is older than what the server still knows."""
+        return self.status == _GONE
+
+    @property
+    def passing(self) -> bool:
+        """Whether it says nothing about the request: too many of them, or the server is in trouble."""
+        return self.status == 429 or self.status >= 500
+
+
+class NotConfigured(Exception):
+    """There is no usable kubeconfig, and this is no pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The objects of one kind, such as `tools` of `beckon.dev/v1alpha1`.
+
+    In one namespace or, with `None`, in all of them.
+    """
+
+    api_version: str
+    plural: str
+    namespace: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the API server has it."""
+        within = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"/apis/{self.api_version}{within}/{self.plural}"
+
+    def __str__(self) -> str:
+        """Return it as a message names it."""
+        return f"{self.plural} in {f'namespace {self.namespace}' if self.namespace else 'all namespaces'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list; `rest` is where to go on, empty at the end.
+
+    Its objects need not state their kind and version: those of a list are all of one.
+    """
+
+    items: Sequence[Document]
+    version: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    document: Document
+
+    @property
+    def version(self) -> str:
+        """The version to go on from."""
+        return version_of(self.document)
+
+
+class Server(Protocol):
+    """An API server as it is followed. Raises `Unreachable` and `Refused`, and nothing else."""
+
+    async def page(self, collection: Collection, rest: str = "") -> Page:
+        """Return the first part of a list, or the one that another left as its rest."""
+        ...
+
+    def watch(
+        self, collection: Collection, version: str, seconds: int
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
+        """Watch what changes after a version, for so many seconds at most.
+
+        Ends early where nothing comes for a while, since the connection may be dead.
+        """
+        ...
+
+
+def name_of(document: Document) -> Name:
+    """Return the namespace and the name of an object."""
+    metadata: Document = document.get("metadata") or {}
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def version_of(document: Document) -> str:
+    """Return the resource version of an object or a list."""
+    return str((document.get("metadata") or {}).get("resourceVersion") or "")
+
+
+def page_query(rest: str) -> Query:
+    """Return what asks for a part of a list."""
+    return (("limit", _PAGE), *((("continue", rest),) if rest else ()))
+
+
+def watch_query(version: str, seconds: int) -> Query:
+    """Return what asks for the changes after a version."""
+    return (
+        ("watch", "true"),
+        ("resourceVersion", version),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", seconds),
+    )
+
+
+def read_page(document: Document) -> Page:
+    """Read a part of a list."""
+    metadata = document.get("metadata") or {}
+    return Page(document.get("items") or (), version_of(document), str(metadata.get("continue") or ""))
+
+
+def read_change(line: bytes) -> Change:
+    """Read a line of a watch; raise the error that it tells of."""
+    event = read_document(line)
+    document = event.get("object") or {}
+    if event.get("type") == "ERROR":
+        raise Refused(int(document.get("code") or 500), str(document.get("message") or "the watch ended"))
+    return Change(str(event.get("type")), document)
+
+
+def refusal(status: int, content: bytes) -> Refused:
+    """Return the error of an answer: the API server explains itself in a `Status`, a proxy may not."""
+    try:
+        message = str(read_document(content).get("message") or "")
+    except Unreachable:
+        message = ""
+    return Refused(status, message or "the API server answered with an error")
+
+
+def read_document(content: bytes) -> dict[str, Any]:
+    """Read an object of JSON; raise `Unreachable` for anything else."""
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unreachable("the API server sent what is no JSON object")
+    return found
+
+
+def told(error: Exception) -> str:
+    """Return the first line of what an error says."""
+    return str(error).partition("\n")[0] or type(error).__name__

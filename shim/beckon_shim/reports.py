@@ -1,0 +1,72 @@
+"""Reports of progress: they come from the Broker and find the caller that waits, if it wants to hear them.
+
+They are extra. Whatever becomes of one, the Broker is told that it is taken: nothing comes again.
+"""
+
+from collections.abc import Coroutine
+
+from beckon_contract.acceptance import PROGRESS_MARK
+from beckon_contract.correlation import Claim
+from beckon_shim.doubts import Doubts
+from beckon_shim.exchange import Exchange
+from beckon_shim.late import LateReplies
+from beckon_shim.messages import Answer, Request
+from beckon_shim.peers import Peers, has_hopped
+from beckon_shim.waiters import Fate
+from beckon_shim.wire import WireEvent
+
+PROGRESS = "/progress"
+_TOKEN = b"ce-" + PROGRESS_MARK.encode()
+_LONGEST = 4096  # bytes of data: numbers and a sentence
+_TAKEN = Answer(202, [], b"", "taken")
+
+
+class Reports:
+    """Takes reports of progress."""
+
+    def __init__(self, exchange: Exchange, peers: Peers, late: LateReplies, doubts: Doubts) -> None:
+        self._waiters = exchange.waiters
+        self._tokens = exchange.tokens
+        self._metrics = exchange.metrics
+        self._peers = peers
+        self._late = late
+        self._doubts = doubts
+
+    def take(self, event: WireEvent, request: Request) -> Answer | Coroutine[None, None, Answer]:
+        """Tell a report to the caller of its call, here or at the replica where it waits."""
+        claim = self._tokens.verify(event.attributes.get(_TOKEN))
+        if claim is None:
+            return self._taken("foreign")
+        if len(event.body) > _LONGEST:
+            return self._taken("too_large")
+        if claim.replica != self._tokens.replica and not has_hopped(request):
+            return self._forward(claim, event)
+        waiter = self._waiters.get(claim.nonce)
+        if waiter is None:
+            return self._hand_over(claim, event)
+        self._doubts.note_alive(waiter)
+        if waiter.hear is None:
+            return self._taken("unheard")
+        del event.attributes[_TOKEN]  # who has it could answer the call
+        waiter.hear(event)
+        return self._taken("told")
+
+    def too_large(self) -> None:
+        """Count a report that was not read to its end."""
+        self._metrics.report("too_large")
+
+    async def _forward(self, claim: Claim, event: WireEvent) -> Answer:
+        if await self._peers.forward(claim.replica, PROGRESS, event):
+            return self._taken("forwarded")
+        return await self._hand_over(claim, event)
+
+    async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
+        """Give the sink of late replies what is told of a call whose answer is still to come."""
+        if self._waiters.fate(claim.nonce) is Fate.ANSWERED:
+            return self._taken("behind")
+        handed = await self._late.report(event, self._waiters.abandoned_call(claim.nonce))
+        return self._taken("late" if handed else "lost")
+
+    def _taken(self, fate: str) -> Answer:
+        self._metrics.report(fate)
+        return _TAKEN

@@ -1,0 +1,88 @@
+"""The spans of the shim: one for a call, from its coming to its answer, and one for a reply.
+
+They stand around the handlers, which know nothing of them. Imported where a collector is named, and
+nowhere else: without one the shim loads nothing for it. The event of a call keeps the `traceparent` of
+whoever made it, so the tool's span stands below the caller's; the request to the Broker has that of the
+span here, so a Broker that traces stands below the shim (CloudEvents, distributed tracing extension).
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from beckon_contract.tracing import MEMBERS, carried_by, continued
+from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, Respond
+
+_LONGEST = 200  # characters of what a stranger wrote
+_EVENT = {b"ce-id": "event_id", b"ce-source": "event_source", b"ce-type": "event_type"}
+_HEADERS = frozenset(name.encode() for name in MEMBERS)
+_OF_EVENT = frozenset(b"ce-" + name for name in _HEADERS)
+
+_tracer = trace.get_tracer("beckon_shim")
+
+
+class Traced:
+    """A handler whose requests are traced: those that bring events; `route` is the name of their path."""
+
+    def __init__(self, handler: Handler, route: str | None = None) -> None:
+        """Without a `route` the paths are few, and name themselves."""
+        self._handler = handler
+        self._route = route
+
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Take one request."""
+        if request.method != "POST":
+            return self._handler.handle(request, respond)
+        parent = _parent(request.headers)
+        route = self._route or request.path[:_LONGEST]
+        span = _tracer.start_span(f"POST {route}", parent, SpanKind.SERVER, _attributes(request, route))
+        kept = [header for header in request.headers if header[0] not in _HEADERS]
+        own = [(name.encode(), value.encode()) for name, value in carried_by(span).items()]
+        return self._handler.handle(replace(request, headers=kept + own), partial(_answered, span, respond))
+
+    def too_large(self, request: Request, limit: int) -> Answer:
+        """Return the answer to a request whose body is over the limit; nothing is done for it."""
+        return self._handler.too_large(request, limit)
+
+
+def _answered(span: Span, respond: Respond, told: Answer | Piece) -> None:
+    answer = told.whole if isinstance(told, Piece) else told
+    if answer is not None:
+        _end(span, answer)
+    respond(told)
+
+
+def _end(span: Span, answer: Answer) -> None:
+    if span.is_recording():
+        span.set_attributes(
+            {"http.response.status_code": answer.status, "beckon.shim.outcome": answer.outcome}
+        )
+        if answer.status >= 500:
+            span.set_attribute("error.type", answer.outcome)
+            span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+def _attributes(request: Request, route: str) -> dict[str, str]:
+    attributes = {
+        "http.request.method": "POST",
+        "url.path": request.path[:_LONGEST],
+        "http.route": route,
+        "messaging.system": "cloudevents",
+    }
+    for name, value in request.headers:
+        if name in _EVENT:
+            attributes[f"cloudevents.{_EVENT[name]}"] = value[:_LONGEST].decode("latin-1")
+        elif name == b"x-request-id":
+            attributes["beckon.request_id"] = value[:_LONGEST].decode("latin-1")
+    return attributes
+
+
+def _parent(headers: list[RawHeader]) -> Context | None:
+    """Return the trace of the request, or that of the event in it."""
+    found = {name.decode(): value.decode("latin-1") for name, value in headers if name in _HEADERS}
+    of_event = {name[3:].decode(): value.decode("latin-1") for name, value in headers if name in _OF_EVENT}
+    return continued(found) or continued(of_event)

@@ -1,0 +1,93 @@
+"""What a caller hears before its answer: how far its call has come, where it asked to be told.
+
+It asks with `Accept: text/event-stream`. Its answer is the usual one until the first report makes it a
+stream of server-sent events (WHATWG HTML, section 9.2): `progress` for each report, and at the end `reply`,
+`accepted`, or `problem` with what would have been the whole answer. The data is an event in CloudEvents' JSON
+format, or the problem document, always in one line.
+"""
+
+import asyncio
+import base64
+
+import orjson
+
+from beckon_contract.events import from_http, to_structured
+from beckon_shim.messages import Answer, Piece, RawHeader, Respond
+from beckon_shim.wire import WireEvent
+
+_STREAM = b"text/event-stream"
+_HEADERS: list[RawHeader] = [(b"content-type", _STREAM), (b"cache-control", b"no-store")]
+_EVERY = 0.1  # seconds between two reports that a caller is told; of those between them the last
+_ENDS = {200: b"reply", 202: b"accepted"}
+
+
+def wants_reports(headers: list[RawHeader]) -> bool:
+    """Whether a caller names event streams among what it takes; `*/*` is not enough."""
+    return any(
+        kind.split(b";", maxsplit=1)[0].strip().lower() == _STREAM
+        for name, value in headers
+        if name == b"accept"
+        for kind in value.split(b",")
+    )
+
+
+class Telling:
+    """The answer to one call: whole, or a stream from the first report on."""
+
+    __slots__ = ("_begun", "_loop", "_newest", "_respond", "_timer")
+
+    def __init__(self, respond: Respond) -> None:
+        self._respond = respond
+        self._loop = asyncio.get_running_loop()
+        self._begun = False
+        self._newest: WireEvent | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def report(self, event: WireEvent) -> None:
+        """Tell a report now, or a moment after the one before."""
+        self._newest = event
+        if self._timer is None:
+            self._tell()
+
+    def end(self, answer: Answer) -> None:
+        """Give the answer, behind the last report."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._begun:
+            self._respond(answer)
+            return
+        last = b"" if self._newest is None else _progress(self._newest)
+        self._respond(Piece(_HEADERS, last + _end(answer), answer))
+
+    def _tell(self) -> None:
+        self._timer = None
+        if self._newest is None:
+            return
+        event, self._newest = self._newest, None
+        self._begun = True
+        self._timer = self._loop.call_later(_EVERY, self._tell)
+        self._respond(Piece(_HEADERS, _progress(event)))
+
+
+def _progress(event: WireEvent) -> bytes:
+    return _framed(b"progress", _document(event.headers(), event.body))
+
+
+def _end(answer: Answer) -> bytes:
+    name = _ENDS.get(answer.status)
+    if name is None:
+        return _framed(b"problem", answer.body)
+    return _framed(name, _document(answer.headers, answer.body))
+
+
+def _framed(name: bytes, line: bytes) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name, line)
+
+
+def _document(headers: list[RawHeader], body: bytes) -> bytes:
+    """Return an event in one line of JSON; its data stays what it is, byte for byte."""
+    event = from_http(headers, body)
+    _, document = to_structured(event)
+    if b"\n" not in document and b"\r" not in document:
+        return document
+    return orjson.dumps({**event.attributes(), "data_base64": base64.b64encode(body).decode()})

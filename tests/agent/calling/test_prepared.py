@@ -1,0 +1,144 @@
+"""The inspection of calls, apart from any run."""
+
+import json
+from typing import Any
+
+import pytest
+
+from beckon_agent.calling.exchange import Outcome
+from beckon_agent.calling.prepared import NeedsApproval, Prepared, prepare
+from beckon_agent.model.types import ToolCall
+from beckon_contract.tools import Tool
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def a_tool(name: str, parameters: dict[str, Any] = TEXT, **more: Any) -> Tool:
+    return Tool(name, "default", name, name, None, name, parameters, "spec.schemaData", **more)
+
+
+TOOLS = {
+    "echo": a_tool("echo"),
+    "ping": a_tool("ping", NOTHING),
+    "danger": a_tool("danger", NOTHING, requires_approval=True),
+}
+
+
+def asked(name: str, arguments: str, call_id: str = "aaaaaaaaa", **extra: Any) -> ToolCall:
+    return ToolCall(call_id, name, arguments, extra)
+
+
+def reason(call: Prepared) -> str:
+    """Return why a call is refused, empty where it is not."""
+    if not isinstance(call.way, Outcome):
+        return ""
+    assert call.way.failed
+    assert isinstance(call.way.result, dict)
+    return str(call.way.result["error"]["reason"])
+
+
+@pytest.mark.parametrize("arguments", ["", "{}", "null", "  "])
+def test_no_arguments_are_none(arguments: str) -> None:
+    (call,) = prepare([asked("ping", arguments)], TOOLS)
+
+    assert (call.arguments, reason(call)) == ({}, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "why"),
+    [
+        ("echo", '{"text": "x"}', ""),
+        ("echo", "{}", "invalid_arguments"),
+        ("echo", "[1]", "invalid_arguments"),
+        ("echo", "certainly!", "invalid_arguments"),
+        ("Echo", '{"text": "x"}', "unknown_tool"),
+        ("", "{}", "unknown_tool"),
+        ("x" * 100_000, "{}", "unknown_tool"),
+    ],
+)
+def test_a_call_is_made_or_refused_with_its_reason(name: str, arguments: str, why: str) -> None:
+    (call,) = prepare([asked(name, arguments)], TOOLS)
+
+    assert reason(call) == why
+
+
+def test_a_call_of_a_tool_that_wants_approval_waits_for_it() -> None:
+    (call,) = prepare([asked("danger", "{}")], TOOLS)
+
+    assert call.way == NeedsApproval(TOOLS["danger"])
+
+
+def test_a_name_that_the_model_made_up_is_not_repeated_at_length() -> None:
+    (call,) = prepare([asked("x" * 100_000, "{}")], TOOLS)
+
+    assert isinstance(call.way, Outcome)
+    assert len(str(call.way.result)) < 300
+
+
+def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> None:
+    found = prepare([asked("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
+
+    assert [call.arguments for call in found] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
+    assert found[0].asked.id == "aaaaaaaaa"
+    assert len({call.asked.id for call in found}) == 3
+
+
+def test_objects_of_which_one_does_not_fit_are_not_made_into_calls() -> None:
+    (call,) = prepare([asked("echo", '{"text": "a"}{"wrong": "b"}')], TOOLS)
+
+    assert reason(call) == "invalid_arguments"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "whole"),
+    [
+        ('{"text": "a"}', True),
+        ("", False),
+        ('{"text": "a"', False),
+        ('{"text": "a"}{"te', False),
+        ('"{\\"text\\"', False),
+    ],
+)
+def test_only_a_whole_object_counts_at_the_token_limit(arguments: str, whole: bool) -> None:
+    (call,) = prepare([asked("echo", arguments)], TOOLS, cut_off=True)
+
+    assert reason(call) == ("" if whole else "invalid_arguments")
+
+
+def test_only_the_last_call_can_have_been_cut_off() -> None:
+    first, last = prepare(
+        [asked("echo", "{'text': 'a'}"), asked("echo", "{'text': 'b'}")], TOOLS, cut_off=True
+    )
+
+    assert (reason(first), reason(last)) == ("", "invalid_arguments")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"q": 1}', {"q": 1}),
+        ("[1]", {}),
+        ("{oops", {}),
+        ("", {}),
+        ('{"q": "\\ud800"}', {}),
+    ],
+)
+def test_a_refused_call_is_told_with_the_object_that_the_model_wrote(
+    arguments: str, told: dict[str, Any]
+) -> None:
+    (call,) = prepare([asked("nothing", arguments)], TOOLS)
+
+    assert json.loads(call.as_message_part()["function"]["arguments"]) == told
+
+
+def test_what_a_provider_wants_back_with_a_call_goes_back() -> None:
+    signature = {"google": {"thought_signature": "sig"}}
+    (call,) = prepare([asked("ping", "{}", extra_content=signature)], TOOLS)
+
+    assert call.as_message_part() == {
+        "extra_content": signature,
+        "id": "aaaaaaaaa",
+        "type": "function",
+        "function": {"name": "ping", "arguments": "{}"},
+    }

@@ -1,0 +1,188 @@
+"""`beckon import mcp`, with a real server: what becomes of its tools, and what is written where."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from mcp_types import Tool, ToolAnnotations
+
+from beckon_cli.importing.candidates import Found, NoSource, Skipped
+from beckon_cli.importing.files import Source
+from beckon_cli.importing.mcp.reading import Place
+from beckon_cli.importing.mcp.tools import Imported, Server, import_tools, object_name
+from beckon_cli.importing.needs import needs
+from beckon_contract.check import check
+from beckon_contract.resources import parse_manifests
+from beckon_tools.adapter.check import check_rules
+from tests.cli.run_beckon import beckon
+from tests.e2e.local_platform import ROOT
+
+SERVER = (sys.executable, str(ROOT / "tests" / "tools" / "adapter" / "mcp_tools.py"))
+FILES = Server("files", Place("https://files.example/mcp"))
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+
+
+def become(tool: Tool) -> Imported | Skipped:
+    (found,) = import_tools([tool], FILES)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("read_file", "read-file"),
+        ("readFile", "read-file"),
+        ("Read file!", "read-file"),
+        ("a/b.c", "a-b-c"),
+        ("日本", "tool"),
+    ],
+)
+def test_the_name_of_a_tool_becomes_one_that_kubernetes_takes(name: str, made: str) -> None:
+    assert object_name(name) == made
+
+
+@pytest.mark.parametrize(
+    ("said", "hints"),
+    [
+        (None, {}),
+        (ToolAnnotations(), {}),
+        (
+            ToolAnnotations(read_only_hint=True, destructive_hint=True),
+            {"beckon.dev/read-only": "true", "beckon.dev/idempotent": "true"},
+        ),
+        (ToolAnnotations(destructive_hint=True), {"beckon.dev/destructive": "true"}),
+        (
+            ToolAnnotations(destructive_hint=False, idempotent_hint=True),
+            {"beckon.dev/destructive": "false", "beckon.dev/idempotent": "true"},
+        ),
+    ],
+)
+def test_what_the_server_says_of_a_tool_becomes_annotations(
+    said: ToolAnnotations | None, hints: dict[str, str]
+) -> None:
+    found = become(Tool(name="a", input_schema=SCHEMA, annotations=said))
+
+    assert isinstance(found, Imported)
+    assert found.hints == hints
+
+
+def test_a_tool_that_cannot_be_one_is_skipped_with_the_reason() -> None:
+    broken = become(Tool(name="a", input_schema={"type": "object", "properties": 5}))
+    first, twin = import_tools(
+        [Tool(name="read_file", input_schema=SCHEMA), Tool(name="readFile", input_schema=SCHEMA)], FILES
+    )
+
+    assert isinstance(broken, Skipped)
+    assert "its parameters cannot be used" in broken.reason
+    assert isinstance(first, Imported)
+    assert twin == Skipped("readFile", "files.read-file", "another tool is called files.read-file already")
+
+
+def test_a_tool_without_a_description_is_described_by_its_name() -> None:
+    found = become(Tool(name="a", input_schema=SCHEMA))
+
+    assert isinstance(found, Imported)
+    assert found.description == "Call the tool a."
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("read_*", ["read_file"]), ("files_Read_File", ["read_file"]), ("*file", ["read_file", "dropFile"])],
+)
+def test_tools_are_chosen_by_their_name_at_the_server_and_by_what_a_model_calls_them(
+    word: str, meant: list[str]
+) -> None:
+    tools = [Tool(name=name, input_schema=SCHEMA) for name in ("read_file", "dropFile", "stop")]
+
+    assert [each.what for each in import_tools(tools, FILES, [word])] == meant
+
+
+def test_a_word_that_means_no_tool_is_told_with_the_nearest_one() -> None:
+    with pytest.raises(NoSource, match="means no tool; did you mean 'read_file'"):
+        import_tools([Tool(name="read_file", input_schema=SCHEMA)], FILES, ["read_fil"])
+
+
+def test_a_list_tells_what_a_model_will_call_each_tool_and_writes_nothing(tmp_path: Path) -> None:
+    listed = beckon("import", "mcp", "--name", "numbers", "--list", "--strict", "--", *SERVER, cwd=tmp_path)
+
+    first, *_, counts = listed.stdout.splitlines()
+    assert listed.returncode == 0, listed.stderr
+    assert first.startswith("numbers_add  add  Add two numbers")
+    assert counts == "numbers: 13 tools, 13 imported, 0 skipped"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_owner_of_the_adapter_sets_is_told_for_a_server_behind_a_url() -> None:
+    server = Server("files", Place("http://files.default.svc:8080/mcp?key=1"), "mine")
+    results = tuple(import_tools([Tool(name="a", input_schema=SCHEMA)], server))
+    source = Source("the MCP server files", "--name")
+
+    said = [
+        line.plain
+        for line in needs(Found("mcp", "tool", "files", "mcp-files", source, frozenset("a"), results))
+    ]
+
+    host = "http://files.default.svc:8080"
+    assert said[1:] == [
+        f"""BECKON_ADAPTER_ALLOWED_HOSTS="[{{host: '{host}', private: true}}]\"""",
+        f"BECKON_ADAPTER_CREDENTIALS='[{{name: mine, hosts: [{host}], type: bearer, file: mine.secret}}]'",
+    ]
+
+
+def test_what_is_printed_passes_the_check_and_is_routed() -> None:
+    done = beckon("import", "mcp", "--name", "numbers", "--", *SERVER)
+
+    resources = list(parse_manifests(done.stdout, "printed"))
+    report = check(resources)
+    assert done.returncode == 0, done.stderr
+    assert [finding for finding in report.findings if finding.severity == "error"] == []
+    assert list(check_rules(resources)) == []
+    assert set(report.catalogue.tools) >= {"numbers_add", "numbers_die_once"}
+    assert "13 tools, 13 imported, 0 skipped" in done.stderr
+
+
+def test_importing_again_replaces_what_it_wrote_and_nothing_else(tmp_path: Path) -> None:
+    first = beckon("import", "mcp", "--name", "numbers", "--output", str(tmp_path), "--", *SERVER)
+    (tmp_path / "mine.yaml").write_text("{}")
+    again = beckon(
+        "import",
+        "mcp",
+        "--name",
+        "numbers",
+        "--select",
+        "add",
+        "--output",
+        str(tmp_path),
+        "--json",
+        "--",
+        *SERVER,
+    )
+
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert json.loads(again.stdout)["files"]["changed"] == ["mcp-numbers.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mcp-numbers.yaml", "mine.yaml"]
+    text = (tmp_path / "mcp-numbers.yaml").read_text()
+    assert "numbers.add" in text
+    assert "numbers.say" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--select", "nothing", "--", *SERVER), "--select 'nothing' means no tool"),
+        ((), "name a server"),
+        (("http://127.0.0.1:1/mcp",), "gave no tools: ConnectError"),
+        (("--", "/no/such/program"), "there is no program /no/such/program here"),
+        (("--", "true"), "gave no tools: MCPError"),
+        (("--json", "--", "true"), "--json needs --output or --list"),
+        (("--token-file", "/no/such/file", "https://a.example/mcp"), "cannot read or write /no/such/file"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(words: tuple[str, ...], said: str) -> None:
+    done = beckon("import", "mcp", *words)
+
+    assert done.returncode == (1 if said.startswith("cannot") else 2)
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""

@@ -1,0 +1,100 @@
+"""An MCP server that is a command, from `beckon import mcp --into` to calls in the cluster."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.cluster.images.building import built_images
+from tests.cluster.images.mcp_command import SECRET, SERVER, built, imported
+from tests.cluster.kube import until
+from tests.cluster.machine.images import load
+from tests.cluster.machine.places import places
+from tests.cluster.platform import Platform
+
+pytestmark = pytest.mark.timeout(900)
+
+SINK = "K_SINK"
+# Each way to run a server: its name, the words that ask for it, and what becomes ready or available.
+KINDS = {
+    "wild": ((), "ksvc/mcp-wild", "Ready"),
+    "plain": (("--deployment",), "deployment/mcp-plain", "Available"),
+}
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A server in the cluster; `name` is the one it was imported with."""
+
+    platform: Platform
+    name: str
+
+    def call(self, tool: str, **arguments: object) -> object:
+        """Call one of its tools through the Broker."""
+        answer = self.platform.call(f"{self.name}_{tool}", arguments)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["result"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def deployed(
+    request: pytest.FixtureRequest, platform: Platform, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployed]:
+    """The platform with a server, deployed as the import says what is next."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        pytest.skip("building images here needs root on Debian")
+    name = request.param
+    words, what, condition = KINDS[name]
+    where = tmp_path_factory.mktemp(name)
+    project = imported(where / name, "--name", name, *words, "--", sys.executable, str(SERVER), secret=SECRET)
+    image = f"dev.local/mcp-{name}:0.1.0"
+    load(places(), built(project, built_images()["tools"], image, where / "image.tar"))
+    kube = platform.kube
+    kube.run("create", "secret", "generic", f"mcp-{name}", f"--from-literal=SECRET={SECRET}")
+    kube.apply(project / "manifests")
+    # The binding puts the Broker's address into the Pod, which begins anew then.
+    kube.wait(f"sinkbinding/mcp-{name}", timeout=60)
+    until(lambda: SINK in json.dumps(kube.get(*what.split("/"))["spec"]), what=f"{SINK} in {what}")
+    if name == "plain":
+        kube.run("rollout", "status", what, "--timeout=180s", timeout=200)
+    kube.wait(what, condition=condition, timeout=180)
+    wanted = {f"{name}_{tool}" for tool in ("process", "secret", "end", "walk")}
+    until(lambda: wanted <= offered(platform), within=60, what="the tools in the agent's catalogue")
+    yield Deployed(platform, name)
+    kube.run("delete", "--wait=false", "-f", str(project / "manifests"))
+    kube.run("delete", "secret", f"mcp-{name}")
+
+
+def test_one_process_answers_every_call(deployed: Deployed) -> None:
+    assert deployed.call("process") == deployed.call("process")
+
+
+def test_the_server_gets_its_secret_and_the_model_does_not(deployed: Deployed) -> None:
+    assert deployed.call("secret") == "it is [hidden]"
+
+
+def test_who_waits_hears_what_the_server_says_of_its_progress(deployed: Deployed) -> None:
+    told = deployed.platform.stream(f"{deployed.name}_walk", {"steps": 2})
+
+    assert [one.get("message") for one in told] == ["step 1", "step 2", None]
+    assert told[-1]["result"] == "there"
+
+
+def test_a_server_that_ended_in_a_call_is_started_again_and_the_call_is_not_repeated(
+    deployed: Deployed,
+) -> None:
+    before = deployed.call("process")
+
+    lost = deployed.platform.call(f"{deployed.name}_end", {})
+    until(lambda: deployed.call("process") != before, what="another process")
+
+    assert "may have had its effect, and was not repeated" in lost.text
+
+
+def offered(platform: Platform) -> set[str]:
+    """Return the names of the tools that the model sees."""
+    return {tool["name"] for tool in platform.tools()["tools"]}

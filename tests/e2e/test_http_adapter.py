@@ -1,0 +1,90 @@
+"""APIs that know nothing of events, behind the HTTP adapter, in the local platform as its user sees it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.conftest import EXAMPLES, Start
+from tests.e2e.local_platform import LocalPlatform, eventually
+
+EXAMPLE = EXAMPLES / "http-library"
+
+
+def called(platform: LocalPlatform, name: str, **arguments: object) -> dict[str, Any]:
+    answer = httpx.post(f"{platform.url}/tools/{name}", json=arguments, timeout=50)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_the_example_makes_tools_of_an_api_without_code(start_platform: Start) -> None:
+    platform = start_platform(EXAMPLE)
+
+    found = called(platform, "find_books", subject="physics")
+    reserved = called(platform, "reserve_book", id=3, reader="Ann")
+    lent = called(platform, "reserve_book", id=2, reader="Ann")
+    absent = called(platform, "reserve_book", id=99, reader="Ann")
+
+    assert found["result"] == [
+        {"id": 2, "title": "Opticks", "author": "Isaac Newton", "lent": True},
+        {"id": 4, "title": "Relativity", "author": "Albert Einstein", "lent": False},
+    ]
+    assert reserved["result"] == {"reserved": "Elements", "reader": "Ann"}
+    assert "answered 409: Opticks is lent" in json.dumps(lent)
+    assert "answered 404: there is no book 99" in json.dumps(absent)
+
+
+def test_a_model_calls_an_api_by_its_eventtype(start_platform: Start) -> None:
+    platform = start_platform(EXAMPLE)
+
+    answer = httpx.post(
+        f"{platform.url}/v1/chat/completions",
+        json={
+            "model": "beckon",
+            "messages": [{"role": "user", "content": "Find books"}],
+        },
+        timeout=50,
+    )
+
+    assert 'find_books: [{"id": 1' in answer.json()["choices"][0]["message"]["content"]
+
+
+def test_rules_come_change_and_break_with_no_restart(start_platform: Start, tmp_path: Path) -> None:
+    platform = start_platform(tmp_path)
+    for file in EXAMPLE.iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    eventually(lambda: "find_books" in platform.tool_names(), 20)
+    eventually(lambda: len(called(platform, "find_books").get("result") or ()) == 4, 20)
+
+    written = (tmp_path / "eventtypes.yaml").read_text()
+    (tmp_path / "eventtypes.yaml").write_text(
+        written.replace('"books[].{id: id, title: title, author: author, lent: lent}"', "count")
+    )
+    eventually(lambda: called(platform, "find_books").get("result") == 4, 20)
+
+    (tmp_path / "eventtypes.yaml").write_text(written.replace('author: "{author}"', 'shelf: "{author}"'))
+    eventually(lambda: called(platform, "find_books", author="Euclid").get("status") == 422, 20)
+    refused = called(platform, "find_books", author="Euclid")
+    assert refused["reason"] == "invalid_arguments"
+    assert "answered 400: books are not found by shelf; use subject or author" in refused["detail"]
+
+    (tmp_path / "eventtypes.yaml").write_text(written.replace("/books\n", "/{shelf}\n"))
+    eventually(lambda: "names the argument 'shelf'" in json.dumps(called(platform, "find_books")), 20)
+    assert (
+        "names the argument 'shelf', which does not exist; the parameters are author, subject"
+        in platform.text()
+    )
+
+
+def test_a_host_that_nobody_allowed_is_not_called(start_platform: Start, tmp_path: Path) -> None:
+    for file in EXAMPLE.iterdir():
+        (tmp_path / file.name).write_text(
+            file.read_text().replace("http://library.default.svc.cluster.local", "https://api.example.com")
+        )
+    platform = start_platform(tmp_path)
+
+    told = json.dumps(called(platform, "find_books"))
+
+    assert "may not call api.example.com" in told
+    assert "BECKON_ADAPTER_ALLOWED_HOSTS" in told

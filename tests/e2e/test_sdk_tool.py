@@ -1,0 +1,90 @@
+"""A tool of the SDK on a real platform: refusals that the model can act on, and progress."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from beckon_contract.events import CloudEvent
+from tests.broker.subscribers import subscriber
+from tests.e2e.local_platform import LocalPlatform
+from tests.e2e.sdk_tool import platform_with
+
+PAGES = '''
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from beckon_tools import Progress, tool
+
+
+def even(pages: int) -> int:
+    if pages % 2:
+        raise ValueError("a sheet has two pages; write an even number")
+    return pages
+
+
+@tool(type="pages.write")
+async def write_pages(pages: Annotated[int, AfterValidator(even)], progress: Progress) -> str:
+    """Write pages."""
+    for page in range(pages):
+        await progress.report(page + 1, pages)
+    return f"{pages} pages"
+'''
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPlatform]:
+    """A platform with a tool of the SDK's, its manifests as they are printed."""
+    with platform_with(tmp_path_factory.mktemp("sdk"), PAGES, "write_pages") as running:
+        yield running
+
+
+async def called(platform: LocalPlatform, pages: int) -> dict[str, Any]:
+    async with httpx.AsyncClient(timeout=30) as client:
+        response = await client.post(f"{platform.url}/tools/pages_write", json={"pages": pages})
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def test_what_only_the_tool_can_refuse_is_told_with_what_to_change(platform: LocalPlatform) -> None:
+    answer = await called(platform, 3)
+
+    assert answer["reason"] == "invalid_arguments"
+    assert "pages: a sheet has two pages; write an even number" in str(answer)
+
+
+def observing(url: str) -> str:
+    trigger = {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Trigger",
+        "metadata": {"name": "progress"},
+        "spec": {
+            "broker": "default",
+            "filter": {"attributes": {"beckonstate": "progress"}},
+            "subscriber": {"uri": url},
+        },
+    }
+    return yaml.safe_dump(trigger)
+
+
+async def test_whoever_has_a_trigger_on_progress_sees_it_and_the_answer_is_the_result(
+    platform: LocalPlatform,
+) -> None:
+    async with subscriber() as observer:
+        (platform.folder / "progress.yaml").write_text(observing(observer.url))
+        for _ in itertools.takewhile(lambda _: len(observer.requests) < 4, range(50)):
+            assert (await called(platform, 4))["result"] == "4 pages"
+        reports = await observer.wait(4)
+
+    by_call: dict[object, list[CloudEvent]] = {}
+    for report in reports:
+        by_call.setdefault(report.event.extensions["causationid"], []).append(report.event)
+    (first, *_) = (found for found in by_call.values() if len(found) == 4)
+    assert {event.type for event in first} == {"pages.write.progress"}
+    assert sorted(str(event.json()) for event in first) == [
+        str({"progress": page, "total": 4}) for page in (1, 2, 3, 4)
+    ]

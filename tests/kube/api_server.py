@@ -1,0 +1,263 @@
+"""A small API server over real HTTP: lists in pages, watches, Secrets, statuses, tokens, and its bad days.
+
+What only a real one can prove is proved in `tests/cluster`; this one shows how those who follow it
+behave when an API server expires versions, hangs up, refuses, or is gone.
+"""
+
+import asyncio
+import base64
+import copy
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from lightkube.config.kubeconfig import KubeConfig
+from lightkube.config.models import Cluster, User
+
+from beckon_kube.connection import Connection
+
+Document = dict[str, Any]
+Key = tuple[str, str, str]
+"""Plural, namespace and name."""
+Refuse = Callable[[web.Request], tuple[int, str] | None]
+
+_GROUP = "/apis/{group}/{version}"
+_TOKENS = "/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+
+
+@dataclass
+class ApiServer:
+    """The objects, everything that was asked for, and `refuse`: a status for requests it picks."""
+
+    objects: dict[Key, Document] = field(default_factory=dict)
+    secrets: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    statuses: list[tuple[str, Document]] = field(default_factory=list)
+    refuse: Refuse = lambda _: None
+    issued: list[tuple[str, str]] = field(default_factory=list)
+    """The path and the audience of each token; they are called secret-1, secret-2, …"""
+    token_seconds: int = 3600
+    version: int = 1
+    oldest: int = 0
+    """Versions below this one are expired."""
+    url: str = ""
+    _events: list[tuple[int, str, str, Document]] = field(default_factory=list)
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _watches: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @property
+    def watches(self) -> int:
+        """How many watches there are now."""
+        return len(self._watches)
+
+    @property
+    def lists(self) -> list[str]:
+        """The paths of the lists that were asked for."""
+        return [path for method, path in self.asked if method == "LIST"]
+
+    async def put(self, plural: str, document: Document) -> None:
+        """Create or change an object; the generation rises with the spec."""
+        key = plural, document["metadata"]["namespace"], document["metadata"]["name"]
+        before = self.objects.get(key)
+        self.version += 1
+        made = {"spec": {}, **copy.deepcopy(document)}
+        generation = before["metadata"]["generation"] if before else 0
+        if before is None or before["spec"] != made["spec"]:
+            generation += 1
+        if before is not None and plural == "agents":
+            made.setdefault("status", before.get("status", {}))
+        uid = before["metadata"]["uid"] if before else f"uid-{self.version}"
+        made["metadata"] |= {"resourceVersion": str(self.version), "generation": generation, "uid": uid}
+        self.objects[key] = made
+        await self._tell("MODIFIED" if before else "ADDED", plural, made)
+
+    async def delete(self, plural: str, name: str, namespace: str = "default") -> None:
+        """Delete an object."""
+        gone = copy.deepcopy(self.objects.pop((plural, namespace, name)))
+        self.version += 1
+        gone["metadata"]["resourceVersion"] = str(self.version)
+        await self._tell("DELETED", plural, gone)
+
+    def forget_history(self) -> None:
+        """Answer 410 to everybody who asks for what happened until now."""
+        self.version += 1
+        self.oldest = self.version
+        self._events.clear()
+
+    async def hang_up(self) -> None:
+        """Cut every watch."""
+        for task in list(self._watches):
+            task.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+
+    async def _tell(self, kind: str, plural: str, document: Document) -> None:
+        async with self._news:
+            self._events.append((self.version, kind, plural, document))
+            self._news.notify_all()
+
+    def status(self, name: str, namespace: str = "default") -> Document:
+        """Return the status of an Agent."""
+        found: Document = self.objects["agents", namespace, name].get("status", {})
+        return found
+
+    def connection(self) -> Connection:
+        """Return a connection to this server."""
+        config = KubeConfig.from_one(cluster=Cluster(server=self.url), user=User(token="a-token")).get()
+        assert config is not None
+        return Connection(config)
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """Write a kubeconfig for this server."""
+        path = folder / "kubeconfig"
+        cluster = {"name": "c", "cluster": {"server": self.url}}
+        context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+        user = {"name": "u", "user": {"token": "a-token"}}
+        config: Document = {"apiVersion": "v1", "kind": "Config", "current-context": "c"}
+        config |= {"clusters": [cluster], "contexts": [context], "users": [user]}
+        path.write_text(json.dumps(config))
+        return path
+
+    async def collection(self, request: web.Request) -> web.StreamResponse:
+        """Serve a list or a watch."""
+        plural, namespace = request.match_info["plural"], request.match_info.get("namespace")
+        if request.query.get("watch"):
+            return await self._watch(request, plural, namespace)
+        self.asked.append(("LIST", request.path))
+        if refused := self.refuse(request):
+            return _error(*refused)
+        begin, limit = int(request.query.get("continue") or 0), int(request.query["limit"])
+        found = [
+            document
+            for (of, within, _), document in sorted(self.objects.items())
+            if of == plural and namespace in (None, within)
+        ]
+        more = str(begin + limit) if begin + limit < len(found) else ""
+        metadata = {"resourceVersion": str(self.version), "continue": more}
+        return web.json_response({"metadata": metadata, "items": found[begin : begin + limit]})
+
+    async def _watch(self, request: web.Request, plural: str, namespace: str | None) -> web.StreamResponse:
+        self.asked.append(("WATCH", request.path))
+        if refused := self.refuse(request):
+            return _error(*refused)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        task = asyncio.current_task()
+        assert task is not None
+        self._watches.add(task)
+        seen = int(request.query["resourceVersion"])
+        try:
+            if seen < self.oldest:
+                status = {"kind": "Status", "code": 410, "message": "too old resource version"}
+                await response.write(_line("ERROR", status))
+                return response
+            while True:
+                for version, kind, of, document in await self._after(seen):
+                    seen = version
+                    if of == plural and namespace in (None, document["metadata"]["namespace"]):
+                        await response.write(_line(kind, document))
+        finally:
+            self._watches.discard(task)
+
+    async def _after(self, version: int) -> list[tuple[int, str, str, Document]]:
+        """Wait for events after a version."""
+        async with self._news:
+            await self._news.wait_for(lambda: any(event[0] > version for event in self._events))
+            return [event for event in self._events if event[0] > version]
+
+    async def secret(self, request: web.Request) -> web.Response:
+        """Serve a Secret."""
+        self.asked.append(("GET", request.path))
+        if refused := self.refuse(request):
+            return _error(*refused)
+        found = self.secrets.get((request.match_info["namespace"], request.match_info["name"]))
+        if found is None:
+            return _error(404, "secrets not found")
+        data = {key: base64.b64encode(text.encode()).decode() for key, text in found.items()}
+        return web.json_response({"kind": "Secret", "data": data})
+
+    async def token(self, request: web.Request) -> web.Response:
+        """Issue a token for the audience that is asked for."""
+        if refused := self.refuse(request):
+            return _error(*refused)
+        wanted = await request.json()
+        (audience,) = wanted["spec"]["audiences"]
+        assert wanted["spec"]["expirationSeconds"] == 3600
+        self.issued.append((request.path, audience))
+        spec = {**wanted["spec"], "expirationSeconds": self.token_seconds}
+        status = {"token": f"secret-{len(self.issued)}", "expirationTimestamp": "2026-01-01T00:00:00Z"}
+        return web.json_response({**wanted, "spec": spec, "status": status}, status=201)
+
+    async def patch_status(self, request: web.Request) -> web.Response:
+        """Merge a status, as a merge patch does."""
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        self.asked.append(("PATCH", request.path))
+        assert request.headers["content-type"] == "application/merge-patch+json"
+        assert request.headers["authorization"] == "Bearer a-token"
+        if refused := self.refuse(request):
+            return _error(*refused)
+        found = self.objects.get(("agents", namespace, name))
+        if found is None:
+            return _error(404, "agents not found")
+        status = (await request.json())["status"]
+        self.statuses.append((f"{namespace}/{name}", status))
+        await self.put("agents", {**found, "status": {**found.get("status", {}), **status}})
+        return web.json_response(self.objects["agents", namespace, name])
+
+    def application(self) -> web.Application:
+        """Return the routes."""
+        app = web.Application()
+        within = f"{_GROUP}/namespaces/{{namespace}}"
+        app.add_routes(
+            [
+                web.get(f"{_GROUP}/{{plural}}", self.collection),
+                web.get(f"{within}/{{plural}}", self.collection),
+                web.patch(f"{within}/agents/{{name}}/status", self.patch_status),
+                web.get("/api/v1/namespaces/{namespace}/secrets/{name}", self.secret),
+                web.post(_TOKENS, self.token),
+            ]
+        )
+        return app
+
+
+@asynccontextmanager
+async def api_server(server: ApiServer | None = None) -> AsyncIterator[ApiServer]:
+    """Serve on loopback, at the same port when a server that was there before comes back."""
+    running = server or ApiServer()
+    runner = web.AppRunner(running.application(), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    port = int(running.url.rpartition(":")[2]) if running.url else 0
+    listener = socket.create_server(("127.0.0.1", port))
+    running.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    await web.SockSite(runner, listener).start()
+    try:
+        yield running
+    finally:
+        await running.hang_up()
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def api_server_of(plural: str, *documents: Document) -> AsyncIterator[ApiServer]:
+    """Serve these objects of one kind, and what a test makes of them."""
+    async with api_server() as server:
+        for one in documents:
+            await server.put(plural, one)
+        yield server
+
+
+def refusing(message: str, status: int = 403) -> Refuse:
+    """Return what refuses every request."""
+    return lambda _: (status, message)
+
+
+def _line(kind: str, document: Document) -> bytes:
+    return json.dumps({"type": kind, "object": document}, ensure_ascii=False).encode() + b"\n"
+
+
+def _error(status: int, message: str) -> web.Response:
+    return web.json_response({"kind": "Status", "code": status, "message": message}, status=status)

@@ -1,0 +1,124 @@
+"""What a Tool says of the Triggers of its calls: where they lead, and how they deliver."""
+
+from typing import Any
+
+import pytest
+
+from beckon_contract.resources import from_object
+from beckon_contract.ways import Way, read_ways
+from beckon_operator.tools import document, wanted
+from tests.operator.documents import (
+    KSERVICE,
+    SHIM,
+    Document,
+    broker,
+    event_type,
+    ready,
+    reply_trigger,
+    service,
+    trigger,
+)
+from tests.operator.judged import Judged
+
+TO_SERVICE = {"subscriber": {"ref": KSERVICE}}
+SINK = {"deadLetterSink": {"uri": f"{SHIM}/dead-letters"}}
+
+
+def ways(*documents: Document) -> list[Way]:
+    """Return what an agent reads of the Tool that the operator writes among these objects."""
+    judged = Judged(event_type(), reply_trigger(), *documents)
+    written = document(wanted(judged.verdict()), None, "2026-01-01T00:00:00Z")
+    return read_ways(from_object(written).status)
+
+
+def test_a_tool_says_which_service_its_trigger_leads_to() -> None:
+    (found,) = ways(broker(), service(), trigger(spec=TO_SERVICE))
+
+    assert found.subscriber is not None
+    assert (found.trigger, found.filter) == ("weather", "type = get.weather")
+    assert (found.subscriber.kind, found.subscriber.namespace, found.subscriber.name) == (
+        "Service",
+        "team",
+        "weather",
+    )
+    assert found.service("team") == "weather"
+    assert found.service("shop") == "team/weather"
+    assert found.address == "http://weather.team.svc.cluster.local"
+
+
+def test_the_address_is_the_one_that_knative_has_resolved() -> None:
+    status = {**ready(), "subscriberUri": "https://weather.team.example:8443/calls"}
+
+    (found,) = ways(broker(), trigger(spec=TO_SERVICE, status=status), service())
+
+    assert found.address == "https://weather.team.example:8443"
+
+
+def test_of_a_plain_uri_nothing_is_told_but_its_host() -> None:
+    uri = "https://me:word@hooks.example/services/T0/SECRET?token=SECRET"
+
+    (found,) = ways(broker(), trigger(spec={"subscriber": {"uri": uri}}))
+
+    assert (found.subscriber, found.address) == (None, "https://hooks.example")
+    assert found.service("team") == "hooks.example"
+
+
+@pytest.mark.parametrize(
+    ("of_broker", "of_trigger", "retries", "dead_letters"),
+    [
+        ({"delivery": {"retry": 3, **SINK}}, {}, 3, True),
+        ({"delivery": {"retry": 3, **SINK}}, {"delivery": {"retry": 1}}, 1, False),
+        ({"delivery": {"retry": 3}}, {"delivery": SINK}, 0, True),
+        ({}, {}, 10, False),
+    ],
+    ids=["broker's", "trigger's", "replaced-whole", "default"],
+)
+def test_how_a_trigger_delivers_is_its_own_word_or_its_brokers(
+    of_broker: Document, of_trigger: Document, retries: int, dead_letters: object
+) -> None:
+    (found,) = ways(broker(spec=of_broker), trigger(spec=of_trigger))
+
+    assert (found.retries, found.dead_letters) == (retries, dead_letters)
+
+
+def test_a_trigger_that_is_not_ready_is_told_too_where_no_other_is() -> None:
+    assert [one.trigger for one in ways(broker(), trigger(status=ready("False", "Gone")))] == ["weather"]
+
+
+def test_without_a_broker_nobody_knows_how_is_delivered() -> None:
+    (found,) = ways(trigger())
+
+    assert (found.retries, found.dead_letters) == (None, None)
+
+
+def test_a_direct_tool_has_no_ways() -> None:
+    reference = {"apiVersion": "v1", "kind": "Service", "name": "weather"}
+    notes = {"beckon.dev/dispatch": "direct", "beckon.dev/parameters": "{}"}
+    judged = Judged(broker(), event_type(spec={"reference": reference}, annotations=notes))
+
+    assert judged.verdict().ways == ()
+
+
+def test_a_way_follows_its_trigger() -> None:
+    judged = Judged(broker(), event_type(), reply_trigger(), trigger())
+    judged.see(trigger(spec={"subscriber": {"uri": "http://elsewhere.example"}}))
+
+    assert [one.address for one in judged.verdict().ways] == ["http://elsewhere.example"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"ways": "none"},
+        {"ways": [3, {"trigger": 4}, {"filter": "any event"}]},
+    ],
+)
+def test_what_no_operator_has_written_is_no_way(written: dict[str, Any]) -> None:
+    assert read_ways(written) == []
+
+
+def test_of_an_odd_way_the_rest_is_read() -> None:
+    odd = {"trigger": "t", "retries": True, "deadLetters": 1, "subscriber": {"kind": "Service"}, "address": 3}
+
+    assert read_ways({"ways": [odd]}) == [Way("t")]

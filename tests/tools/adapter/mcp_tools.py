@@ -1,0 +1,117 @@
+"""An MCP server of the SDK, a program of its own: over HTTP, its port as argument, or over its streams."""
+
+import asyncio
+import base64
+import os
+import sys
+
+from mcp.server.mcpserver import Audio, Context, Image, MCPServer
+from mcp_types import TextContent, ToolAnnotations
+from pydantic import BaseModel
+
+server = MCPServer("tools of a test", log_level="ERROR")
+
+
+class Point(BaseModel):
+    """A place on paper."""
+
+    x: int
+    y: int
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True))
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def trace_of(ctx: Context) -> str:
+    """Tell the trace that the call belongs to."""
+    return str((ctx.request_context.meta or {}).get("traceparent"))
+
+
+@server.tool()
+def mirror(x: int, y: int) -> Point:
+    """Mirror a point."""
+    return Point(x=-x, y=-y)
+
+
+@server.tool(structured_output=False)
+def say(text: str) -> str:
+    """Say a text."""
+    return text
+
+
+@server.tool(structured_output=False)
+def several() -> list[TextContent | Image | Audio]:
+    """Return blocks of several kinds."""
+    return [
+        TextContent(type="text", text="a"),
+        Image(data=b"\x89PNG", format="png"),
+        Audio(data=b"RIFF", format="wav"),
+    ]
+
+
+@server.tool(structured_output=False)
+def picture() -> Image:
+    """Return a picture."""
+    return Image(data=base64.b64decode("iVBO"), format="png")
+
+
+@server.tool(structured_output=False)
+def refuse(text: str) -> str:
+    """Refuse."""
+    raise ValueError(text)
+
+
+@server.tool(annotations=ToolAnnotations(destructive_hint=True), structured_output=False)
+def die() -> str:
+    """End the server."""
+    os._exit(1)
+
+
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True), structured_output=False)
+def die_once(mark: str) -> str:
+    """End the server unless a file is there."""
+    if not os.path.exists(mark):  # noqa: PTH110 one line of a test's program
+        with open(mark, "w", encoding="utf-8"):  # noqa: PTH123 one line of a test's program
+            os._exit(1)
+    return "alive"
+
+
+@server.tool(structured_output=False)
+def process() -> str:
+    """Tell which process this is, and what it inherited."""
+    return f"{os.getpid()} {os.environ.get('BECKON_MANIFESTS', '')}{os.environ.get('GIVEN', '')}"
+
+
+@server.tool(structured_output=False)
+async def slow(seconds: float) -> str:
+    """Take long."""
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def count(to: int, ctx: Context, heard: str = "") -> str:
+    """Count, and say so; where a folder is told, go on when somebody has made a file of the number."""
+    for number in range(1, to + 1):
+        await ctx.report_progress(number, to, f"{number} of {to}, {os.environ.get('GIVEN', '')}")
+        while heard and not os.path.exists(f"{heard}/{number}"):  # noqa: ASYNC110, ASYNC240, PTH110 a test's
+            await asyncio.sleep(0.01)
+    asked = "progress_token" in (ctx.request_context.meta or {})
+    return "asked to tell" if asked else "not asked to tell"
+
+
+@server.tool(structured_output=False)
+def large() -> str:
+    """Return more than anybody takes."""
+    return "x" * 100_000
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run("stdio")

@@ -1,0 +1,153 @@
+"""From what an API answered to what the call is answered with."""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import jmespath
+import orjson
+from jmespath.exceptions import JMESPathError
+
+from beckon_tools.adapter.outbound.way import Answer
+from beckon_tools.adapter.rule import JSON, HttpRule
+from beckon_tools.errors import ToolError, TryAgain
+from beckon_tools.results import Media
+from beckon_tools.signature import InvalidArguments
+
+MAX_WORDS = 300  # characters of what an API says of a failure; a dead letter holds 512 bytes
+
+_TEXTUAL = frozenset(
+    {
+        "application/ecmascript",
+        "application/javascript",
+        "application/sql",
+        "application/toml",
+        "application/x-ndjson",
+        "application/x-www-form-urlencoded",
+        "application/xml",
+        "application/yaml",
+        "image/svg+xml",
+    }
+)
+_TEXTUAL_SUFFIXES = ("+xml", "+yaml")
+# Where APIs tell what was wrong: RFC 9457, and the habits of many.
+_WORDS = (
+    "detail",
+    "message",
+    "error_description",
+    "error_message",
+    "description",
+    "error",
+    "errors",
+    "title",
+)
+
+
+def result_of(rule: HttpRule, answer: Answer, host: str) -> object:
+    """Return the result of a call.
+
+    Raises `InvalidArguments` for what the model can mend (400, 422), `ToolError` for other refusals,
+    and `TryAgain` for what may pass (429, 5xx).
+    """
+    if answer.status >= 400:
+        _fail(answer, host)
+    if answer.status == 304 or answer.status < 200 or answer.status >= 300:
+        raise ToolError(f"{host} answered with status {answer.status}, which is no result")
+    if not answer.body.strip():
+        return {"status": answer.status}
+    document = _document(answer, host)
+    return document if rule.result is None else _select(rule.result, answer, document, host)
+
+
+def is_json(media_type: str) -> bool:
+    """Whether a media type is JSON or built upon it."""
+    return media_type == JSON or media_type.endswith("+json") or media_type == "text/json"
+
+
+def _document(answer: Answer, host: str) -> object:
+    if is_json(answer.media_type):
+        try:
+            document: object = orjson.loads(answer.body)
+        except orjson.JSONDecodeError:
+            raise ToolError(f"{host} answered with what it calls JSON and is none") from None
+        return document
+    if not answer.media_type:
+        return _guess(answer.body)
+    if answer.media_type.startswith("text/") or _is_textual(answer.media_type):
+        return _text(answer)
+    return Media(answer.media_type, answer.body)
+
+
+def _guess(body: bytes) -> object:
+    """Read an answer that does not say what it is: JSON, a text, or bytes."""
+    try:
+        document: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            return Media("application/octet-stream", body)
+    return document
+
+
+def _is_textual(media_type: str) -> bool:
+    return media_type in _TEXTUAL or media_type.endswith(_TEXTUAL_SUFFIXES)
+
+
+def _text(answer: Answer) -> str:
+    try:
+        return answer.body.decode(answer.charset or "utf-8", errors="replace")
+    except LookupError:
+        return answer.body.decode("utf-8", errors="replace")
+
+
+def _select(expression: str, answer: Answer, document: object, host: str) -> object:
+    if isinstance(document, Media | str) and not is_json(answer.media_type):
+        raise ToolError(
+            f"{host} answered with {answer.media_type or 'no JSON'}; the rule's result needs JSON"
+        )
+    try:
+        return jmespath.search(expression, document)
+    except (JMESPathError, RecursionError, ValueError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ToolError(f"the rule's result does not fit what {host} answered: {first[:MAX_WORDS]}") from None
+
+
+def _fail(answer: Answer, host: str) -> NoReturn:
+    said = _words(answer)
+    told = f"{host} answered {answer.status}" + (f": {said}" if said else "")
+    if answer.status == 429 or answer.status >= 500:
+        raise TryAgain(told, after=_seconds(answer.retry_after))
+    if answer.status in (400, 422):
+        raise InvalidArguments((told,))
+    if answer.status in (401, 403, 407):
+        told += "; the credential is for the owner of the HTTP adapter to mend"
+    raise ToolError(told)
+
+
+def _words(answer: Answer) -> str:
+    """Return what an API says of its refusal, in one short line."""
+    if is_json(answer.media_type) or not answer.media_type:
+        try:
+            said = _told(orjson.loads(answer.body))
+        except orjson.JSONDecodeError:
+            said = _text(answer) if not answer.media_type else ""
+    elif answer.media_type == "text/plain":
+        said = _text(answer)
+    else:
+        said = ""  # a page for people
+    line = " ".join("".join(each if each.isprintable() else " " for each in said).split())
+    return line if len(line) <= MAX_WORDS else line[:MAX_WORDS].rstrip() + "…"
+
+
+def _told(document: Any) -> str:
+    if isinstance(document, str):
+        return document
+    if isinstance(document, Mapping):
+        for name in _WORDS:
+            if document.get(name):
+                return _told(document[name])
+    return orjson.dumps(document).decode() if document else ""
+
+
+def _seconds(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None

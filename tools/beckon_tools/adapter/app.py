@@ -1,0 +1,120 @@
+"""The adapter as an application: the HTTP face of any tool, with a book of rules behind it that is kept."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from typing import Any, Protocol
+
+import httpx2
+
+from beckon_tools.adapter.book import RuleBook
+from beckon_tools.adapter.carriers import Carrying
+from beckon_tools.adapter.declared import declare, has_rule
+from beckon_tools.adapter.outbound.credentials import Credentials
+from beckon_tools.adapter.outbound.hosts import AllowedHosts
+from beckon_tools.adapter.outbound.network import CheckedNetwork, CheckedTransport
+from beckon_tools.adapter.outbound.way import Way
+from beckon_tools.adapter.settings import AdapterSettings
+from beckon_tools.app import Receive, Scope, Send, ToolApp
+from beckon_tools.settings import Settings
+
+_NOT_READ = b"the EventTypes have not been read yet\n"
+_NOT_RUNNING = b"the MCP server does not run yet; the log says why\n"
+
+
+class Source(Protocol):
+    """Where EventTypes come from."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that there are have been read once."""
+        ...
+
+    async def follow(self) -> None:
+        """Keep the book up to date until cancelled."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what following took."""
+        ...
+
+
+class AdapterApp:
+    """Calls by `POST /`, as every tool takes them; ready once the EventTypes have been read."""
+
+    def __init__(self, book: RuleBook, source: Source, carrying: Carrying, settings: Settings) -> None:
+        self._source = source
+        self._carrying = carrying
+        self._calls = ToolApp(book.find, settings, [carrying.differing])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+        elif scope.get("path") == "/readyz" and (missing := self._missing()):
+            headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(missing))]
+            await send({"type": "http.response.start", "status": 503, "headers": headers})
+            await send({"type": "http.response.body", "body": missing})
+        else:
+            await self._calls(scope, receive, send)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Say that all has ended when it has: whoever waits for that ends the process."""
+        last: list[MutableMapping[str, Any]] = []
+
+        async def hold(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "lifespan.shutdown.complete":
+                last.append(message)
+            else:
+                await send(message)
+
+        async with _following(self._source, self._carrying):
+            await self._calls(scope, receive, hold)
+        for message in last:
+            await send(message)
+
+    def _missing(self) -> bytes:
+        if not self._source.ready:
+            return _NOT_READ
+        return b"" if self._carrying.ready else _NOT_RUNNING
+
+
+def new_app(
+    settings: AdapterSettings,
+    tools: Settings,
+    source: Callable[[RuleBook, AllowedHosts], Source],
+    kept: str = "",
+) -> AdapterApp:
+    """Return the adapter, its EventTypes from what `source` makes.
+
+    `kept` names the MCP server of an image that has the EventTypes too: it runs before the adapter is
+    ready, and calls are taken from every namespace.
+    """
+    allowed = AllowedHosts(settings.allowed_hosts)
+    client = _client(allowed, settings.connections, tools.user_agent)
+    way = Way(client, allowed, Credentials(settings.credentials), tools.outbound_limit)
+    carrying = Carrying(way, settings.mcp_servers, kept)
+    book = RuleBook(has_rule, lambda resource: declare(resource, carrying.by_annotation), anywhere=bool(kept))
+    return AdapterApp(book, source(book, allowed), carrying, tools)
+
+
+def _client(allowed: AllowedHosts, connections: int, user_agent: str) -> httpx2.AsyncClient:
+    """Return the client by which APIs are called; it can reach nothing that is not allowed."""
+    transport = CheckedTransport(CheckedNetwork(allowed), connections)
+    # Nothing is asked to be packed: what unpacks has no bound of its own.
+    headers = {"user-agent": user_agent, "accept-encoding": "identity"}
+    return httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
+
+
+@contextlib.asynccontextmanager
+async def _following(source: Source, carrying: Carrying) -> AsyncIterator[None]:
+    following = [asyncio.create_task(source.follow()), asyncio.create_task(carrying.keep())]
+    try:
+        yield
+    finally:
+        for task in following:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await source.close()
+        await carrying.close()

@@ -1,0 +1,190 @@
+"""A call carried out by an MCP server."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import httpx2
+import orjson
+from mcp_types import CallToolResult
+from opentelemetry import trace
+from prometheus_client import Gauge
+
+from beckon_tools.adapter.bridge.agreement import Agreement, Expected
+from beckon_tools.adapter.bridge.commands import CommandServer
+from beckon_tools.adapter.bridge.passing import passed_on
+from beckon_tools.adapter.bridge.results import result_of
+from beckon_tools.adapter.bridge.rule import McpRule
+from beckon_tools.adapter.bridge.servers import HttpServer, Server
+from beckon_tools.adapter.bridge.settings import SETTING, NamedServer
+from beckon_tools.adapter.calls import Call
+from beckon_tools.adapter.outbound.credentials import Credentials, NoCredential
+from beckon_tools.adapter.outbound.hosts import NotAllowed
+from beckon_tools.adapter.outbound.limited import LimitedTransport
+from beckon_tools.adapter.outbound.way import TooLarge, Unreachable, Way
+from beckon_tools.errors import ToolError, TryAgain
+
+logger = logging.getLogger(__name__)
+
+_CHECK_SECONDS = 600.0
+_HIDDEN = b"[hidden]"
+
+Place = tuple[str, str | None]
+"""A server's name or URL, and the credential to call it with."""
+
+
+class McpCaller:
+    """Calls MCP servers: those that the owner names, and those behind URLs that the owner allows."""
+
+    def __init__(self, way: Way, named: Sequence[NamedServer], differing: Gauge) -> None:
+        self._way = way
+        self._named = {one.name: one for one in named}
+        self._servers: dict[Place, Server] = {}
+        self._agreement = Agreement(differing)
+        self._checked: dict[Place, float] = {}
+        self._checks: set[asyncio.Task[None]] = set()
+
+    def expect(self, rule: McpRule, parameters: Mapping[str, object]) -> Expected:
+        """Take what an EventType says of a tool; it counts as long as what is returned is kept."""
+        return self._agreement.expect(rule.server, rule.tool, parameters)
+
+    async def keep(self, name: str, ready: Callable[[], None]) -> None:
+        """Keep a named command running, whether it is called or not, until cancelled."""
+        server = self._servers[name, None] = self._command(self._named[name], None)
+        await server.keep(ready)
+
+    async def call(self, rule: McpRule, arguments: Mapping[str, object], call: Call) -> object:
+        """Return the result of a call by a rule.
+
+        Raises `ToolError`, and `TryAgain` where the Broker should deliver it again.
+        """
+        name = urlsplit(rule.server).hostname or rule.server
+        trace.get_current_span().set_attributes(
+            {"mcp.method.name": "tools/call", "gen_ai.tool.name": rule.tool}
+        )
+        try:
+            server = self._server(rule)
+            result = await self._called(server, rule, arguments, call)
+            self._check_soon((rule.server, rule.credential), server)
+            return self._without_secrets(rule, result_of(result, rule.tool))
+        except ToolError as error:
+            raise ToolError(str(self._without_secrets(rule, str(error)))) from None
+        except (NotAllowed, NoCredential) as error:
+            logger.warning("event %s was not sent: %s", call.id, error)
+            raise ToolError(str(error)) from None
+        except TooLarge as error:
+            raise ToolError(f"the MCP server {name} {error}") from None
+        except Unreachable as error:
+            raise _lost(name, error, call) from None
+
+    async def _called(
+        self, server: Server, rule: McpRule, arguments: Mapping[str, object], call: Call
+    ) -> CallToolResult:
+        if (tell := call.report) is None:
+            return await server.call(rule.tool, arguments, rule.timeout)
+
+        async def report(done: float, total: float | None, message: str) -> None:
+            await tell(done, total, str(self._without_secrets(rule, message)))
+
+        async with passed_on(report) as heard:
+            return await server.call(rule.tool, arguments, rule.timeout, heard)
+
+    async def close(self) -> None:
+        """Let go of every server."""
+        for check in self._checks:
+            check.cancel()
+        await asyncio.gather(*self._checks, return_exceptions=True)
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    def _check_soon(self, place: Place, server: Server, *, now: bool = False) -> None:
+        """Look whether a server has the tools of the EventTypes: at times, and when it may have others."""
+        if not now and time.monotonic() - self._checked.get(place, -_CHECK_SECONDS) < _CHECK_SECONDS:
+            return
+        self._checked[place] = time.monotonic()
+        check = asyncio.create_task(self._check(place, server))
+        self._checks.add(check)
+        check.add_done_callback(self._checks.discard)
+
+    async def _check(self, place: Place, server: Server) -> None:
+        try:
+            self._agreement.compare(place[0], await server.tools())
+        except Exception as error:  # calls tell what is wrong with the server
+            logger.info(
+                "the tools of the MCP server %s cannot be compared: %s",
+                urlsplit(place[0]).hostname or place[0],
+                error,
+            )
+
+    def _without_secrets(self, rule: McpRule, value: object) -> object:
+        """Return what a server said without the credential and the secrets that it was given."""
+        entry = self._named.get(rule.server)
+        secrets = entry.secrets if entry else ()
+        if rule.credential is None and not secrets:
+            return value
+        text = orjson.dumps(value)
+        if rule.credential is not None:
+            url = httpx2.URL(entry.url if entry else rule.server)
+            text = self._way.credentials.seal(rule.credential, url).hide(text)
+        for secret in secrets:
+            text = text.replace(orjson.dumps(secret)[1:-1], _HIDDEN)
+        hidden: object = orjson.loads(text)
+        return hidden
+
+    def _server(self, rule: McpRule) -> Server:
+        place = (rule.server, rule.credential)
+        if place not in self._servers:
+            self._servers[place] = self._connect(rule)
+        server = self._servers[place]
+        if isinstance(server, HttpServer):
+            url = httpx2.URL(server.url)
+            self._way.allowed.find(url.scheme, url.host, url.port)
+        return server
+
+    def _connect(self, rule: McpRule) -> Server:
+        if "://" in rule.server:
+            return self._by_url(rule.server, rule.credential)
+        entry = self._named.get(rule.server)
+        if entry is None:
+            raise NotAllowed(
+                f"the adapter knows no MCP server {rule.server!r}; its owner can add it ({SETTING})"
+            )
+        if entry.url:
+            return self._by_url(entry.url, rule.credential)
+        return self._command(entry, rule.credential)
+
+    def _command(self, entry: NamedServer, credential: str | None) -> CommandServer:
+        place = (entry.name, credential)
+        server = CommandServer(entry, lambda: self._check_soon(place, server, now=True))
+        return server
+
+    def _by_url(self, url: str, credential: str | None) -> HttpServer:
+        client = httpx2.AsyncClient(
+            transport=LimitedTransport(self._way.client, self._way.limit),
+            auth=_Sealing(self._way.credentials, credential) if credential else None,
+            timeout=None,
+            trust_env=False,
+        )
+        return HttpServer(url, client)
+
+
+class _Sealing(httpx2.Auth):
+    """Adds a credential to every request to the hosts that it is bound to, and refuses others."""
+
+    def __init__(self, credentials: Credentials, name: str) -> None:
+        self._credentials = credentials
+        self._name = name
+
+    def auth_flow(self, request: httpx2.Request):  # type: ignore[no-untyped-def]  # generator of httpx2
+        sealed = self._credentials.seal(self._name, request.url)
+        request.headers.update(sealed.headers)
+        request.url = request.url.copy_merge_params(sealed.query)
+        yield request
+
+
+def _lost(name: str, error: Unreachable, call: Call) -> Exception:
+    """Return what a call without an answer becomes: repeated only where that does no harm."""
+    if call.repeatable or not error.sent:
+        return TryAgain(f"the MCP server {name} {error}")
+    return ToolError(f"the MCP server {name} {error}; the call may have had its effect, and was not repeated")

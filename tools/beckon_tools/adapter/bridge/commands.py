@@ -1,0 +1,165 @@
+"""An MCP server that is a command: one process, kept, looked after, and started again where it has ended."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TextIO
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import CallToolResult, Tool, ToolListChangedNotification
+
+from beckon_tools.adapter.bridge.failures import first, is_lost, told
+from beckon_tools.adapter.bridge.servers import LISTING_SECONDS, list_tools
+from beckon_tools.adapter.bridge.settings import NamedServer
+from beckon_tools.adapter.bridge.stderr import logged
+from beckon_tools.adapter.bridge.watched import watched
+from beckon_tools.adapter.outbound.way import Unreachable
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+_SIGN_OF_LIFE_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+
+Noticed = Callable[[], None]
+"""Called when the tools may be others: a connection is there, or the server says so."""
+
+
+class CommandServer:
+    """Runs from its first call on, or from `keep` on; one process for all calls."""
+
+    def __init__(self, server: NamedServer, noticed: Noticed = lambda: None) -> None:
+        program, *words = server.command
+        self._name = server.name
+        self._parameters = StdioServerParameters(command=program, args=words, env=dict(server.env))
+        self._secrets = server.secrets
+        self._noticed = noticed
+        self._current: _Run | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
+    ) -> CallToolResult:
+        """Call the tool, starting the command where it does not run."""
+        sent = False
+        with told(lambda: sent):
+            run = await self._started()
+            try:
+                async with asyncio.timeout(seconds):
+                    sent = True
+                    return await run.client.result().call_tool(tool, dict(arguments), progress_callback=heard)
+            except TimeoutError:
+                self._spawn(self._look_after(run))
+                raise
+            except Exception as error:
+                if is_lost(error):
+                    self._forget(run)
+                raise
+
+    async def tools(self) -> Sequence[Tool]:
+        """Return the tools of the command, which is started where it does not run."""
+        with told(lambda: False):
+            run = await self._started()
+            async with asyncio.timeout(LISTING_SECONDS):
+                return await list_tools(run.client.result())
+
+    async def keep(self, ready: Callable[[], None]) -> None:
+        """Keep the command running until cancelled, with pauses where it does not stay; tell when it runs."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                with told(lambda: False):
+                    run = await self._started()
+            except Unreachable:
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            else:
+                ready()
+                pause = _FIRST_PAUSE
+                await run.over.wait()
+            await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """End the command."""
+        if self._current is not None:
+            self._forget(self._current)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_STOP_SECONDS)
+            for task in late:
+                task.cancel()
+
+    async def _started(self) -> "_Run":
+        """Return what runs, started where nothing does; raise `Unreachable`."""
+        if self._current is None:
+            self._current = _Run()
+            self._spawn(self._run(self._current))
+        run = self._current
+        await asyncio.shield(run.client)
+        return run
+
+    def _forget(self, run: "_Run") -> None:
+        """Have a process ended; the next call starts another."""
+        run.over.set()
+        if self._current is run:
+            self._current = None
+
+    async def _run(self, run: "_Run") -> None:
+        """Keep a process: what a connection opens, one task has to close."""
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                client = self._client(run, await stack.enter_async_context(logged(self._name, self._secrets)))
+                async with asyncio.timeout(_START_SECONDS):
+                    connected = await stack.enter_async_context(client)
+                run.client.set_result(connected)
+                logger.info("the MCP server %s runs", self._name)
+                self._noticed()
+                await run.over.wait()
+        except Exception as error:
+            reason = f"no answer in {_START_SECONDS:g} s" if isinstance(error, TimeoutError) else first(error)
+            if run.client.done():
+                logger.warning("the MCP server %s did not end well: %s", self._name, reason)
+            else:
+                logger.warning("the MCP server %s does not start: %s", self._name, reason)
+                run.client.set_exception(Unreachable(f"does not start: {reason}", sent=False))
+                run.client.exception()  # whoever waits hears it; nobody need
+        finally:
+            self._forget(run)
+
+    def _client(self, run: "_Run", errors: TextIO) -> Client:
+        def ended() -> None:
+            if not run.over.is_set():
+                logger.warning("the MCP server %s has ended; it is started again", self._name)
+            self._forget(run)
+
+        async def heard(message: object) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                self._noticed()
+
+        transport = watched(stdio_client(self._parameters, errlog=errors), self._name, ended)
+        return Client(transport, cache=None, message_handler=heard)
+
+    async def _look_after(self, run: "_Run") -> None:
+        """End a process that answers nothing any more, so that the next call has another."""
+        try:
+            async with asyncio.timeout(_SIGN_OF_LIFE_SECONDS):
+                await run.client.result().list_tools()
+        except Exception:  # no answer, or an error of any kind: what runs there is of no use
+            if not run.over.is_set():
+                logger.warning("the MCP server %s hangs, and is ended", self._name)
+            self._forget(run)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Run:
+    """One process: its client once it answers, and whether it is to be ended."""
+
+    def __init__(self) -> None:
+        self.client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self.over = asyncio.Event()

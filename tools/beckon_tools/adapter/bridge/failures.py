@@ -1,0 +1,61 @@
+"""What may go wrong with a server, in the words of the way out."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import httpx2
+from anyio import BrokenResourceError, ClosedResourceError
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+from beckon_tools.adapter.outbound.credentials import NoCredential
+from beckon_tools.adapter.outbound.hosts import NotAllowed
+from beckon_tools.adapter.outbound.way import TooLarge, Unreachable
+from beckon_tools.errors import ToolError
+
+LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)
+_OURS = (NotAllowed, NoCredential, TooLarge)
+
+
+@contextlib.contextmanager
+def told(sent: Callable[[], bool]) -> Iterator[None]:
+    """Tell whatever ends a call in the words of the way out; connections raise groups of errors."""
+    try:
+        yield
+    except TimeoutError:
+        raise Unreachable("did not answer in time", sent=sent()) from None
+    except Exception as error:
+        raise _meaning(error, sent=sent()) from None
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error of a call is the end of its connection, and not an answer."""
+    return error.code == CONNECTION_CLOSED if isinstance(error, MCPError) else isinstance(error, LOST)
+
+
+def first(error: BaseException) -> str:
+    """Return the first of what went wrong, with its kind."""
+    one = next(leaves(error))
+    return f"{type(one).__name__}: {one}"
+
+
+def _meaning(error: Exception, *, sent: bool) -> Exception:
+    found = list(leaves(error))
+    for one in found:
+        if isinstance(one, (*_OURS, Unreachable)):
+            return one
+    for one in found:
+        if isinstance(one, MCPError) and one.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+            return ToolError(f"the MCP server answered: {one.message[:300]} ({one.code})")
+    if any(isinstance(one, (MCPError, *LOST)) for one in found):
+        return Unreachable(f"is lost ({type(found[0]).__name__})", sent=sent)
+    return error
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield what went wrong: of a group of errors each one, of groups in groups as well."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error

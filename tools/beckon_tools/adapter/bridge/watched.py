@@ -1,0 +1,67 @@
+"""A connection whose end is noticed when it comes, and not with the next call."""
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from mcp.client import Transport
+
+logger = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def watched(
+    transport: Transport, name: str, ended: Callable[[], None]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Give the streams of a connection; `ended` is called where the server's has ended."""
+    async with transport as (read, write):
+        yield _Reading(read, name, ended), write
+
+
+class _Reading:
+    """A stream of messages as the client of the SDK reads it."""
+
+    def __init__(self, stream: Any, name: str, ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._name = name
+        self._ended = ended
+        self._noise = False
+
+    async def receive(self) -> Any:
+        try:
+            message = await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._ended()
+            raise
+        if isinstance(message, Exception) and not self._noise:
+            self._noise = True
+            logger.warning(
+                "%s writes on its standard output what is no message; it is passed over", self._name
+            )
+        return message
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

@@ -1,0 +1,30 @@
+"""What is known of a call beside its arguments."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+Report = Callable[[float, float | None, str], Awaitable[None]]
+"""Tells how far a call has come: what is done, of how much, and a word on it. Raises nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; `repeatable` is what its EventType says of itself.
+
+    `report` is `None` where nobody can hear how far it has come.
+    """
+
+    source: str
+    id: str
+    repeatable: bool
+    report: Report | None = None
+
+    @property
+    def key(self) -> str:
+        """A name for the call: the same at every delivery of it, and no other call's."""
+        return hashlib.sha256(f"{self.source}\n{self.id}".encode()).hexdigest()[:32]
+
+
+Run = Callable[[Mapping[str, object], Call], Awaitable[object]]
+"""Carries out a call: its arguments in, its result out."""

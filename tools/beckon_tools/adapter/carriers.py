@@ -1,0 +1,65 @@
+"""What carries out the rules: requests to APIs, and calls of MCP servers where a rule asks for them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from prometheus_client import Gauge
+
+from beckon_contract.options import HTTP, MCP
+from beckon_tools.adapter.bridge.rule import parse_mcp_rule
+from beckon_tools.adapter.bridge.settings import NamedServer
+from beckon_tools.adapter.caller import HttpCaller
+from beckon_tools.adapter.calls import Call, Run
+from beckon_tools.adapter.declared import Prepare
+from beckon_tools.adapter.outbound.way import Way
+
+if TYPE_CHECKING:
+    from beckon_tools.adapter.bridge.caller import McpCaller
+
+
+class Carrying:
+    """All carriers over one way out; `kept` names the MCP server that is to run before any call."""
+
+    def __init__(self, way: Way, servers: Sequence[NamedServer] = (), kept: str = "") -> None:
+        self.ready = not kept
+        self.differing = Gauge(
+            "beckon_mcp_tools_differing",
+            "Tools of an MCP server that are no longer what their EventTypes say.",
+            ["server"],
+            registry=None,
+        )
+        self._way = way
+        self._kept = kept
+        self._servers = tuple(servers)
+        self._bridge: McpCaller | None = None
+        self.by_annotation: Mapping[str, Prepare] = {HTTP: HttpCaller(way).prepare, MCP: self._prepare}
+
+    async def keep(self) -> None:
+        """Keep the MCP server running that is to be kept, until cancelled."""
+        if self._kept:
+            await self._mcp().keep(self._kept, self._set_ready)
+
+    async def close(self) -> None:
+        """Let go of the MCP servers, and of all connections."""
+        if self._bridge is not None:
+            await self._bridge.close()
+        await self._way.client.aclose()
+
+    def _set_ready(self) -> None:
+        self.ready = True
+
+    def _mcp(self) -> "McpCaller":
+        from beckon_tools.adapter.bridge.caller import McpCaller  # noqa: PLC0415 costs 55 MB, few need it
+
+        self._bridge = self._bridge or McpCaller(self._way, self._servers, self.differing)
+        return self._bridge
+
+    def _prepare(self, text: str, parameters: Mapping[str, object]) -> Run:
+        rule = parse_mcp_rule(text)
+        bridge = self._mcp()
+        expected = bridge.expect(rule, parameters)
+
+        async def run(arguments: Mapping[str, object], call: Call, _kept: object = expected) -> object:
+            return await bridge.call(rule, arguments, call)
+
+        return run

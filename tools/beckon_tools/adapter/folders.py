@@ -1,0 +1,70 @@
+"""EventTypes from folders of manifests, followed as they change: the adapter on a laptop."""
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from beckon_contract.addresses import CLUSTER_DOMAIN, published_address
+from beckon_contract.eventtypes import is_event_type
+from beckon_contract.resources import Resource
+from beckon_manifests.changes import ticks
+from beckon_manifests.folders import ManifestFolders
+from beckon_tools.adapter.book import RuleBook
+from beckon_tools.adapter.outbound.hosts import AllowedHost, AllowedHosts
+
+logger = logging.getLogger(__name__)
+
+
+class FolderSource:
+    """Reads folders into a book.
+
+    Services in them that have an address run on this machine, by the will of whoever owns both: they
+    may be called by their names in a cluster.
+    """
+
+    def __init__(self, folders: tuple[Path, ...], book: RuleBook, allowed: AllowedHosts) -> None:
+        self._paths = folders
+        self._folders = ManifestFolders(folders)
+        self._book = book
+        self._allowed = allowed
+        self._read = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything was read once."""
+        return self._read
+
+    async def follow(self) -> None:
+        """Read everything, and follow every change until cancelled."""
+        await asyncio.to_thread(self._folders.refresh)
+        self._take()
+        self._read = True
+        async with contextlib.aclosing(ticks(self._paths)) as changes:
+            async for _ in changes:
+                try:
+                    if await asyncio.to_thread(self._folders.refresh):
+                        self._take()
+                except Exception:  # whatever one change does, the next one counts
+                    logger.exception("a change of the manifests could not be followed")
+
+    async def close(self) -> None:
+        """Do nothing: files are not kept open."""
+
+    def _take(self) -> None:
+        resources = self._folders.resources
+        self._allowed.services = tuple(filter(None, map(_running, resources)))
+        self._book.replace(resource for resource in resources if is_event_type(resource))
+
+
+def _running(resource: Resource) -> AllowedHost | None:
+    """Return where a Service runs on this machine, `None` for anything else."""
+    if resource.kind != "Service":
+        return None
+    try:
+        address = published_address(resource.status)
+        name = f"http://{resource.name}.{resource.namespace}.svc.{CLUSTER_DOMAIN}"
+        return AllowedHost(host=name, connect=urlsplit(address.url).netloc) if address else None
+    except ValueError:  # an address of another kind, such as https or a name
+        return None

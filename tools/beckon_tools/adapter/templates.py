@@ -1,0 +1,115 @@
+"""Texts with `{arguments}` in them; `{{` and `}}` are literal braces."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
+
+Arguments = Mapping[str, object]
+"""The arguments of a call, as orjson reads them."""
+Write = Callable[[str, object], str]
+"""Writes an argument, given by name and value, as text; raises `UnfitArgument`."""
+
+_EXACT = 2.0**53  # every whole number below it is itself as a float
+_TOKEN = re.compile(r"(\{\{|\}\}|\{[^{}]+\}|[{}])")
+
+
+class UnfitArgument(ValueError):
+    """An argument that cannot go where the rule puts it; the message is for whoever made the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one argument in a text."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text that was taken apart: literal parts, and slots between them."""
+
+    parts: tuple[str | Slot, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arguments that it holds, in their order."""
+        return tuple(part.name for part in self.parts if isinstance(part, Slot))
+
+    @property
+    def only(self) -> str | None:
+        """The argument that the whole text is, `None` where there is more to it."""
+        match self.parts:
+            case (Slot(name),):
+                return name
+        return None
+
+    @property
+    def fixed(self) -> str | None:
+        """The text of a template without arguments."""
+        return None if self.names else "".join(part for part in self.parts if isinstance(part, str))
+
+    def split(self, separator: str) -> Iterator["Template"]:
+        """Yield what lies between separators in the literal parts; a slot's name is never split."""
+        current: list[str | Slot] = []
+        for part in self.parts:
+            if isinstance(part, Slot):
+                current.append(part)
+                continue
+            first, *others = part.split(separator)
+            current.append(first)
+            for piece in others:
+                yield Template(tuple(current))
+                current = [piece]
+        yield Template(tuple(current))
+
+    def fill(self, arguments: Arguments, write: Write, literal: Callable[[str], str] = str) -> str | None:
+        """Return the text with its arguments written by `write`, `None` where one of them is absent."""
+        if any(is_absent(arguments, name) for name in self.names):
+            return None
+        return "".join(
+            write(part.name, arguments[part.name]) if isinstance(part, Slot) else literal(part)
+            for part in self.parts
+        )
+
+
+@lru_cache(maxsize=4096)
+def parse_template(text: str) -> Template:
+    """Take a text apart; raise `ValueError` for a brace that is neither closed nor doubled."""
+    parts: list[str | Slot] = []
+    literal = ""
+    for token in _TOKEN.split(text):
+        if token in ("{{", "}}"):
+            literal += token[0]
+        elif token in ("{", "}"):
+            raise ValueError(f"{text[:80]!r} has a {token} on its own; double a literal brace: {token * 2}")
+        elif token.startswith("{"):
+            parts += [literal] if literal else []
+            parts.append(Slot(token[1:-1]))
+            literal = ""
+        else:
+            literal += token
+    return Template((*parts, literal) if literal or not parts else tuple(parts))
+
+
+def is_absent(arguments: Arguments, name: str) -> bool:
+    """Whether an argument leaves out what it stands in: it is not there, or null."""
+    return arguments.get(name) is None
+
+
+def plain(_name: str, value: object) -> str:
+    """Write an argument as people would: texts as they are, lists with commas, the rest as JSON."""
+    if isinstance(value, list):
+        return ",".join(scalar(item) for item in value)
+    return scalar(value)
+
+
+def scalar(value: object) -> str:
+    """Write one value: text as it is, whole numbers without a fraction, what is no scalar as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        value = int(value)
+    return orjson.dumps(value).decode()

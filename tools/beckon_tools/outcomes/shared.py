@@ -1,0 +1,110 @@
+"""A call runs at one replica at a time, and what came of it is every replica's answer."""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import orjson
+
+from beckon_tools.outcomes.ledger import Ledger, Unavailable
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+Run = Callable[[], Awaitable[bytes]]
+
+
+class CallKey(NamedTuple):
+    """What tells calls apart: an event at a tool, for one event may be a call of several."""
+
+    tool: str
+    source: str
+    id: str
+
+
+class LeaseLost(Exception):
+    """Another replica has the call: this one has not said for too long that it still runs it."""
+
+
+class SharedOutcomes:
+    """Outcomes in a ledger, kept for `ttl` seconds. The lease of a process that died ends after `lease`."""
+
+    def __init__(self, ledger: Ledger, *, lease: float, ttl: float) -> None:
+        self._ledger = ledger
+        self._lease = lease
+        self._ttl = ttl
+
+    async def outcome(self, call: CallKey, run: Run) -> bytes:
+        """Return the outcome of a call, once nobody runs it any more; raise what `run` raises.
+
+        Raises `Unavailable` where the ledger cannot say whether the call runs: it is not run then.
+        """
+        key = _key("call", call)
+        pause = _FIRST_PAUSE
+        while True:
+            owner = uuid.uuid4().hex
+            claim = await self._ledger.claim(key, owner, self._lease)
+            if claim.data is not None:
+                return claim.data
+            if claim.mine:
+                with contextlib.suppress(LeaseLost):
+                    return await self._held(key, owner, run)
+                logger.warning("event %s was taken over by another replica while it ran here", call.id)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    async def delivered(self, call: CallKey) -> int:
+        """Count a delivery of a call; return how often it came, to any replica. Raises `Unavailable`."""
+        return await self._ledger.count(_key("deliveries", call), self._ttl)
+
+    async def close(self) -> None:
+        """Close the ledger."""
+        await self._ledger.close()
+
+    async def _held(self, key: str, owner: str, run: Run) -> bytes:
+        """Run a call while its lease is renewed; a run that fails is given up, for a retry to run again."""
+        try:
+            data = await self._run(key, owner, run)
+        except BaseException:
+            with contextlib.suppress(Unavailable):  # the lease ends by itself
+                await self._ledger.release(key, owner)
+            raise
+        try:
+            await self._ledger.keep(key, owner, data, self._ttl)
+        except Unavailable as error:
+            # It has happened, and whoever waits shall know what came of it.
+            logger.warning("an outcome is not shared, a repetition elsewhere would run again: %s", error)
+        return data
+
+    async def _run(self, key: str, owner: str, run: Run) -> bytes:
+        running = asyncio.ensure_future(run())
+        holding = asyncio.create_task(self._hold(key, owner))
+        try:
+            await asyncio.wait((running, holding), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+            raise LeaseLost
+        finally:
+            for task in (running, holding):
+                task.cancel()
+            await asyncio.gather(running, holding, return_exceptions=True)
+
+    async def _hold(self, key: str, owner: str) -> None:
+        """Renew the lease for as long as it is ours."""
+        held = True
+        while held:
+            await asyncio.sleep(self._lease / 3)
+            try:
+                held = await self._ledger.renew(key, owner, self._lease)
+            except Unavailable as error:
+                logger.warning("the lease of a call is not renewed: %s", error)
+
+
+def _key(what: str, call: CallKey) -> str:
+    return f"beckon:{what}:{hashlib.sha256(orjson.dumps([*call])).hexdigest()}"

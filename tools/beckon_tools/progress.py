@@ -1,0 +1,94 @@
+"""How far a call has come, told while it runs: events for who waits for it, and for Triggers of others."""
+
+import logging
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import orjson
+
+from beckon_contract.acceptance import CAUSE, PROGRESS, PROGRESS_MARK, STATE
+from beckon_contract.events import AttributeValue, CloudEvent
+from beckon_tools.errors import NotSent
+from beckon_tools.settings import Settings
+from beckon_tools.sink import has_sink, send
+
+logger = logging.getLogger(__name__)
+
+_KEPT = (CAUSE, "traceparent", "tracestate")
+_SECONDS = 2.0  # for the Broker to take a report: the work waits so long at most
+
+
+class Progress:
+    """Tells how far one call has come; an async function gets it by a parameter of this type.
+
+    Reports go to the Broker at `K_SINK`. They are extra: one that is not taken is not sent again,
+    and without a Broker they go nowhere.
+    """
+
+    def __init__(self, event: CloudEvent, every: float) -> None:
+        self._event = event
+        self._every = every
+        self._number = 0
+        self._next = 0.0
+
+    @classmethod
+    def of(cls, reply: CloudEvent, call_type: str, settings: Settings) -> "Progress":
+        """Return the progress of a call, from a reply to it."""
+        token = reply.extensions.get(settings.reply_attribute)
+        return cls(report_event(reply, call_type, token), settings.progress_seconds)
+
+    async def report(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say that `done` of `total` is done, in whatever unit, or of nobody knows how much.
+
+        Of reports that come faster than the setting allows the last one of all is sent, and some before.
+        """
+        if not has_sink() or not self._is_due(ends=total is not None and done >= total):
+            return
+        self._number += 1
+        await send_report(self._event, str(self._number), report_data(done, total, message))
+
+    def _is_due(self, *, ends: bool) -> bool:
+        now = time.monotonic()
+        if now < self._next and not ends:
+            return False
+        self._next = now + self._every
+        return True
+
+
+def report_event(reply: CloudEvent, call_type: str, token: AttributeValue | None) -> CloudEvent:
+    """Return the report of a call as far as it is always the same, from a reply to it.
+
+    It bears no reply attribute, so that nobody takes it for the answer: the token that a reply returns
+    there stands in an attribute of its own.
+    """
+    kept = {name: value for name, value in reply.extensions.items() if name in _KEPT}
+    if token is not None:
+        kept[PROGRESS_MARK] = token
+    return replace(
+        reply,
+        type=f"{call_type}.progress",
+        datacontenttype="application/json",
+        extensions={**kept, STATE: PROGRESS},
+    )
+
+
+def report_data(done: float, total: float | None, message: str) -> bytes:
+    """Return what a report says."""
+    data: dict[str, object] = {"progress": done}
+    if total is not None:
+        data["total"] = total
+    if message:
+        data["message"] = message[:500]
+    return orjson.dumps(data)
+
+
+async def send_report(event: CloudEvent, number: str, data: bytes, *, sink: str = "") -> None:
+    """Send a report, once; `number` tells it from the others of its call."""
+    call = event.extensions[CAUSE]
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    whole = replace(event, id=f"{call}.progress.{number}", time=now, data=data)
+    try:
+        await send(whole, "report of progress", sink=sink, seconds=_SECONDS, tries=0)
+    except NotSent as error:
+        logger.warning("progress of call %s: %s", call, error)

@@ -1,0 +1,54 @@
+"""The way to the Broker for what is no reply to a request: answers that come later, and progress."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from beckon_contract.events import CloudEvent, to_binary
+from beckon_tools.errors import NotSent
+
+SINK = "K_SINK"
+"""The environment variable with the Broker's address: what a SinkBinding of Knative sets."""
+
+Receiver = Callable[[CloudEvent], None]
+
+_receivers: list[Receiver] = []
+
+
+def has_sink() -> bool:
+    """Whether events have somewhere to go."""
+    return bool(_receivers or os.environ.get(SINK))
+
+
+async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float = 30, tries: int = 3) -> None:
+    """Send an event to the Broker at `sink`, or where `K_SINK` says; `what` names it in errors.
+
+    Raises `NotSent` where the Broker has not taken it.
+    """
+    if _receivers and not sink:
+        _receivers[-1](event)
+        return
+    address = sink or os.environ.get(SINK, "")
+    if not address:
+        raise NotSent(f"where is the Broker? Set {SINK} to its address, as a SinkBinding does")
+    headers, body = to_binary(event)
+    try:
+        transport = httpx.AsyncHTTPTransport(retries=tries)
+        async with httpx.AsyncClient(transport=transport, timeout=seconds) as client:
+            answer = await client.post(address, content=body, headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise NotSent(f"the Broker at {address} does not answer: {type(error).__name__}") from None
+    if not answer.is_success:
+        raise NotSent(f"the Broker at {address} did not take the {what}: {answer.status_code}")
+
+
+@contextmanager
+def taken_by(receiver: Receiver) -> Iterator[None]:
+    """Hand every event of this process to `receiver` instead of a Broker, for tests without one."""
+    _receivers.append(receiver)
+    try:
+        yield
+    finally:
+        _receivers.remove(receiver)

@@ -1,0 +1,157 @@
+"""A test double of the platform around one tool: its calls as a model makes them, with no platform.
+
+    from beckon_tools.testing import call_tool
+
+    def test_an_unknown_order_is_told() -> None:
+        assert call_tool(order_status, {"number": 9}).message == "there is no order 9"
+
+`Trial` shows the rest: duplicates, expiry, progress, and answers that come later.
+"""
+
+import asyncio
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any
+
+import httpx
+import orjson
+
+from beckon_contract.acceptance import CAUSE, PROGRESS, STATE, is_acceptance
+from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_contract.problem import TYPE_BASE
+from beckon_tools.app import ToolApp
+from beckon_tools.declaration import AnyTool
+from beckon_tools.settings import Settings
+from beckon_tools.sink import taken_by
+
+_SOURCE = "/beckon/agents/default/trial"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call: `result`, or for one that failed its `reason` and `message`.
+
+    `reason` is "invalid_arguments", "tool_failed" or "timeout", as a model is told, or the kind of
+    problem that a Broker sees, such as "tool-crashed" with the `status` 500. `later`: the call is
+    taken, and answered by its ticket.
+    """
+
+    status: int
+    result: object = None
+    reason: str = ""
+    message: str = ""
+    later: bool = False
+    event: CloudEvent | None = field(default=None, repr=False)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model is told of a failure."""
+        return bool(self.reason)
+
+
+class Trial:
+    """One tool, with a stand-in for the Broker around it.
+
+    `runs` counts how often the function has run. In a `with` block, `reports` are the reports of
+    progress and `answers` the answers that came later, by the id of their call.
+    """
+
+    def __init__(self, tool: AnyTool, settings: Settings | None = None) -> None:
+        self.runs = 0
+        self.reports: list[object] = []
+        self.answers: dict[str, Answer] = {}
+        self._type = tool.type
+        self._numbers = itertools.count(1)
+        chosen = settings or Settings.model_construct(progress_seconds=0.0)
+        self._app = ToolApp(replace(tool, function=self._counted(tool.function)), chosen)
+        self._taking = taken_by(self._take)
+
+    def __enter__(self) -> "Trial":
+        self._taking.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._taking.__exit__(None, None, None)
+
+    async def call(
+        self,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        id: str = "",  # noqa: A002 - the attribute's name
+        expires_in: float | None = None,
+        **extensions: str,
+    ) -> Answer:
+        """Call the tool as an agent does, with the arguments of a model.
+
+        The same `id` again is a call that a Broker delivers twice. `expires_in` is in seconds; less
+        than 0 has expired.
+        """
+        marks: dict[str, str | int] = {"correlationid": "trial", **extensions}
+        if expires_in is not None:
+            marks["expirytime"] = (datetime.now(UTC) + timedelta(seconds=expires_in)).isoformat()
+        event = CloudEvent(
+            id=id or f"call-{next(self._numbers)}",
+            source=_SOURCE,
+            type=self._type,
+            datacontenttype="application/json",
+            data=orjson.dumps(arguments or {}),
+            extensions=marks,
+        )
+        return await self.deliver(event)
+
+    async def deliver(self, event: CloudEvent) -> Answer:
+        """Deliver an event, as a Broker does."""
+        headers, body = to_binary(event)
+        transport = httpx.ASGITransport(self._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://trial") as client:
+            return _answer(await client.post("/", headers=headers, content=body))
+
+    def _take(self, event: CloudEvent) -> None:
+        if event.extensions.get(STATE) == PROGRESS:
+            self.reports.append(event.json())
+        else:
+            self.answers[str(event.extensions[CAUSE])] = _told(event)
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        async def counted_async(*args: object, **kwargs: object) -> object:
+            self.runs += 1
+            return await function(*args, **kwargs)
+
+        @wraps(function)
+        def counted(*args: object, **kwargs: object) -> object:
+            self.runs += 1
+            return function(*args, **kwargs)
+
+        return counted_async if inspect.iscoroutinefunction(function) else counted
+
+
+def call_tool(tool: AnyTool, arguments: Mapping[str, object] | None = None) -> Answer:
+    """Call a tool once, from a test that is not async."""
+    return asyncio.run(Trial(tool).call(arguments))
+
+
+def _answer(response: httpx.Response) -> Answer:
+    if response.status_code == 200:
+        return _told(from_http(response.headers.raw, response.content))
+    if not response.content:
+        return Answer(response.status_code)
+    problem = response.json()
+    reason = problem["type"].removeprefix(TYPE_BASE)
+    told = "invalid_arguments" if reason == "invalid-arguments" else reason
+    return Answer(response.status_code, reason=told, message=problem["detail"])
+
+
+def _told(event: CloudEvent) -> Answer:
+    """Read a reply as the agent does."""
+    if is_acceptance(event.extensions):
+        return Answer(200, later=True, event=event)
+    result = event.json()
+    error = result.get("error") if isinstance(result, dict) else None
+    if isinstance(error, dict) and "reason" in error:
+        return Answer(200, reason=error["reason"], message=error["message"], event=event)
+    return Answer(200, result, event=event)
