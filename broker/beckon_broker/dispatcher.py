@@ -65,20 +65,29 @@ class Dispatcher:
         for key in list(self._lanes):
             self._retire(key)
 
+    def knows(self, broker: BrokerName) -> bool:
+        """Whether there is such a Broker."""
+        return broker in self.topology.brokers
+
+    def passing(self, envelope: Envelope) -> list[Subscription]:
+        """Return the ready Triggers that pass an event; none where its Broker is unknown."""
+        attributes = envelope.event.attributes()
+        triggers = self.topology.brokers.get(envelope.broker, ())
+        return [each for each in triggers if each.filter(attributes)]
+
     def check(self, broker: BrokerName) -> None:
         """Raise `Refused` where new events for this broker cannot be taken, before their data is read."""
         if self.draining:
             raise _refused(503, "draining", "The broker is stopping", "send the event again later")
-        if broker not in self.topology.brokers:
+        if not self.knows(broker):
             detail = f"no manifest describes the Broker {broker}, and no Trigger names it; see /status"
             raise _refused(404, "unknown-broker", "There is no such Broker", detail)
 
     def accept(self, envelope: Envelope, *, is_reply: bool = False) -> None:
         """Take an event in for every Trigger that passes it, or for none; raise `Refused`."""
-        if not is_reply or envelope.broker not in self.topology.brokers:
+        if not is_reply or not self.knows(envelope.broker):
             self.check(envelope.broker)
-        attributes = envelope.event.attributes()
-        passing = [each for each in self.topology.brokers[envelope.broker] if each.filter(attributes)]
+        passing = self.passing(envelope)
         if passing:
             ticket = self.backlog.admit(len(passing), envelope.size, is_reply=is_reply)
             if ticket is None:

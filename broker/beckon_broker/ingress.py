@@ -6,6 +6,7 @@ with 413, 415 and 503 for what an unbounded memory would otherwise have to hold.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,10 +25,21 @@ _WEBHOOK = {"webhook-allowed-origin": "*", "webhook-allowed-rate": "*"}  # HTTP 
 
 
 class Ingress:
-    """An ASGI application: 202 once an event is queued for every Trigger that passes it."""
+    """An ASGI application: 202 once an event is queued for every Trigger that passes it.
 
-    def __init__(self, dispatcher: Dispatcher, metrics: Metrics, max_event_bytes: int) -> None:
+    `catch_up` reads the manifests. Whoever sends an event that nothing here takes may have read a newer
+    Trigger than this broker has, as the agent does that offers a tool and gets a call for it at once.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        catch_up: Callable[[], Awaitable[None]],
+        metrics: Metrics,
+        max_event_bytes: int,
+    ) -> None:
         self._dispatcher = dispatcher
+        self._catch_up = catch_up
         self._metrics = metrics
         self._max_event_bytes = max_event_bytes
 
@@ -49,6 +61,8 @@ class Ingress:
         if request.method != "POST":
             raise _refused(405, "method-not-allowed", "Events are sent with POST", "send POST or OPTIONS")
         broker = _broker(request)
+        if not self._dispatcher.knows(broker):
+            await self._catch_up()
         self._dispatcher.check(broker)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise _refused(
@@ -62,6 +76,8 @@ class Ingress:
         envelope = seal(broker, event, passed_headers(request.headers.raw))
         if envelope.size > self._max_event_bytes:
             raise self._too_large()
+        if not self._dispatcher.passing(envelope):
+            await self._catch_up()
         self._dispatcher.accept(envelope)
         return Response(status_code=202)
 

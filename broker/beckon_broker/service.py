@@ -48,7 +48,7 @@ class Service:
             watcher = Watcher(manifests, dispatcher, self.url)
             await watcher.refresh()
             app = build_app(
-                Ingress(dispatcher, metrics, settings.max_event_bytes),
+                Ingress(dispatcher, watcher.refresh, metrics, settings.max_event_bytes),
                 Pages(dispatcher, manifests, metrics, self.url),
             )
             self._server = Server(app, lambda: dispatcher.drain(settings.drain_seconds))

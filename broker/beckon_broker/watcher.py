@@ -22,10 +22,28 @@ class Watcher:
         self._dispatcher = dispatcher
         self._base_url = base_url
         self._admission = Admission()
+        self._reading = asyncio.Lock()
+        self._readings = 0
         self._said: frozenset[NotReady] = frozenset()
 
     async def refresh(self) -> None:
-        """Apply what the folders say now; no manifest ends the broker."""
+        """Apply what the folders say now; callers that wait at once share a reading.
+
+        No manifest ends the broker.
+        """
+        begun = self._readings
+        async with self._reading:
+            if self._readings == begun:  # otherwise one that began after this call has just ended
+                self._readings += 1
+                await self._refresh()
+
+    async def run(self, folders: tuple[Path, ...]) -> None:
+        """Follow the folders until cancelled."""
+        async with aclosing(ticks(folders)) as changes:
+            async for _ in changes:
+                await self.refresh()
+
+    async def _refresh(self) -> None:
         try:
             topology = await asyncio.to_thread(self._read)
         except Exception:
@@ -40,12 +58,6 @@ class Watcher:
         self._said = frozenset(topology.not_ready)
         ready = len(topology.subscriptions())
         logger.info("brokers: %d, ready triggers: %d", len(topology.brokers), ready)
-
-    async def run(self, folders: tuple[Path, ...]) -> None:
-        """Follow the folders until cancelled."""
-        async with aclosing(ticks(folders)) as changes:
-            async for _ in changes:
-                await self.refresh()
 
     def _read(self) -> Topology | None:
         """Return the topology if the folders have changed; blocks."""

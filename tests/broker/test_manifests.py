@@ -69,6 +69,31 @@ async def test_a_dead_letter_sink_without_an_address_makes_its_triggers_not_read
     assert found["free"]["ready"] is True
 
 
+async def test_an_event_is_not_lost_to_a_trigger_that_its_sender_knows_sooner_than_the_broker(
+    tmp_path: Path,
+) -> None:
+    async with subscriber() as tool, running_broker(tmp_path, broker()) as running:
+        for number in range(5):
+            kind = f"test.new{number}"
+            running.write(broker(), trigger("t", tool.url, filter={"attributes": {"type": kind}}))
+            answers = await asyncio.gather(*(running.send(event(f"{number}.{i}", kind)) for i in range(8)))
+            await tool.wait(8 * (number + 1))
+            assert {answer.status for answer in answers} == {202}
+        unrouted = await running.metric("events_unrouted_total")
+
+    assert unrouted == 0
+
+
+async def test_a_broker_that_its_sender_knows_sooner_takes_the_event(tmp_path: Path) -> None:
+    async with subscriber() as tool, running_broker(tmp_path) as running:
+        before = await running.send(event(), to="default/new")
+        running.write(broker("new"), trigger("t", tool.url, broker="new"))
+        after = await running.send(event(), to="default/new")
+        await tool.wait()
+
+    assert (before.status, after.status) == (404, 202)
+
+
 async def test_triggers_added_changed_and_removed_while_running_take_effect(tmp_path: Path) -> None:
     async with subscriber() as old, subscriber() as new, running_broker(tmp_path, broker()) as running:
         running.write(broker(), trigger("t", old.url))
