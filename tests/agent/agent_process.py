@@ -10,9 +10,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import KEY, Script, ScriptedModel, scripted_model
 from tests.e2e.local_platform import START_SECONDS, clean_environment
+from tests.patience import PATIENCE, eventually
 
 
 @dataclass
@@ -25,7 +25,7 @@ class AgentProcess:
 
     async def ended(self) -> tuple[int, str]:
         """Return how the process ended, and all that it said."""
-        _, said = await asyncio.wait_for(self.process.communicate(), 20)
+        _, said = await asyncio.wait_for(self.process.communicate(), PATIENCE)
         assert self.process.returncode is not None
         return self.process.returncode, said.decode()
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import httpx
 
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
+from tests.patience import eventually
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -195,12 +195,3 @@ async def running_agent(
         app = build_app(service, open_door, max_request_bytes=chosen.max_request_bytes, pace=chosen.pace)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield RunningAgent(url, service, catalogue, model, http)
-
-
-async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 20.0) -> None:
-    """Ask until the answer is yes; fail after so many seconds."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(0.01)

@@ -18,6 +18,7 @@ from beckon_agent.turns import Model
 from beckon_contract.catalogue import Catalogue
 from tests.agent.running_agent import Still
 from tests.agent.serving import open_door, served
+from tests.patience import PATIENCE
 
 
 async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_started_anew(
@@ -38,7 +39,7 @@ async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_start
             caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
             service = Service(OneAgent(hosted, fails), caller, Metrics(), max_runs=1)
             async with served(build_app(service, open_door, max_request_bytes=1000)):
-                await asyncio.wait_for(stopped.wait(), 5)
+                await asyncio.wait_for(stopped.wait(), PATIENCE)
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
 

@@ -1,7 +1,7 @@
 """A real broker on a free port of loopback, with its manifests in a folder of the test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from beckon_broker.server import listen
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
 from beckon_contract.events import CloudEvent, to_binary, to_structured
+from tests.patience import PATIENCE
 
 Manifest = dict[str, object]
 SHORT = {"backoffPolicy": "exponential", "backoffDelay": "PT0.01S"}
@@ -150,7 +151,7 @@ async def running_broker(
     chosen = Settings.model_validate(options)
     running = Service(chosen, listen("127.0.0.1", 0))
     task = asyncio.create_task(running.run())
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session:
         found = RunningBroker(running.url, folder, session, running)
         # The socket listens already, so this waits until the broker answers.
         assert (await found.request("GET", "/readyz")).status == 200
@@ -158,13 +159,4 @@ async def running_broker(
             yield found
         finally:
             running.stop()
-            await asyncio.wait_for(task, 5)
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
-    """Ask until the answer is yes; fail after so many seconds."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(0.02)
+            await asyncio.wait_for(task, PATIENCE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from beckon_contract.events import CloudEvent, from_http, to_binary
+from tests.patience import PATIENCE
 
 Answerer = Callable[["Request"], Awaitable[web.Response]]
 
@@ -48,7 +49,7 @@ class Subscriber:
 
     async def wait(self, count: int = 1) -> list[Request]:
         """Return the requests once there are so many; fail after five seconds."""
-        async with asyncio.timeout(5), self._arrived:
+        async with asyncio.timeout(PATIENCE), self._arrived:
             await self._arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests
 

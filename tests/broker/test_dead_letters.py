@@ -11,16 +11,9 @@ from beckon_broker.answers import Setback
 from beckon_broker.deadletters import dead_letter
 from beckon_broker.envelope import BrokerName, Envelope
 from beckon_contract.events import CloudEvent
-from tests.broker.broker_process import (
-    RunningBroker,
-    broker,
-    delivery,
-    event,
-    eventually,
-    running_broker,
-    trigger,
-)
+from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Request, event_response, subscriber
+from tests.patience import eventually
 
 
 def error_of(letter: Request) -> tuple[object, object, bytes]:

@@ -7,16 +7,9 @@ import pytest
 from aiohttp import web
 
 from beckon_contract.events import from_http
-from tests.broker.broker_process import (
-    RunningBroker,
-    broker,
-    delivery,
-    event,
-    eventually,
-    running_broker,
-    trigger,
-)
+from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber
+from tests.patience import eventually
 
 RETRIED = [404, 408, 409, 429, 500, 502, 503, 504, 599]
 FINAL = [300, 301, 302, 307, 400, 401, 403, 405, 410, 413, 422, 451]

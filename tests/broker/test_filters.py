@@ -3,8 +3,9 @@ from pathlib import Path
 from typing import Any
 
 from beckon_contract.events import CloudEvent
-from tests.broker.broker_process import eventually, running_broker, trigger
+from tests.broker.broker_process import running_broker, trigger
 from tests.broker.subscribers import subscriber
+from tests.patience import eventually
 from tests.shared_data import shared_data
 
 FEATURES: list[dict[str, Any]] = json.loads(shared_data("knative-filters", "rekt-features.json").read_text())

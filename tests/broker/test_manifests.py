@@ -12,13 +12,13 @@ from tests.broker.broker_process import (
     broker,
     delivery,
     event,
-    eventually,
     running_broker,
     service,
     trigger,
     write_manifests,
 )
 from tests.broker.subscribers import Gate, Request, subscriber
+from tests.patience import PATIENCE, eventually
 
 REF = {"ref": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "tool"}}
 
@@ -222,14 +222,14 @@ async def test_changes_are_found_although_the_system_gives_no_notifications(tmp_
     )
     running = Service(settings, listen("127.0.0.1", 0))
     task = asyncio.create_task(running.run())
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session:
         found = RunningBroker(running.url, late, session, running)
         assert await found.trigger_status("t") == {}
         late.mkdir()
         found.write(trigger("t", "http://127.0.0.1:1/"))
         await eventually(lambda: _ready(found, "t"))
         running.stop()
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, PATIENCE)
 
 
 async def _ready(running: RunningBroker, name: str) -> bool:

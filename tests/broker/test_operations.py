@@ -2,8 +2,9 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tests.broker.broker_process import broker, delivery, event, eventually, running_broker, trigger
+from tests.broker.broker_process import broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber
+from tests.patience import eventually
 
 
 async def test_the_status_tells_brokers_triggers_and_the_queue(tmp_path: Path) -> None:

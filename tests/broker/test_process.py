@@ -13,6 +13,7 @@ import aiohttp
 from beckon_contract.events import to_binary
 from tests.broker.broker_process import delivery, event, trigger, write_manifests
 from tests.broker.subscribers import Gate, subscriber
+from tests.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -38,7 +39,7 @@ async def broker_process(folder: Path, **environment: str) -> AsyncIterator[Proc
 async def wait_until_listening(process: Process) -> str:
     """Return the URL that the process says it listens on."""
     assert process.stderr is not None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         async for line in process.stderr:
             _, found, rest = line.decode().partition("listening on ")
             if found:
@@ -48,7 +49,7 @@ async def wait_until_listening(process: Process) -> str:
 
 async def rest_of(process: Process) -> str:
     """Wait for the end of a process and return what it still had to say."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         _, errors = await process.communicate()
     return errors.decode()
 
@@ -98,7 +99,7 @@ async def test_sigterm_refuses_new_events_and_finishes_those_accepted(tmp_path: 
                 assert await post(url, f"e{number}") == 202
             await tool.wait(1)
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 while (late := await post(url, "late")) == 202:
                     pass
             ready = await get(url + "/readyz")
@@ -136,7 +137,7 @@ async def test_a_second_signal_stops_without_draining(tmp_path: Path) -> None:
         url = await wait_until_listening(process)
         await post(url)
         process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while await post(url, "late") == 202:
                 pass
         process.send_signal(signal.SIGINT)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_broker.backlog import Backlog, Ticket
-from tests.broker.broker_process import delivery, event, eventually, running_broker, trigger
+from tests.broker.broker_process import delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber
+from tests.patience import eventually
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import pytest
 from aiohttp import web
 
 from beckon_contract.events import CloudEvent, to_structured
-from tests.broker.broker_process import delivery, event, eventually, running_broker, trigger
+from tests.broker.broker_process import delivery, event, running_broker, trigger
 from tests.broker.subscribers import Answerer, Gate, Request, event_response, subscriber
+from tests.patience import eventually
 
 CALL = {"attributes": {"type": "test.call"}}
 REPLY = {"attributes": {"replyid": ""}}

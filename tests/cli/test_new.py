@@ -13,7 +13,8 @@ import yaml
 from beckon_cli.commands.manifest import manifest
 from beckon_tools.manifests import DEFAULT_IMAGE
 from tests.cli.run_beckon import beckon
-from tests.e2e.local_platform import clean_environment, eventually, port_range
+from tests.e2e.local_platform import clean_environment, port_range
+from tests.patience import wait_until
 
 FILES = {
     ".gitignore",
@@ -110,7 +111,7 @@ def test_its_service_starts_where_the_image_has_nothing_but_its_module(project: 
         stderr=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: answers(f"http://127.0.0.1:{port}/readyz"), 20)
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/readyz"))
     finally:
         started.terminate()
     assert started.wait(20) == 0

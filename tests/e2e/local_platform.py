@@ -6,12 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.patience import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
@@ -64,7 +65,7 @@ class LocalPlatform:
 
     def wait_until_ready(self) -> None:
         """Wait until it has said that it runs."""
-        eventually(lambda: "Ctrl-C stops" in self.text() or self._raise_if_ended(), START_SECONDS)
+        wait_until(lambda: "Ctrl-C stops" in self.text() or self._raise_if_ended(), START_SECONDS)
 
     def stop(self) -> int:
         """Interrupt it as Ctrl-C does, and return its exit status."""
@@ -114,15 +115,6 @@ class LocalPlatform:
         if self.process.poll() is not None:
             raise AssertionError(f"beckon up ended with {self.process.returncode}: {self.text()}")
         return False
-
-
-def eventually(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Wait until a condition holds; fail after `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} seconds")
-        time.sleep(0.05)
 
 
 def is_running(pid: int) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.local_platform import LocalPlatform, clean_environment, eventually
+from tests.e2e.local_platform import LocalPlatform, clean_environment
+from tests.patience import wait_until
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def platform_with(work: Path, source: str, function: str) -> Iterator[LocalPlatf
     running = LocalPlatform(work / "manifests", work, {"BECKON_TOOLS_PROGRESS_SECONDS": "0"})
     try:
         running.wait_until_ready()
-        eventually(lambda: len(running.tool_names()) == 1, 10)
+        wait_until(lambda: len(running.tool_names()) == 1)
         yield running
     finally:
         running.stop()

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Start
-from tests.e2e.local_platform import LocalPlatform, eventually
+from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.test_platform import SLEEP, beckon
+from tests.patience import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +37,12 @@ def test_each_broken_tool_is_named_with_its_cause(platform: LocalPlatform) -> No
 
 
 def test_a_tool_that_cannot_be_started_is_not_offered(platform: LocalPlatform) -> None:
-    eventually(lambda: platform.tool_names() <= {"test_silent", "test_sleep"})
+    wait_until(lambda: platform.tool_names() <= {"test_silent", "test_sleep"})
 
 
 def test_a_good_tool_beside_them_is_started_and_called(platform: LocalPlatform, folder: Path) -> None:
     (folder / "sleep.yaml").write_text(SLEEP)
-    eventually(lambda: "test_sleep" in platform.tool_names(), 10)
+    wait_until(lambda: "test_sleep" in platform.tool_names())
 
     answer = beckon("call", "test_sleep", "seconds=0", platform=platform)
 

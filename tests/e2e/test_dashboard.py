@@ -16,9 +16,10 @@ import pytest
 from tests.agent.scripted_model import asks_for, says
 from tests.charts.test_dashboards import ALL, of_the_agent, of_the_operator, queries
 from tests.e2e.conftest import Start
-from tests.e2e.local_platform import LocalPlatform, eventually, port_range
+from tests.e2e.local_platform import LocalPlatform, port_range
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread, model_thread
+from tests.patience import wait_until
 from tests.prometheus import program, prometheus
 
 KIND = {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
@@ -135,7 +136,7 @@ def test_every_query_of_the_dashboard_gives_something(
             return [one for one in asked if not running.ask(one)]
 
         asked = expressions()
-        eventually(running.is_up, 30)
+        wait_until(running.is_up, 30)
         rounds = time.monotonic() + 60
         while empty() and time.monotonic() < rounds:
             work(platform, model)
@@ -144,7 +145,7 @@ def test_every_query_of_the_dashboard_gives_something(
         assert running.values("namespace", "beckon_agent_tools") == {"team"}
         assert running.values("agent", "beckon_agent_runs_total") >= {"beckon"}
         calls = "sum by (outcome) (rate(beckon_agent_tool_calls_total{agent='beckon'}[1m])) > 0"
-        eventually(lambda: {one["metric"]["outcome"] for one in running.ask(calls)} == OUTCOMES, 30)
+        wait_until(lambda: {one["metric"]["outcome"] for one in running.ask(calls)} == OUTCOMES, 30)
 
 
 def test_prometheus_finds_nothing_to_object_to_in_what_is_exposed(platform: LocalPlatform) -> None:

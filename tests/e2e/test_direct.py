@@ -5,9 +5,9 @@ from pathlib import Path
 import yaml
 
 from tests.e2e.conftest import Start
-from tests.e2e.local_platform import eventually
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.test_platform import beckon
+from tests.patience import wait_until
 
 DIRECT = {"beckon.dev/dispatch": "direct"}
 SECONDS = {"type": "object", "properties": {"seconds": {"type": "number"}}, "required": ["seconds"]}
@@ -30,7 +30,7 @@ def test_a_direct_tool_is_called_with_no_trigger_at_all(start_platform: Start, t
 
     assert answer.stdout == '"slept 0 seconds"\n', answer.stderr
     (tmp_path / "sleep.yaml").unlink()
-    eventually(lambda: platform.tool_names() == set(), 10)
+    wait_until(lambda: platform.tool_names() == set())
 
 
 def test_a_direct_tool_that_ships_runs_because_an_eventtype_names_it(

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 
 from tests.e2e.conftest import EXAMPLES, Start
-from tests.e2e.local_platform import LocalPlatform, eventually
+from tests.e2e.local_platform import LocalPlatform
+from tests.patience import wait_until
 
 EXAMPLE = EXAMPLES / "http-library"
 
@@ -54,23 +55,23 @@ def test_rules_come_change_and_break_with_no_restart(start_platform: Start, tmp_
     platform = start_platform(tmp_path)
     for file in EXAMPLE.iterdir():
         (tmp_path / file.name).write_text(file.read_text())
-    eventually(lambda: "find_books" in platform.tool_names(), 20)
-    eventually(lambda: len(called(platform, "find_books").get("result") or ()) == 4, 20)
+    wait_until(lambda: "find_books" in platform.tool_names())
+    wait_until(lambda: len(called(platform, "find_books").get("result") or ()) == 4)
 
     written = (tmp_path / "eventtypes.yaml").read_text()
     (tmp_path / "eventtypes.yaml").write_text(
         written.replace('"books[].{id: id, title: title, author: author, lent: lent}"', "count")
     )
-    eventually(lambda: called(platform, "find_books").get("result") == 4, 20)
+    wait_until(lambda: called(platform, "find_books").get("result") == 4)
 
     (tmp_path / "eventtypes.yaml").write_text(written.replace('author: "{author}"', 'shelf: "{author}"'))
-    eventually(lambda: called(platform, "find_books", author="Euclid").get("status") == 422, 20)
+    wait_until(lambda: called(platform, "find_books", author="Euclid").get("status") == 422)
     refused = called(platform, "find_books", author="Euclid")
     assert refused["reason"] == "invalid_arguments"
     assert "answered 400: books are not found by shelf; use subject or author" in refused["detail"]
 
     (tmp_path / "eventtypes.yaml").write_text(written.replace("/books\n", "/{shelf}\n"))
-    eventually(lambda: "names the argument 'shelf'" in json.dumps(called(platform, "find_books")), 20)
+    wait_until(lambda: "names the argument 'shelf'" in json.dumps(called(platform, "find_books")))
     assert (
         "names the argument 'shelf', which does not exist; the parameters are author, subject"
         in platform.text()

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 
 from tests.docs.blocks import ROOT, blocks
-from tests.e2e.local_platform import LocalPlatform, clean_environment, eventually
+from tests.e2e.local_platform import LocalPlatform, clean_environment
+from tests.patience import wait_until
 
 PAGE = ROOT / "docs" / "long-tools.md"
 
@@ -22,7 +23,7 @@ def running(work: Path, settings: dict[str, str]) -> Iterator[LocalPlatform]:
     platform = LocalPlatform(work / "manifests", work, settings)
     try:
         platform.wait_until_ready()
-        eventually(lambda: "report_yearly" in str(platform.tools()), 10)
+        wait_until(lambda: "report_yearly" in str(platform.tools()))
         yield platform
     finally:
         platform.stop()
@@ -51,10 +52,10 @@ def test_the_answer_comes_after_everything_was_started_anew(tmp_path: Path) -> N
     with running(tmp_path, settings) as platform:
         asked = {"input": "Write the report of year 2026", "background": True}
         begun = httpx.post(f"{platform.url}/v1/responses", json=asked).json()
-        eventually(lambda: list((tmp_path / "queue").glob("*.json")), 10)
+        wait_until(lambda: list((tmp_path / "queue").glob("*.json")))
         inherited = Path(f"/proc/{platform.tool_pid('reports:yearly_report')}/environ").read_bytes()
         assert settings["BECKON_SHIM_KEYS"].encode() not in inherited
-        eventually(lambda: "in_progress" in response(platform, begun["id"])["status"], 10)
+        wait_until(lambda: "in_progress" in response(platform, begun["id"])["status"])
 
     with running(tmp_path, settings) as platform:
         assert response(platform, begun["id"])["status"] == "in_progress"
@@ -62,7 +63,7 @@ def test_the_answer_comes_after_everything_was_started_anew(tmp_path: Path) -> N
         assert broker is not None
         python(tmp_path, "worker.py", K_SINK=f"{broker[1]}/default/default")
 
-        eventually(lambda: response(platform, begun["id"])["status"] == "completed", 20)
+        wait_until(lambda: response(platform, begun["id"])["status"] == "completed")
         ended = response(platform, begun["id"])
 
     assert ended["output"][0]["output"] == '{"year":2026,"pages":42}'

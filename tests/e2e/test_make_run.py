@@ -4,8 +4,9 @@ import os
 import pty
 from pathlib import Path
 
-from tests.e2e.local_platform import ROOT, clean_environment, eventually, is_running, port_range
+from tests.e2e.local_platform import ROOT, clean_environment, is_running, port_range
 from tests.e2e.terminal import Terminal
+from tests.patience import wait_until
 
 
 def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
@@ -28,7 +29,7 @@ def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
     assert "the demo model: a stand-in" in shown
     assert len(children) >= 10
-    eventually(lambda: not [child for child in children if is_running(child)])
+    wait_until(lambda: not [child for child in children if is_running(child)])
 
 
 def _descendants(pid: int) -> list[str]:

@@ -16,7 +16,8 @@ from mcp import Client
 
 from tests.cli.run_beckon import beckon
 from tests.e2e.conftest import Start
-from tests.e2e.local_platform import ROOT, LocalPlatform, clean_environment, eventually, port_range
+from tests.e2e.local_platform import ROOT, LocalPlatform, clean_environment, port_range
+from tests.patience import wait_until
 
 SERVER = ROOT / "tests" / "tools" / "adapter" / "mcp_tools.py"
 # Patient, so that a server may take its time to come back on a busy machine.
@@ -42,7 +43,7 @@ def http_server(port: int) -> Iterator[None]:
         [sys.executable, SERVER, str(port)], env=clean_environment({}), stderr=subprocess.DEVNULL
     )
     try:
-        eventually(lambda: _answers(port), 30)
+        wait_until(lambda: _answers(port), 30)
         yield
     finally:
         process.kill()
@@ -115,7 +116,7 @@ def test_a_call_waits_for_a_server_that_died_to_come_back(start_platform: Start,
         assert called(platform, "remote_add", a=1, b=2)["result"] == {"result": 3}
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(called, platform, "remote_add", a=2, b=3)
-        eventually(lambda: "answered 503: the MCP server 127.0.0.1 is lost" in platform.text(), 20)
+        wait_until(lambda: "answered 503: the MCP server 127.0.0.1 is lost" in platform.text())
         assert not waiting.done()
         with http_server(port):
             assert waiting.result()["result"] == {"result": 5}

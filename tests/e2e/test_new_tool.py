@@ -8,7 +8,8 @@ import pytest
 
 from tests.docs.blocks import every_block
 from tests.docs.test_examples import assert_shows, environment, run
-from tests.e2e.local_platform import LocalPlatform, eventually
+from tests.e2e.local_platform import LocalPlatform
+from tests.patience import wait_until
 
 MAKE, ASK = every_block("console", "first")
 
@@ -22,7 +23,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPlatform
     running = LocalPlatform(Path("manifests"), where / "order-status", {})
     try:
         running.wait_until_ready()
-        eventually(lambda: running.tool_names() == {"order_status"}, 10)
+        wait_until(lambda: running.tool_names() == {"order_status"})
         yield running
     finally:
         running.stop()

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from tests.e2e.conftest import EXAMPLES, Start
-from tests.e2e.local_platform import LocalPlatform, clean_environment, eventually, is_running, port_range
+from tests.e2e.local_platform import LocalPlatform, clean_environment, is_running, port_range
 from tests.e2e.manifests import tool_manifests
+from tests.patience import wait_until
 from tests.shared_data import shared_data
 
 SECONDS = {
@@ -57,7 +58,7 @@ def test_ctrl_c_ends_every_process_and_exits_with_zero(start_platform: Start) ->
 
 def test_ctrl_c_while_it_starts_ends_what_was_started(tmp_path: Path) -> None:
     platform = LocalPlatform(EXAMPLES, tmp_path, {})
-    eventually(lambda: len(platform.children()) >= 3, 20)
+    wait_until(lambda: len(platform.children()) >= 3)
     processes = platform.children()
 
     status = platform.stop()
@@ -73,7 +74,7 @@ def test_a_platform_that_is_killed_takes_its_processes_with_it(start_platform: S
 
     platform.kill()
 
-    eventually(lambda: not [pid for pid in processes if is_running(pid)], 15)
+    wait_until(lambda: not [pid for pid in processes if is_running(pid)])
 
 
 def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
@@ -106,12 +107,12 @@ def test_a_tool_added_while_running_is_called_and_gone_when_it_is_removed(
     assert platform.tool_names() == set()
 
     (tmp_path / "sleep.yaml").write_text(SLEEP)
-    eventually(lambda: "test_sleep" in platform.tool_names(), 10)
+    wait_until(lambda: "test_sleep" in platform.tool_names())
     answer = beckon("call", "test_sleep", "seconds=0", platform=platform)
     (tmp_path / "sleep.yaml").unlink()
 
     assert answer.stdout == '"slept 0 seconds"\n', answer.stderr
-    eventually(lambda: platform.tool_names() == set(), 10)
+    wait_until(lambda: platform.tool_names() == set())
 
 
 def test_a_call_outlives_the_kill_of_its_tool(start_platform: Start, tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_call_outlives_the_kill_of_its_tool(start_platform: Start, tmp_path: P
     with ThreadPoolExecutor() as pool:
         arguments = {"seconds": 1.5, "begun": str(begun)}
         answer = pool.submit(httpx.post, f"{platform.url}/tools/test_sleep", json=arguments, timeout=50)
-        eventually(begun.exists)
+        wait_until(begun.exists)
         os.kill(victim, signal.SIGKILL)
 
         assert answer.result().json()["result"] == "slept 1.5 seconds"

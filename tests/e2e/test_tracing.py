@@ -14,9 +14,10 @@ import pytest
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.telemetry.collector import Collector, Received, collector
 from tests.e2e.conftest import Start
-from tests.e2e.local_platform import LocalPlatform, clean_environment, eventually
+from tests.e2e.local_platform import LocalPlatform, clean_environment
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
+from tests.patience import wait_until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"
@@ -85,7 +86,7 @@ def seen(platform: LocalPlatform, model: ModelThread, received: Collector) -> Se
     response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, headers=headers, timeout=30)
     assert response.status_code == 200, response.text
     told = [headers["traceparent"] for headers in model.headers]
-    eventually(lambda: {span.name for span in received.spans if span.trace == TRACE} >= SPANS)
+    wait_until(lambda: {span.name for span in received.spans if span.trace == TRACE} >= SPANS)
     found: dict[str, list[Received]] = {}
     for span in received.spans:
         if span.trace == TRACE:
@@ -178,7 +179,7 @@ def test_the_log_of_every_process_tells_of_a_request_by_its_id_and_its_trace(
                 found.setdefault(line["service"], []).append(line)
         return found
 
-    eventually(lambda: told().keys() == {"agent", "broker", "shim", "tool"})
+    wait_until(lambda: told().keys() == {"agent", "broker", "shim", "tool"})
     for of_service in told().values():
         assert call in {line.get("event_id") for line in of_service}
     calling = next(line for line in told()["agent"] if "answered" in line["message"])
@@ -200,7 +201,7 @@ def test_requests_for_the_operation_alone_are_not_traced(
         httpx.get(platform.url + path)
     before = len(received.named("GET /v1/models"))
     httpx.get(f"{platform.url}/v1/models")
-    eventually(lambda: len(received.named("GET /v1/models")) > before)
+    wait_until(lambda: len(received.named("GET /v1/models")) > before)
 
     assert not [
         span for span in received.spans if span.attributes.get("url.path") in ("/healthz", "/metrics")
@@ -220,7 +221,7 @@ def test_a_run_that_is_stored_belongs_to_the_trace_of_its_request(
     def spans() -> dict[str, Received]:
         return {span.name: span for span in received.spans if span.trace == trace}
 
-    eventually(lambda: {"POST /v1/responses", "invoke_agent beckon", "process test.sleep"} <= spans().keys())
+    wait_until(lambda: {"POST /v1/responses", "invoke_agent beckon", "process test.sleep"} <= spans().keys())
     run = spans()["invoke_agent beckon"]
     assert run.parent == spans()["POST /v1/responses"].id
     assert run.attributes["beckon.run_id"]

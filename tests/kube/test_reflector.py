@@ -18,8 +18,8 @@ from beckon_kube.contact import Contact
 from beckon_kube.reflector import Reflector
 from beckon_kube.server import Collection, Document, NotConfigured
 from tests.agent.cluster_objects import tool
-from tests.agent.running_agent import eventually
 from tests.kube.api_server import ApiServer, api_server
+from tests.patience import eventually
 
 
 @dataclass
@@ -262,7 +262,7 @@ async def test_a_version_that_the_server_does_not_reach_is_given_up(mirror: Star
             async def listed_anew() -> bool:
                 return len(server.lists) >= 2
 
-            await eventually(listed_anew, 20)
+            await eventually(listed_anew)
 
 
 async def test_an_object_that_we_stumble_over_stops_no_other(

@@ -10,6 +10,7 @@ import pytest
 from beckon_manifests import changes
 from beckon_manifests.changes import ticks
 from tests.manifests.writing import an_object, mount, write
+from tests.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -32,12 +33,12 @@ async def following(*folders: Path) -> AsyncIterator[asyncio.Event]:
 
 async def told(came: asyncio.Event) -> None:
     came.clear()
-    await asyncio.wait_for(came.wait(), 5)
+    await asyncio.wait_for(came.wait(), PATIENCE)
 
 
 async def until_it_watches(came: asyncio.Event, folder: Path) -> None:
     """Make changes until one is noticed, then let the others pass."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not came.is_set():
             write(folder / "probe.yaml", an_object("probe"))
             await asyncio.sleep(0.02)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ssl
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from beckon_contract.correlation import Key, Keyring
 from beckon_shim.cluster import Cluster
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
+from tests.patience import PATIENCE, until
 
 KEY = "00112233445566778899aabbccddeeff"
 CALL = {
@@ -161,28 +161,14 @@ async def shim_in_front_of(
     stop = asyncio.Event()
     running = asyncio.create_task(service.run(stop))
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=15)) as client:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=aiohttp.ClientTimeout(total=PATIENCE)
+    ) as client:
         try:
             yield Shim(service, client, stop, running, chosen.host)
         finally:
             stop.set()
-            await asyncio.wait_for(running, 10)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait until something is true, at most so long."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        await asyncio.sleep(0.005)
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
-    """Wait until something that has to be asked for is true, at most so long."""
-    end = time.monotonic() + seconds
-    while not await condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        await asyncio.sleep(0.01)
+            await asyncio.wait_for(running, PATIENCE)
 
 
 async def waiting_call(shim: Shim, broker: Server) -> "asyncio.Task[tuple[int, bytes]]":

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
-from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of, until
+from tests.patience import until
+from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 
 
 async def test_a_call_is_answered_with_its_reply_in_binary_mode(shim: Shim, echoing: Server) -> None:
@@ -206,7 +207,7 @@ async def test_three_hundred_calls_at_once_each_get_their_own_reply(shim: Shim, 
         asyncio.create_task(shim.call(data=json.dumps({"n": n}).encode(), ce_id="the same id"))
         for n in range(300)
     ]
-    await until(lambda: len(waiting) == 300, 15)
+    await until(lambda: len(waiting) == 300)
     assert await shim.metric("beckon_shim_waiting_calls") == 300
     for posted in reversed(waiting):
         assert await shim.reply(posted.token, posted.body) == 202

@@ -10,7 +10,7 @@ import pytest
 from beckon_shim.ack import Ack
 from beckon_shim.client import Client
 from beckon_shim.targets import Target
-from tests.shim.support import until
+from tests.patience import PATIENCE, until
 from tests.silence import silent_address
 
 Session = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -56,7 +56,7 @@ async def client() -> AsyncIterator[Client]:
 async def post(client: Client, url: str, body: bytes = b"{}") -> Ack:
     acknowledged: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
     client.post(Target(url), [(b"ce-id", b"1")], body, acknowledged.set_result)
-    return await asyncio.wait_for(acknowledged, 5)
+    return await asyncio.wait_for(acknowledged, PATIENCE)
 
 
 async def test_connections_are_reused(client: Client) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from beckon_shim.cluster import Cluster
 from tests.kube.api_server import ApiServer, api_server, refusing
+from tests.patience import eventually, until
 from tests.shim.brokers import broker, brokers_at
-from tests.shim.support import Posted, Server, Shim, eventually, shim_in_front_of, until
+from tests.shim.support import Posted, Server, Shim, shim_in_front_of
 
 
 @contextlib.asynccontextmanager

@@ -20,7 +20,7 @@ from beckon_shim.targets import Target, Templates
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Fate, Waiter, Waiters
 from beckon_shim.wire import WireEvent, read
-from tests.shim.support import until
+from tests.patience import until
 
 
 def test_the_earlier_of_wait_and_expiry_counts_within_the_limit() -> None:

@@ -17,17 +17,8 @@ import pytest
 from beckon_contract.correlation import Key, Keyring, verify
 from beckon_shim.__main__ import main
 from beckon_shim.settings import Settings
-from tests.shim.support import (
-    CALL,
-    KEY,
-    Posted,
-    Server,
-    eventually,
-    reply_headers,
-    shim_in_front_of,
-    until,
-    waiting_call,
-)
+from tests.patience import PATIENCE, eventually, until
+from tests.shim.support import CALL, KEY, Posted, Server, reply_headers, shim_in_front_of, waiting_call
 
 
 @dataclass(slots=True)
@@ -66,7 +57,7 @@ async def running(broker: Server, **settings: str) -> AsyncIterator[Process]:
     try:
         line = ""
         while "takes calls on" not in line:
-            line = (await asyncio.wait_for(child.stderr.readline(), 10)).decode()
+            line = (await asyncio.wait_for(child.stderr.readline(), PATIENCE)).decode()
             assert line, "it did not start"
         url, replies = re.findall(r"http://127\.0\.0\.1:\d+", line)[:2]
         yield Process(child, url, replies)
@@ -83,7 +74,7 @@ async def ready(client: aiohttp.ClientSession, url: str) -> int:
 
 
 async def until_refused(client: aiohttp.ClientSession, url: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while await ready(client, url) == 200:  # noqa: ASYNC110 - another process has no event to wait for
             await asyncio.sleep(0.01)
 
@@ -99,7 +90,7 @@ async def test_on_sigterm_it_drains_and_exits_0(broker: Server) -> None:
         assert await shim.call(client) == 503
         assert await shim.reply(client, broker.posts[0].token) == 202
         assert await waiting == 200
-        assert await asyncio.wait_for(shim.child.wait(), 5) == 0
+        assert await asyncio.wait_for(shim.child.wait(), PATIENCE) == 0
 
 
 async def test_what_still_waits_when_draining_ends_gets_503(broker: Server) -> None:
@@ -108,7 +99,7 @@ async def test_what_still_waits_when_draining_ends_gets_503(broker: Server) -> N
         await until(lambda: len(broker.posts) == 1)
         shim.child.send_signal(signal.SIGTERM)
         assert await waiting == 503
-        assert await asyncio.wait_for(shim.child.wait(), 5) == 0
+        assert await asyncio.wait_for(shim.child.wait(), PATIENCE) == 0
 
 
 async def test_keys_may_come_from_a_file(broker: Server, tmp_path: Path) -> None:
@@ -191,11 +182,11 @@ async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None
     child = await start(broker_url=broker.url, port="0", reply_port="0", keys="")
     assert child.stderr is not None
     try:
-        first = (await asyncio.wait_for(child.stderr.readline(), 10)).decode()
+        first = (await asyncio.wait_for(child.stderr.readline(), PATIENCE)).decode()
         assert "no keys are set" in first
-        await asyncio.wait_for(child.stderr.readline(), 10)
+        await asyncio.wait_for(child.stderr.readline(), PATIENCE)
         child.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(child.wait(), 10) == 0
+        assert await asyncio.wait_for(child.wait(), PATIENCE) == 0
     finally:
         if child.returncode is None:
             child.kill()

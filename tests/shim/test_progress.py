@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 
 from beckon_contract.events import from_structured
-from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of, until
+from tests.patience import until
+from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 
 LISTENING = {**CALL, "accept": "application/json, text/event-stream;q=0.9"}
 Told = tuple[str, dict[str, object]]

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.patience import PATIENCE
 from tests.shim.support import Server, serving, shim_in_front_of, waiting_call
 
 
@@ -74,7 +75,7 @@ async def test_a_reply_for_a_replica_that_was_killed_is_acknowledged_within_seco
     async with shim_in_front_of(
         broker.url, pod_ip="127.0.0.3", host="127.0.0.3", reply_port=port
     ) as survivor:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await survivor.reply(broker.posts[0].token) == 202
             assert await survivor.dead_letter(broker.posts[0], ce_knativeerrorcode="500") == 202
         assert await survivor.metric('beckon_shim_replies_total{fate="late"}') == 1

@@ -6,16 +6,8 @@ import pytest
 from aiohttp import web
 
 from beckon_contract.correlation import Key, Keyring
-from tests.shim.support import (
-    Posted,
-    Server,
-    Shim,
-    reply_headers,
-    serving,
-    shim_in_front_of,
-    until,
-    waiting_call,
-)
+from tests.patience import until
+from tests.shim.support import Posted, Server, Shim, reply_headers, serving, shim_in_front_of, waiting_call
 
 
 async def test_a_second_reply_is_ignored_and_counted(shim: Shim, broker: Server) -> None:

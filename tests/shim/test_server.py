@@ -11,7 +11,7 @@ import pytest
 from beckon_shim.messages import Answer, HangUp, Piece, Request, Respond
 from beckon_shim.server import Server, ServerConnection
 from beckon_shim.service import listen
-from tests.shim.support import until
+from tests.patience import PATIENCE, until
 
 POST = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nX-Name: v\r\ncontent-length: 2\r\n\r\n{}"
 
@@ -50,24 +50,24 @@ class Client:
         self.writer = writer
 
     async def answer(self, *, head_only: bool = False) -> tuple[int, bytes, bytes]:
-        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 5)
+        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), PATIENCE)
         length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
-        body = b"" if head_only else await asyncio.wait_for(self._reader.readexactly(length), 5)
+        body = b"" if head_only else await asyncio.wait_for(self._reader.readexactly(length), PATIENCE)
         return int(head[9:12]), head, body
 
     async def pieces(self) -> bytes:
         """Return the body of an answer that comes in chunks, with their frames."""
-        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 5)
+        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), PATIENCE)
         assert b"transfer-encoding: chunked\r\n" in head
-        return await asyncio.wait_for(self._reader.readuntil(b"0\r\n\r\n"), 5)
+        return await asyncio.wait_for(self._reader.readuntil(b"0\r\n\r\n"), PATIENCE)
 
     async def rest(self) -> bytes:
         """Return all that comes until the connection ends."""
-        return await asyncio.wait_for(self._reader.read(), 5)
+        return await asyncio.wait_for(self._reader.read(), PATIENCE)
 
     async def ended(self) -> bool:
         with contextlib.suppress(ConnectionResetError):
-            return await asyncio.wait_for(self._reader.read(1), 5) == b""
+            return await asyncio.wait_for(self._reader.read(1), PATIENCE) == b""
         return True
 
 

@@ -11,7 +11,8 @@ import uvloop
 from beckon_shim.ack import Ack
 from beckon_shim.client import Client
 from beckon_shim.targets import Target
-from tests.shim.support import Server, serving, until
+from tests.patience import PATIENCE, until
+from tests.shim.support import Server, serving
 
 
 def context_of(ca: trustme.CA, *names: str) -> ssl.SSLContext:
@@ -25,7 +26,7 @@ def pem(ca: trustme.CA) -> str:
 
 
 async def post(client: Client, server: Server, ca_certs: str) -> Ack:
-    return await asyncio.wait_for(client.deliver(Target(server.url, ca_certs), [], b"{}"), 5)
+    return await asyncio.wait_for(client.deliver(Target(server.url, ca_certs), [], b"{}"), PATIENCE)
 
 
 async def test_a_broker_is_trusted_whose_certificate_its_status_vouches_for() -> None:

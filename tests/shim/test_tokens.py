@@ -16,8 +16,9 @@ from beckon_shim.cluster import Account, Cluster
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.targets import Target
 from tests.kube.api_server import ApiServer, refusing
+from tests.patience import PATIENCE, eventually
 from tests.shim.brokers import broker, brokers_at
-from tests.shim.support import Posted, Server, Shim, eventually, shim_in_front_of
+from tests.shim.support import Posted, Server, Shim, shim_in_front_of
 
 AUDIENCE = "eventing.knative.dev/broker/shop/orders"
 ACCOUNT = Account("beckon", "beckon-shim")
@@ -198,7 +199,7 @@ def test_a_token_does_not_show_in_what_is_logged_of_it() -> None:
 async def deliver(posts: BrokerPosts, server: Server) -> Ack:
     acknowledged: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
     posts.post(Target(server.url, audience="a"), [], b"{}", acknowledged.set_result)
-    return await asyncio.wait_for(acknowledged, 5)
+    return await asyncio.wait_for(acknowledged, PATIENCE)
 
 
 @pytest.fixture

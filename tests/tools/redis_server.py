@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.local_platform import eventually
+from tests.patience import wait_until
 
 _CURE = "Redis is missing; on Debian: apt-get install redis-server"
 
@@ -29,7 +29,7 @@ def redis_server() -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen([program, *options], cwd=folder, stdout=log, stderr=log)
     try:
-        eventually(socket.exists, 20)
+        wait_until(socket.exists)
         yield f"unix://{socket}"
     finally:
         server.terminate()

@@ -16,6 +16,7 @@ from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.server import listen
 from beckon_tools.settings import Settings
+from tests.patience import until
 
 JSON = "application/json"
 
@@ -23,15 +24,6 @@ JSON = "application/json"
 def configured(**changes: object) -> Settings:
     """Return the default settings with these changes, whatever the environment."""
     return Settings.model_construct().model_copy(update=changes)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, five seconds at most."""
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("what was waited for did not come")
 
 
 @asynccontextmanager

@@ -20,7 +20,8 @@ from beckon_contract.events import from_http, to_binary
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
 from beckon_tools.shipped import SHIPPED
-from tests.tools.serving import call, configured, until
+from tests.patience import until
+from tests.tools.serving import call, configured
 
 SLOW_TOOL = '''
 import asyncio

@@ -9,6 +9,7 @@ from beckon_tools import ToolError, tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.outcomes.shared import CallKey
+from tests.patience import PATIENCE
 from tests.tools.serving import call, calling
 
 
@@ -52,7 +53,7 @@ async def test_concurrent_duplicates_await_the_first() -> None:
     gate = Gate()
     async with calling(gate.tool()) as caller:
         posts = [asyncio.create_task(caller.reply(call("gated", {}))) for _ in range(10)]
-        await asyncio.wait_for(gate.started.wait(), 5)
+        await asyncio.wait_for(gate.started.wait(), PATIENCE)
         gate.may_finish.set()
         replies = await asyncio.gather(*posts)
     assert gate.runs == 1
@@ -89,7 +90,7 @@ async def test_a_caller_that_hangs_up_does_not_stop_the_run() -> None:
     gate = Gate()
     async with calling(gate.tool()) as caller:
         post = asyncio.create_task(caller.post(call("gated", {})))
-        await asyncio.wait_for(gate.started.wait(), 5)
+        await asyncio.wait_for(gate.started.wait(), PATIENCE)
         post.cancel()
         await asyncio.gather(post, return_exceptions=True)
         gate.may_finish.set()
@@ -101,7 +102,7 @@ async def test_more_calls_than_may_run_are_told_to_come_again() -> None:
     gate = Gate()
     async with calling(gate.tool(), concurrency=1) as caller:
         first = asyncio.create_task(caller.result(call("gated", {})))
-        await asyncio.wait_for(gate.started.wait(), 5)
+        await asyncio.wait_for(gate.started.wait(), PATIENCE)
         refused = await caller.post(call("gated", {}, id="other"))
         duplicate = asyncio.create_task(caller.result(call("gated", {})))
         gate.may_finish.set()

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from beckon_contract.events import from_http, to_binary
 from tests.e2e.local_platform import clean_environment, port_range
+from tests.patience import PATIENCE
 from tests.tools.serving import call
 
 # As `func create --language python --template http` lays it out, and its build starts it.
@@ -81,13 +82,13 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
         finally:
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
-            _, said = await asyncio.wait_for(process.communicate(), 20)
+            _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert process.returncode == 0, said.decode()
     assert b"Traceback" not in said, said.decode()
 
 
 async def _ready(client: httpx.AsyncClient) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 response = await client.get("/health/readiness")
@@ -129,4 +130,4 @@ async def test_a_call_that_runs_when_the_function_is_stopped_is_answered(running
     running.process.send_signal(signal.SIGTERM)
 
     assert (await posted).status_code == 200
-    assert await asyncio.wait_for(running.process.wait(), 20) == 0
+    assert await asyncio.wait_for(running.process.wait(), PATIENCE) == 0

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from beckon_tools import Later, Ticket, ToolError, tool
+from tests.patience import PATIENCE
 from tests.tools.serving import Caller, call, calling
 
 
@@ -76,7 +77,7 @@ async def test_what_runs_now_is_told_and_what_is_too_much_counted() -> None:
 
     async with calling(wait, concurrency=1) as caller:
         first = asyncio.create_task(caller.post(call("wait")))
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), PATIENCE)
         assert (await metrics(caller))["beckon_tool_running"] == 1
         await caller.post(call("wait", id="other"))
         may_end.set()

@@ -23,8 +23,9 @@ from beckon_tools.outcomes.opening import open_ledger
 from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
 from tests.agent.store.postgres import Server, server
 from tests.e2e.local_platform import clean_environment
+from tests.patience import PATIENCE, until
 from tests.tools.redis_server import redis_server
-from tests.tools.serving import call, calling, configured, until
+from tests.tools.serving import call, calling, configured
 
 ROOT = Path(__file__).resolve().parents[2]
 _numbers = itertools.count(1)
@@ -192,7 +193,7 @@ async def test_a_call_whose_replica_was_killed_is_run_by_another_one_after_the_l
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
-    assert await asyncio.wait_for(process.stdout.readline(), 20) == b"running\n"
+    assert await asyncio.wait_for(process.stdout.readline(), PATIENCE) == b"running\n"
     process.kill()
     await process.wait()
 

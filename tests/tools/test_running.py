@@ -13,6 +13,7 @@ from opentelemetry import trace
 from beckon_contract.events import to_binary
 from beckon_tools import ToolError, tool
 from tests.e2e.local_platform import clean_environment, port_range
+from tests.patience import PATIENCE
 from tests.tools.serving import call, calling
 
 
@@ -136,13 +137,13 @@ async def test_a_plain_function_that_never_ends_does_not_keep_its_process(tmp_pa
     )
     assert process.stderr is not None
     try:
-        await asyncio.wait_for(process.stderr.readline(), 20)
+        await asyncio.wait_for(process.stderr.readline(), PATIENCE)
         soon = (datetime.now(UTC) + timedelta(seconds=0.3)).isoformat()
         headers, body = to_binary(call("stuck", {}, expirytime=soon))
         async with httpx.AsyncClient(timeout=20) as client:
             answer = await client.post(f"http://127.0.0.1:{port}/", headers=headers, content=body)
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
     finally:
         if process.returncode is None:
             process.kill()

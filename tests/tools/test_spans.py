@@ -13,6 +13,7 @@ from beckon_tools import tool
 from beckon_tools.replies import reply_event
 from tests.agent.telemetry.collector import collector
 from tests.e2e.local_platform import clean_environment, port_range
+from tests.patience import PATIENCE
 from tests.tools.serving import call, calling
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -44,7 +45,7 @@ def test_a_malformed_trace_goes_back_as_it_came() -> None:
 async def posted(url: str, event: CloudEvent) -> httpx.Response:
     headers, body = to_binary(event)
     async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=0)) as client:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 try:
                     return await client.post(url, headers=headers, content=body)
@@ -69,7 +70,7 @@ async def test_with_a_collector_the_call_is_a_span_of_its_trace(told: str) -> No
             bad = await posted(address, call("shout", {"wrong": 1}, id="call-2", traceparent=PARENT))
         finally:
             process.send_signal(signal.SIGTERM)
-            _, said = await asyncio.wait_for(process.communicate(), 20)
+            _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
 
         spans = running.spans
         bodies = b"".join(running.bodies)
@@ -96,7 +97,7 @@ async def test_a_collector_that_cannot_be_spoken_to_is_told_in_one_line() -> Non
         cwd=ROOT,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await asyncio.wait_for(process.communicate(), 20)
+    _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     assert process.returncode == 2
     assert said.decode() == (

@@ -12,9 +12,9 @@ from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.closed_service import ClosedService, bearing, checking, closed_service, terms
 from tests.agent.access.issuer import Issuer, issuing
 from tests.agent.event_platform import EventPlatform
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -237,7 +237,7 @@ async def test_runs_approvals_and_conversations_are_there_for_their_owner_alone(
         return bool(status == "completed")
 
     assert (waiting["run"], decided.status_code) == (run, 200)
-    await eventually(is_over, 10)
+    await eventually(is_over)
 
 
 async def test_a_stored_run_is_there_for_its_owner_alone(house: House) -> None:

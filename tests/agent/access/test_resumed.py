@@ -20,8 +20,9 @@ from tests.agent.access.closed_service import ClosedService, closed_service, ter
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import QUICK
 from tests.agent.event_platform import EventPlatform
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import says
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -20,10 +20,10 @@ from beckon_agent.metrics import Metrics
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.service import Service
 from tests.agent.many_agents import ManyAgents
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import KEY
 from tests.agent.serving import open_door, served
 from tests.kube.api_server import ApiServer
+from tests.patience import eventually
 
 OWN_PROMPT = "You are the service's own."
 

@@ -11,9 +11,10 @@ import pytest
 from tests.agent.cluster.running import OWN_PROMPT, RunningCluster, running_cluster
 from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import ModelServer
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY, Reply, asks_for, says
 from tests.kube.api_server import ApiServer, api_server
+from tests.patience import eventually
 from tests.shim.support import serving
 
 

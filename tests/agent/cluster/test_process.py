@@ -11,9 +11,10 @@ import pytest
 from tests.agent.agent_process import start
 from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import model_server
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY
 from tests.kube.api_server import api_server
+from tests.patience import eventually
 
 
 async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told(

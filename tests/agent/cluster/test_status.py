@@ -10,8 +10,8 @@ from beckon_agent.cluster.cluster import Periods
 from tests.agent.cluster.running import running_cluster
 from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import ModelServer
-from tests.agent.running_agent import eventually
 from tests.kube.api_server import ApiServer
+from tests.patience import eventually
 
 QUICKLY = Periods(keys=0.05, models=0.1, statuses=0.2)
 

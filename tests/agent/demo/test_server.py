@@ -24,6 +24,7 @@ from beckon_agent.demo.settings import Settings
 from beckon_agent.dialects.base import Item
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.model.types import TextDelta, ToolCall
+from tests.patience import PATIENCE
 
 TOOLS: list[Any] = [
     {
@@ -63,7 +64,7 @@ async def _demo(**changes: Any) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
     finally:
         server.should_exit = True
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, PATIENCE)
         listener.close()
 
 
@@ -255,13 +256,13 @@ async def test_the_process_tells_its_address_serves_and_stops_cleanly() -> None:
     )
     try:
         assert process.stderr is not None
-        line = (await asyncio.wait_for(process.stderr.readline(), 20)).decode()
+        line = (await asyncio.wait_for(process.stderr.readline(), PATIENCE)).decode()
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert found is not None
         async with httpx2.AsyncClient() as client:
             assert (await client.get(f"{found.group()}/healthz")).status_code == 200
         process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
     finally:
         if process.returncode is None:
             process.kill()
@@ -275,7 +276,7 @@ async def test_a_port_that_is_taken_or_no_port_gives_one_clear_line(taken: bool)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "beckon_agent.demo", "--port", port, stderr=asyncio.subprocess.PIPE
         )
-        _, errors = await asyncio.wait_for(process.communicate(), 20)
+        _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     assert process.returncode == 2
     assert errors.decode().startswith(

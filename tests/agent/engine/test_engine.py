@@ -16,9 +16,9 @@ from beckon_agent.runs import (
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything, text
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import Reply, asks_for, says
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,8 +11,8 @@ from beckon_agent.runs import ApprovalAsked, RunFinished
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, says
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,13 +45,13 @@ async def test_the_end_of_a_run_that_is_not_kept_is_heard_at_the_replica_that_be
             follower = asyncio.create_task(everything(first, run.id, wait=True))
             await second.decide(asked.event_id, "approved", by="ann")
 
-            events = await asyncio.wait_for(follower, 10)
+            events = await asyncio.wait_for(follower, PATIENCE)
             assert isinstance(events[-1], RunFinished)
 
             async def is_forgotten() -> bool:
                 return await shared.store.runs.get(run.id) is None
 
-            await eventually(is_forgotten, 10)
+            await eventually(is_forgotten)
 
 
 async def test_a_process_ends_also_while_the_store_is_away(

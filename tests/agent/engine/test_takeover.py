@@ -17,10 +17,11 @@ from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything, text
 from tests.agent.engine.weak_stores import Hiccup, SlowLog, SlowReader
-from tests.agent.running_agent import Setup, eventually, user
+from tests.agent.running_agent import Setup, user
 from tests.agent.scripted_model import asks_for, chunk, says, streamed
 from tests.agent.store.raw import execute
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

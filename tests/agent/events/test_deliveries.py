@@ -17,8 +17,8 @@ from beckon_contract.deadlines import format_expiry
 from beckon_contract.events import CloudEvent
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import Reply, says
+from tests.patience import PATIENCE, eventually
 
 
 def held() -> tuple[Reply, asyncio.Event]:
@@ -132,7 +132,7 @@ async def test_an_event_that_expires_meanwhile_is_answered_as_late_and_its_run_e
 
         assert error["reason"] == "timeout"
         assert "expired before the agent had an answer" in error["message"]
-        await asyncio.wait_for(agent.model.hung_up.wait(), 5)
+        await asyncio.wait_for(agent.model.hung_up.wait(), PATIENCE)
 
 
 async def test_a_full_agent_tells_the_broker_to_come_again() -> None:

@@ -16,8 +16,8 @@ from beckon_contract.events import CloudEvent
 from tests.agent.engine.engines import QUICK
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking
 from tests.agent.events.test_deliveries import held
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import Script, says
+from tests.patience import eventually
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from beckon_agent.faces.pacing import Pace
 from beckon_agent.runs import Limits
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
-from tests.agent.running_agent import RunningAgent, Setup, eventually, payloads, user
+from tests.agent.running_agent import RunningAgent, Setup, payloads, user
 from tests.agent.scripted_model import (
     Reply,
     Script,
@@ -28,6 +28,7 @@ from tests.agent.scripted_model import (
     streamed,
 )
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -270,7 +271,7 @@ async def test_a_client_that_hangs_up_frees_the_slot_of_its_tool_call(
 ) -> None:
     async with start_agent(asks_for(("test_wait", {})), says("never")) as agent:
         async with hanging_up(agent, stream=stream):
-            await asyncio.wait_for(BENCH.waiting.wait(), 5)
+            await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
             assert await platform.metric("waiting_calls") == 1
         await eventually(lambda: nobody_waits(platform))
 
@@ -292,7 +293,7 @@ async def test_a_client_that_hangs_up_ends_the_answer_of_the_model(
 
         async with hanging_up(agent, stream=stream):
             await eventually(was_asked)
-        await asyncio.wait_for(agent.model.hung_up.wait(), 5)
+        await asyncio.wait_for(agent.model.hung_up.wait(), PATIENCE)
         assert agent.service.running == 0
 
 

@@ -15,6 +15,7 @@ from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Setup, running_agent, user
 from tests.agent.scripted_model import KEY, Asked, Reply, asks_for, refuses, says, streamed
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -42,7 +43,7 @@ async def test_health_and_models_are_told(tmp_path: Path) -> None:
 async def test_more_runs_than_allowed_are_asked_to_come_again(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(("test_wait", {})), says("ok"), setup=Setup(max_runs=1)) as agent:
         first = asyncio.create_task(agent.post())
-        await asyncio.wait_for(BENCH.waiting.wait(), 5)
+        await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         refused = [await agent.post(), await agent.post(stream=True)]
         running = await agent.metric("running")
         BENCH.gate.set()
@@ -59,7 +60,7 @@ async def test_more_runs_than_allowed_are_asked_to_come_again(start_agent: Start
 async def test_a_draining_agent_finishes_what_runs_and_begins_nothing(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(("test_wait", {})), says("ok")) as agent:
         first = asyncio.create_task(agent.post())
-        await asyncio.wait_for(BENCH.waiting.wait(), 5)
+        await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         draining = asyncio.create_task(agent.service.drain())
         await asyncio.sleep(0)
         ready = await agent.http.get("/readyz")
@@ -68,7 +69,7 @@ async def test_a_draining_agent_finishes_what_runs_and_begins_nothing(start_agen
         BENCH.gate.set()
 
         assert (await first).status_code == 200
-        await asyncio.wait_for(draining, 5)
+        await asyncio.wait_for(draining, PATIENCE)
     assert (ready.status_code, ready.json()["status"]) == (503, "draining")
     assert second.status_code == 503
     assert "shutting down" in second.json()["error"]["message"]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.agent.agent_process import serving, start
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY, Reply, chunk, sse
+from tests.patience import PATIENCE, eventually
 
 
 def talking(until: asyncio.Event) -> Reply:
@@ -74,7 +75,7 @@ async def test_what_runs_longer_than_the_drain_is_cut_off(tmp_path: Path) -> Non
 )
 async def test_a_setting_that_cannot_be_is_one_clear_line(settings: dict[str, str], said: str) -> None:
     process = await start(**{"BECKON_PORT": "0", **settings})
-    _, told = await asyncio.wait_for(process.communicate(), 20)
+    _, told = await asyncio.wait_for(process.communicate(), PATIENCE)
     lines = [line for line in told.decode().splitlines() if "beckon_agent: " in line]
 
     assert process.returncode == 2

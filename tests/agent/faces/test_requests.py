@@ -13,6 +13,7 @@ from beckon_agent.faces.body_limit import BodyLimit
 from tests.agent.running_agent import RunningAgent, Setup, running_agent, user
 from tests.agent.scripted_model import says
 from tests.agent.serving import served
+from tests.patience import PATIENCE
 
 NOBODY = "http://127.0.0.1:9"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -249,7 +250,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(tmp_path: Pa
     async with served(BodyLimit(app, limit=1000, seconds=0.05)) as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         writer.write(b"POST /v1/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nhalf")
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n"), 5)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n"), PATIENCE)
         writer.close()
         await writer.wait_closed()
 

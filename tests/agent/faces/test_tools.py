@@ -10,8 +10,9 @@ import pytest_asyncio
 
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
-from tests.agent.running_agent import RunningAgent, Setup, eventually, running_agent
+from tests.agent.running_agent import RunningAgent, Setup, running_agent
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE, eventually
 from tests.shim.support import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -126,7 +127,7 @@ async def test_a_caller_that_hangs_up_frees_the_slot_of_its_call(
 
     async with httpx.AsyncClient(base_url=agent.url) as client:
         calling = asyncio.create_task(client.post("/tools/test_wait", json={}))
-        await asyncio.wait_for(BENCH.waiting.wait(), 5)
+        await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
     await eventually(nobody_waits)
@@ -137,7 +138,7 @@ async def test_a_caller_that_hangs_up_frees_the_slot_of_its_call(
 async def test_calls_by_hand_count_as_runs(start_agent: StartAgent) -> None:
     async with start_agent(setup=Setup(max_runs=1)) as agent:
         first = asyncio.create_task(agent.http.post("/tools/test_wait", json={}))
-        await asyncio.wait_for(BENCH.waiting.wait(), 5)
+        await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         second = await agent.http.post("/tools/test_echo", json={"text": "x"})
         BENCH.gate.set()
 

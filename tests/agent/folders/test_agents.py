@@ -26,9 +26,9 @@ from tests.agent.event_platform import described
 from tests.agent.folders.test_catalogue import SERVICE, a_tool, write
 from tests.agent.many_agents import ManyAgents
 from tests.agent.model_server import ModelServer, model_server
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import KEY
 from tests.agent.serving import open_door, served
+from tests.patience import eventually
 
 OWN = "You are the service's own."
 

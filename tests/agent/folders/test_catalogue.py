@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from beckon_agent.folders.source import FolderSource
 from beckon_contract.catalogue import CatalogueBuilder
 from tests.agent.event_platform import described
 from tests.manifests.writing import mount
+from tests.patience import until
 
 CALLER = "/beckon/agents/default/beckon"
 SERVICE: dict[str, Any] = {
@@ -40,15 +41,6 @@ async def following(*folders: Path) -> AsyncIterator[FolderSource]:
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-
-
-async def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Wait for what is there within a second, or when a busy machine comes to it."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0.01)
 
 
 def reasons(source: FolderSource) -> list[str]:

@@ -31,11 +31,12 @@ from beckon_agent.store.base import Store
 from beckon_agent.store.sql.opening import open_store
 from beckon_agent.turns import Model
 from tests.agent.event_platform import described
-from tests.agent.running_agent import QUICK, Still, eventually
+from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY as MODEL_KEY
 from tests.agent.scripted_model import Asked, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
 from tests.broker.broker_process import RunningBroker, broker, delivery, running_broker, service, trigger
+from tests.patience import eventually
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
 
@@ -69,7 +70,7 @@ class LongTool:
         async def was() -> bool:
             return len(self.calls) >= times
 
-        await eventually(was, 10)
+        await eventually(was)
         return self.calls[-1]
 
     async def take(self, call: Posted) -> web.Response:
@@ -148,7 +149,7 @@ class LongAgent:
             document.update((await self.http.get(f"/v1/responses/{response_id}")).json())
             return bool(document["status"] == status)
 
-        await eventually(has_it, 10)
+        await eventually(has_it)
         return document
 
     async def waits(self, run_id: str) -> None:
@@ -158,7 +159,7 @@ class LongAgent:
             run = await self.store.runs.get(run_id)
             return run is not None and run.status == "suspended"
 
-        await eventually(is_suspended, 10)
+        await eventually(is_suspended)
 
     def told(self, turn: int = -1) -> list[str]:
         """Return the results of tools that the model was told in a turn."""

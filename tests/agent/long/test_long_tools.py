@@ -13,8 +13,9 @@ from beckon_agent.store.records import NewRun
 from tests.agent.engine.crashing import Crashing
 from tests.agent.long.rig import Rig, reply
 from tests.agent.replay.replaying import events
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import asks_for, says
+from tests.patience import eventually
 
 REPORT = asks_for(("report", {}))
 
@@ -318,4 +319,4 @@ async def _ends(store: Store, run_id: str) -> None:
         run = await store.runs.get(run_id)
         return run is not None and run.status == "completed"
 
-    await eventually(has_ended, 10)
+    await eventually(has_ended)

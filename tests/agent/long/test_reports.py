@@ -7,8 +7,8 @@ import pytest
 
 from beckon_agent.faces.responses.events import PROGRESS
 from tests.agent.long.rig import LongAgent, Rig, report
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, says
+from tests.patience import eventually
 
 REPORT = asks_for(("report", {}))
 
@@ -26,7 +26,7 @@ async def until_kept(agent: LongAgent, run_id: str, done: float) -> None:
         found = await kept(agent, run_id)
         return found is not None and found["progress"] == done
 
-    await eventually(is_kept, 10)
+    await eventually(is_kept)
 
 
 async def test_the_last_report_stands_at_the_call_until_it_is_answered(rig: Rig) -> None:

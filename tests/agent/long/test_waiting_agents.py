@@ -5,8 +5,8 @@ import httpx
 from beckon_contract.events import from_http, to_binary
 from tests.agent.events.answering_agent import asking
 from tests.agent.long.rig import LongAgent, Rig
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, refuses, says
+from tests.patience import eventually
 from tests.shim.support import Posted
 
 REPORT = asks_for(("report", {}))
@@ -59,7 +59,7 @@ async def test_an_event_that_comes_again_is_answered_with_what_the_run_came_to(r
             answers.append(await _deliver(agent))
             return "ce-beckonstate" not in answers[-1].headers
 
-        await eventually(is_answered, 10)
+        await eventually(is_answered)
 
         accepted = from_http(first.headers.raw, first.content)
         answered = from_http(answers[-1].headers.raw, answers[-1].content)

@@ -9,9 +9,10 @@ import pytest
 from beckon_agent.runs import Limits
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
-from tests.agent.running_agent import Setup, eventually
+from tests.agent.running_agent import Setup
 from tests.agent.scripted_model import Reply, asks_for, calls, chunk, fragment, says, sse, streamed
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -80,7 +81,7 @@ async def test_a_model_that_stalls_in_the_middle_of_its_answer_is_left_in_time(
         assert answer.text == "Well, so\n\n[stopped: the run took as long as it may take]"
         assert answer.finish_reason == "length"
         assert 0.5 <= taken < 5
-        await asyncio.wait_for(agent.model.hung_up.wait(), 5)
+        await asyncio.wait_for(agent.model.hung_up.wait(), PATIENCE)
 
 
 async def test_a_tool_that_hangs_does_not_outlive_the_run(

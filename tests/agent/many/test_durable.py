@@ -13,9 +13,9 @@ from tests.agent.engine.conftest import StartEngines, engines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import Engines, everything, text
 from tests.agent.many.plenty import LIMIT, SETUP, filler, sent, surround
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 __all__ = ["engines"]  # the fixture
 

@@ -26,6 +26,7 @@ from beckon_contract.tool_selectors import ToolSelector
 from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, MODERN, McpServer, mcp_server, request
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 both = pytest.mark.parametrize("mode", [LEGACY, MODERN])
@@ -103,10 +104,10 @@ async def test_nobody_hears_of_changes_that_are_not_for_it(platform: EventPlatfo
             server.catalogue.current = Catalogue(
                 {name: before[name] for name in before if name != "test_echo"}
             )
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await anext(aiter(of_ada))
             server.service.draining = True
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 assert [event async for event in of_bob] == []
 
 
@@ -149,7 +150,7 @@ async def test_nobody_cancels_the_call_of_another(tmp_path: Path) -> None:
             await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("bob")), 0.3)
         with acting_as(ada):
             await cancellations.tell(key)
-            await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("ada")), 10)
+            await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("ada")), PATIENCE)
     finally:
         await store.aclose()
     assert heard == ["ada"]

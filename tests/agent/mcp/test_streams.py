@@ -18,8 +18,8 @@ from beckon_contract.catalogue import Catalogue
 from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, MODERN, McpServer, enveloped, request, routing
-from tests.agent.running_agent import eventually
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 both = pytest.mark.parametrize("mode", [LEGACY, MODERN])
@@ -170,7 +170,7 @@ async def test_changes_are_told_to_older_clients(start_mcp: StartMcp) -> None:
         assert capabilities.list_changed is True
         await listeners(server, 1)
         server.catalogue.current = without_echo(server)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await changed.wait()
         assert "test_echo" not in {tool.name for tool in (await client.list_tools()).tools}
 
@@ -197,7 +197,7 @@ async def test_changes_are_told_to_clients_that_subscribe(start_mcp: StartMcp) -
 
 async def heard(subscription: Subscription) -> None:
     """Wait for the next event."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await anext(aiter(subscription))
 
 
@@ -228,7 +228,7 @@ async def test_streams_end_when_the_service_drains(start_mcp: StartMcp) -> None:
         client.listen(tools_list_changed=True) as subscription,
     ):
         server.service.draining = True
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert [event async for event in subscription] == []
             assert [line async for line in told if line.startswith("data")] == []
 

@@ -30,6 +30,7 @@ from tests.agent.scripted_model import (
     streamed,
     turn_after,
 )
+from tests.patience import PATIENCE
 
 HELLO = chunk({"content": "hello"})
 STOP = chunk(finish="stop")
@@ -225,7 +226,7 @@ async def test_the_first_words_come_before_the_last_are_written() -> None:
         ModelClient(model.base_url, KEY, "m") as client,
     ):
         stream = client.stream(QUESTION)
-        assert await asyncio.wait_for(anext(stream), 5) == TextDelta("hello")
+        assert await asyncio.wait_for(anext(stream), PATIENCE) == TextDelta("hello")
         rest.set()
         assert await anext(stream) == TextDelta(" world")
         await stream.aclose()
@@ -238,7 +239,7 @@ async def test_a_caller_that_stops_reading_hangs_up() -> None:
         stream = client.stream(QUESTION)
         await anext(stream)
         await stream.aclose()
-        await asyncio.wait_for(model.hung_up.wait(), 5)
+        await asyncio.wait_for(model.hung_up.wait(), PATIENCE)
 
 
 async def test_one_connection_serves_one_answer_after_another() -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from beckon_agent.faces.pacing import Paced
+from tests.patience import PATIENCE
 
 
 class Source:
@@ -73,7 +74,7 @@ async def test_what_is_there_is_taken_at_once_and_a_failure_after_it() -> None:
     source.gate.set()
     paced = Paced(source.items(fails=True))
     await paced.begin(5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await source.ended.wait()
 
     assert await paced.take_all() == [1]

@@ -27,6 +27,7 @@ from tests.agent.scripted_model import (
     sse,
     streamed,
 )
+from tests.patience import PATIENCE
 
 QUICK = Patience(attempts=4, first_wait=0.001, longest_wait=0.002)
 BROKEN = Reply([sse(chunk({"role": "assistant", "content": ""}), done=False)], breaks_off=True)
@@ -185,7 +186,7 @@ async def test_a_cancelled_caller_is_not_tried_again_for() -> None:
         patience = Patience(first_wait=30, longest_wait=30)
         async with ModelClient(model.base_url, KEY, "m", patience=patience) as client:
             task = asyncio.ensure_future(items_of(client))
-            await asyncio.wait_for(came.wait(), 5)
+            await asyncio.wait_for(came.wait(), PATIENCE)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -18,8 +18,9 @@ from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.store.base import Store
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.tools import Tool
-from tests.agent.running_agent import RunningAgent, Still, eventually
+from tests.agent.running_agent import RunningAgent, Still
 from tests.agent.serving import served
+from tests.patience import eventually
 
 QUICK = Pace(hold=2, beat=0.05, look=0.02)
 Document = dict[str, Any]

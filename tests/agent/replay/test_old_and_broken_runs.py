@@ -9,10 +9,10 @@ from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import Engines, everything
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import Replaying, ended
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import Reply, asks_for, chunk, refuses, says, sse
 from tests.agent.store.raw import execute
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,10 +11,11 @@ from beckon_agent.runs import Limits
 from beckon_contract.agent_terms import Quota, Terms
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import ended
-from tests.agent.running_agent import Setup, eventually
+from tests.agent.running_agent import Setup
 from tests.agent.scripted_model import Reply, asks_for, calls, chunk, fragment, says, streamed
 from tests.agent.store.raw import execute
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,8 +8,9 @@ import pytest
 
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import Replaying
-from tests.agent.running_agent import Answer, eventually, gathered, payloads, user, whole
+from tests.agent.running_agent import Answer, gathered, payloads, user, whole
 from tests.agent.scripted_model import asks_for, refuses, says
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

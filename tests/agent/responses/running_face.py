@@ -26,8 +26,9 @@ from beckon_agent.faces.runs import routes as runs
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.opening import open_store
-from tests.agent.running_agent import RunningAgent, eventually
+from tests.agent.running_agent import RunningAgent
 from tests.agent.serving import served
+from tests.patience import eventually
 
 QUICK = Beat(hold=2, beat=0.05, look=0.02)
 _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -78,7 +79,7 @@ class RunningFace:
         async def has_one() -> bool:
             return (await self.get(response_id))["status"] in statuses
 
-        await eventually(has_one, 10)
+        await eventually(has_one)
         return await self.get(response_id)
 
 

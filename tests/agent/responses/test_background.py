@@ -11,9 +11,9 @@ from beckon_agent.faces.pacing import Pace
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import kinds, running_face, said
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

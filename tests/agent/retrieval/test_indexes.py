@@ -8,7 +8,7 @@ from beckon_agent.retrieval.index import Index
 from beckon_agent.retrieval.indexes import Indexes
 from beckon_contract.tools import Tool
 from tests.agent.retrieval.some_tools import SHOP, a_tool, catalogue
-from tests.agent.running_agent import eventually
+from tests.patience import eventually
 
 COFFEE = {"coffee": 1.0, "brew": 1.0}
 LARGE = catalogue(*(a_tool(f"thing{n}", f"Thing {n}.") for n in range(400)))

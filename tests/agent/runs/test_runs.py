@@ -13,9 +13,9 @@ from beckon_agent.store.records import Exchanged
 from beckon_contract.correlation import Key, Keyring, mint
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import RunningFace
-from tests.agent.running_agent import eventually
 from tests.agent.scripted_model import Reply, asks_for, chunk, says, sse
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -191,10 +191,10 @@ async def test_a_stream_tells_what_happens_and_happened_until_the_end(start_face
     async with start_face(asks_for(("test_wait", {})), says("Done.")) as face:
         made = await face.ask(background=True)
         following = asyncio.create_task(streamed(face, made["id"]))
-        await asyncio.wait_for(BENCH.waiting.wait(), 10)
+        await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         assert not following.done()
         BENCH.gate.set()
-        answer = await asyncio.wait_for(following, 10)
+        answer = await asyncio.wait_for(following, PATIENCE)
         again = await streamed(face, made["id"])
 
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -229,14 +229,14 @@ async def test_a_stream_that_broke_goes_on_behind_the_last_event(start_face: Sta
 async def test_who_looks_on_and_leaves_ends_nothing(start_face: StartFace) -> None:
     async with start_face(asks_for(("test_wait", {})), says("Done.")) as face:
         asking = asyncio.create_task(face.ask())
-        await asyncio.wait_for(BENCH.waiting.wait(), 10)
+        await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         ((run,),) = [(await got(face, "/runs"))["data"]]
         async with face.http.stream(
             "GET", f"/runs/{run['id']}/events", headers={"accept": "text/event-stream"}
         ) as looking:
             assert [line async for line in _first(looking)]
         BENCH.gate.set()
-        made = await asyncio.wait_for(asking, 10)
+        made = await asyncio.wait_for(asking, PATIENCE)
 
     assert made["status"] == "completed"
 
@@ -261,7 +261,7 @@ async def test_a_run_that_waits_for_a_person_says_so_and_goes_on_with_the_word(s
         async def has_ended() -> bool:
             return bool((await got(face, f"/runs/{made['id']}"))["ended_at"])
 
-        await eventually(has_ended, 10)
+        await eventually(has_ended)
         left = await got(face, "/approvals")
         (done,) = (await got(face, f"/runs/{made['id']}"))["steps"][0]["calls"]
 

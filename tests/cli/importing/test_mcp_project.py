@@ -16,7 +16,8 @@ from beckon_cli.errors import CommandError
 from beckon_cli.importing.mcp.packages import declared, distributions, imports
 from beckon_cli.importing.mcp.recipe import Runtime, recipe_of
 from tests.cli.run_beckon import beckon
-from tests.e2e.local_platform import ROOT, LocalPlatform, eventually, is_running
+from tests.e2e.local_platform import ROOT, LocalPlatform, is_running
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # some import several times, each in processes of its own
 
@@ -142,8 +143,8 @@ def test_its_tools_are_called_through_the_broker_here(platform: LocalPlatform) -
 def test_a_server_that_was_killed_is_back_at_the_next_call(platform: LocalPlatform) -> None:
     before = int(called(platform, "process"))
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: not is_running(before))
-    eventually(lambda: "has ended" in platform.text())
+    wait_until(lambda: not is_running(before))
+    wait_until(lambda: "has ended" in platform.text())
 
     assert int(called(platform, "process")) != before
 

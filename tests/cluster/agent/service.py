@@ -14,9 +14,10 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.agent.running_agent import eventually, user
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY
 from tests.cluster.kube import Kube
+from tests.patience import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT = "beckon-agent"

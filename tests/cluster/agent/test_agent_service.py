@@ -13,7 +13,6 @@ from beckon_kube.server import Change, Collection, Refused
 from tests.agent.cluster_objects import agent as agent_document
 from tests.agent.cluster_objects import tool as tool_document
 from tests.agent.model_server import ModelServer, model_server
-from tests.agent.running_agent import eventually
 from tests.cluster.agent.service import (
     Line,
     RunningService,
@@ -23,6 +22,7 @@ from tests.cluster.agent.service import (
     rights,
 )
 from tests.cluster.kube import Kube, condition, until
+from tests.patience import eventually
 
 
 def put_tool(kube: Kube, name: str, /, **more: Any) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 
 from tests.agent.responses.running_face import Event, events_of, valid
-from tests.agent.running_agent import eventually
 from tests.e2e.crash.dying import Death
 from tests.e2e.local_platform import ROOT, clean_environment, is_running
+from tests.patience import eventually
 
 SECONDS = 60
 """How long a test waits for a process: a machine may be busy with many others."""

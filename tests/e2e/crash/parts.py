@@ -11,11 +11,11 @@ import httpx
 
 from beckon_cli.local.ports import free_ports
 from tests.agent.event_platform import declared
-from tests.agent.running_agent import eventually
 from tests.broker.broker_process import broker, delivery, trigger, write_manifests
 from tests.e2e.crash.agents import SECONDS
 from tests.e2e.crash.tools import mark
 from tests.e2e.local_platform import ROOT, clean_environment, port_range
+from tests.patience import eventually
 from tests.shim.support import KEY
 
 

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from tests.agent.responses.running_face import Event
-from tests.agent.running_agent import eventually
 from tests.e2e.crash.agents import SECONDS, AgentProcess
 from tests.e2e.crash.gates import GATES
 from tests.e2e.crash.parts import Part
@@ -19,6 +18,7 @@ from tests.e2e.crash.tools import CALLED, DONE, EFFECTS, PLACES, mark
 from tests.e2e.crash.walk import WITHIN, Walked, comes_right
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.timeout(4 * SECONDS)]
 

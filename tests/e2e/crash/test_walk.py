@@ -5,12 +5,12 @@ import logging
 
 import pytest
 
-from tests.agent.running_agent import eventually
 from tests.agent.store.raw import execute
 from tests.e2e.crash.agents import SECONDS
 from tests.e2e.crash.site import POSTGRESQL, SQLITE, Site
 from tests.e2e.crash.tools import CALLED, DELIVERIES, PLACES
 from tests.e2e.crash.walk import POINTS, WITHIN, Point, comes_right, killed_at
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.timeout(4 * SECONDS)]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.agent.responses.running_face import Event, said
-from tests.agent.running_agent import eventually
 from tests.agent.store.raw import execute
 from tests.e2e.crash.agents import SECONDS, AgentProcess
 from tests.e2e.crash.dying import Death
 from tests.e2e.crash.gates import GATES, Gate
 from tests.e2e.crash.site import Site
 from tests.e2e.crash.tools import ASKED, CALLED, DONE, EFFECTS, HALF, PLACES, QUESTIONS, answer
+from tests.patience import eventually
 
 WITHIN = 15.0
 """Seconds after a kill, on a machine that is busy with other tests."""

@@ -14,6 +14,7 @@ import pytest
 
 from beckon_operator.webhook.__main__ import main
 from beckon_operator.webhook.settings import Settings
+from tests.patience import PATIENCE
 
 # Nothing listens on port 1.
 NOWHERE = """
@@ -74,7 +75,7 @@ async def test_without_the_api_server_it_lives_says_why_it_is_not_ready_and_stop
             assert answer.status == 503
             assert "cannot be looked after" in (await answer.json())["detail"]
         child.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(child.wait(), 10) == 0
+        assert await asyncio.wait_for(child.wait(), PATIENCE) == 0
     assert "t0p-secret" not in "".join(lines)
 
 

@@ -24,6 +24,7 @@ from beckon_operator.webhook.service import CannotListen, Service
 from beckon_operator.webhook.settings import Settings
 from tests.operator.webhook.asking import TEXT, event_type, request
 from tests.operator.webhook.objects import Objects
+from tests.patience import PATIENCE
 
 REVIEW = json.dumps(request(event_type(TEXT)))
 JSON = {"Content-Type": "application/json"}
@@ -74,7 +75,7 @@ class Running:
 
     async def until_ready(self, status: int) -> str:
         found = await self.ask("/readyz")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while found.status != status:
                 found = await self.ask("/readyz")
         return await found.text()
@@ -86,13 +87,13 @@ async def running(objects: Objects | None = None, **changes: object) -> AsyncIte
     service, stop = Service(configured(**changes), objects), asyncio.Event()
     ended = asyncio.create_task(service.run(stop))
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not service.health_url:  # noqa: ASYNC110 - a service tells nobody that it listens
                 await asyncio.sleep(0.01)
         yield Running(service, objects, stop, ended)
     finally:
         stop.set()
-        await asyncio.wait_for(ended, 10)
+        await asyncio.wait_for(ended, PATIENCE)
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ async def test_a_new_certificate_is_served_and_open_connections_stay(webhook: Ru
     with webhook.connection() as before:
         assert await asyncio.to_thread(serial_asked, before) == serials[held]
         webhook.objects.secret = Stored(renewed.data(), "99")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             found = serials[held]
             while found == serials[held]:
                 with webhook.connection() as after:
@@ -202,7 +203,7 @@ async def test_on_its_way_out_it_is_not_ready_and_still_answers() -> None:
         assert "stopping" in await webhook.until_ready(503)
         answer = await webhook.post(REVIEW)
         assert (answer.status, answer.headers["Connection"]) == (200, "close")
-        await asyncio.wait_for(webhook.ended, 10)
+        await asyncio.wait_for(webhook.ended, PATIENCE)
 
 
 @pytest.mark.parametrize("setting", ["port", "health_port"])
@@ -211,7 +212,7 @@ async def test_a_port_that_is_taken_is_named(webhook: Running, setting: str) -> 
     settings = configured(**{setting: taken})
 
     with pytest.raises(CannotListen, match=rf":{taken}: .*BECKON_WEBHOOK_{setting.upper()}"):
-        await asyncio.wait_for(Service(settings, webhook.objects).run(asyncio.Event()), 10)
+        await asyncio.wait_for(Service(settings, webhook.objects).run(asyncio.Event()), PATIENCE)
 
 
 async def test_whatever_fails_in_the_upkeep_what_was_loaded_is_served_on(
@@ -221,7 +222,7 @@ async def test_whatever_fails_in_the_upkeep_what_was_loaded_is_served_on(
         raise RuntimeError("a fault")
 
     monkeypatch.setattr(webhook.objects, "stored", fail)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while "a fault" not in caplog.text:
             assert (await webhook.post(REVIEW)).status == 200
 

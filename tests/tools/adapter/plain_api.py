@@ -25,7 +25,8 @@ from beckon_tools.adapter.outbound.network import CheckedNetwork, CheckedTranspo
 from beckon_tools.adapter.outbound.way import Way
 from beckon_tools.adapter.request import HttpRequest
 from beckon_tools.server import listen
-from tests.tools.serving import Caller, configured, served, until
+from tests.patience import until
+from tests.tools.serving import Caller, configured, served
 
 LIMIT = 10_000
 SECRET = "s3cr3t-of-the-owner"

@@ -13,8 +13,8 @@ from beckon_tools.adapter.carriers import Carrying
 from beckon_tools.adapter.cluster import ClusterSource
 from beckon_tools.adapter.declared import declare, has_rule
 from tests.kube.api_server import ApiServer, api_server_of, refusing
+from tests.patience import until
 from tests.tools.adapter.plain_api import way_to
-from tests.tools.serving import until
 
 
 def event_type(name: str, url: str = "https://a.example/", namespace: str = "shop") -> dict[str, Any]:

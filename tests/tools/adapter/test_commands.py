@@ -24,8 +24,9 @@ from beckon_tools.adapter.bridge.settings import NamedServer
 from beckon_tools.adapter.bridge.words import read_words
 from beckon_tools.errors import UsageError
 from tests.e2e.local_platform import clean_environment, is_running, port_range
+from tests.patience import PATIENCE, until
 from tests.tools.adapter.plain_api import adapting, way_to
-from tests.tools.serving import Caller, call, until
+from tests.tools.serving import Caller, call
 
 SERVER = Path(__file__).with_name("wild_mcp_tools.py")
 NUMBER = {
@@ -214,12 +215,12 @@ async def running(folder: Path, *words: str, **environment: str) -> AsyncIterato
     )
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-            await asyncio.wait_for(_ready(client), 20)
+            await asyncio.wait_for(_ready(client), PATIENCE)
             yield Caller(client), process
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-        process.log = (await asyncio.wait_for(process.communicate(), 20))[1].decode()  # type: ignore[attr-defined]  # for the test
+        process.log = (await asyncio.wait_for(process.communicate(), PATIENCE))[1].decode()  # type: ignore[attr-defined]  # for the test
 
 
 async def _ready(client: httpx.AsyncClient) -> None:
@@ -283,7 +284,7 @@ async def test_the_first_process_of_a_container_buries_orphans_and_ends_at_a_sig
         assert len(children(init)) == 2
         await until(lambda: len(children(init)) == 1)
         os.kill(init, signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 20)
+        await asyncio.wait_for(process.wait(), PATIENCE)
 
     assert process.returncode == 0
 

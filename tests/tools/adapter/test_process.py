@@ -16,6 +16,7 @@ import yaml
 from beckon_contract.events import CloudEvent, to_binary
 from tests.agent.telemetry.collector import collector
 from tests.e2e.local_platform import clean_environment, port_range
+from tests.patience import PATIENCE
 from tests.tools.adapter.plain_api import PlainApi, serving, told
 from tests.tools.serving import call
 
@@ -53,12 +54,12 @@ async def running(settings: Mapping[str, str]) -> AsyncIterator[Adapter]:
         yield adapter
     finally:
         process.send_signal(signal.SIGTERM)
-        _, said = await asyncio.wait_for(process.communicate(), 20)
+        _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
         adapter.log = said.decode()
 
 
 async def _ready(adapter: Adapter) -> None:
-    async with httpx.AsyncClient() as client, asyncio.timeout(20):
+    async with httpx.AsyncClient() as client, asyncio.timeout(PATIENCE):
         while True:
             try:
                 if (await client.get(f"{adapter.url}readyz")).status_code == 200:

@@ -10,6 +10,7 @@ from beckon_contract.events import CloudEvent
 from beckon_tools import sink
 from beckon_tools.adapter.bridge.passing import passed_on
 from beckon_tools.adapter.bridge.settings import NamedServer
+from tests.patience import PATIENCE
 from tests.tools.adapter.plain_api import adapting, way_to
 from tests.tools.adapter.test_bridge import SERVER, asked, bridging, tool_of
 
@@ -83,4 +84,4 @@ async def test_reports_of_a_call_that_has_failed_are_dropped() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await asyncio.wait_for(fail(), 5)
+        await asyncio.wait_for(fail(), PATIENCE)
