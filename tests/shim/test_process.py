@@ -194,7 +194,7 @@ async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None
 
 
 async def test_a_replica_that_leaves_is_unready_at_once_and_takes_calls_for_a_while(broker: Server) -> None:
-    async with shim_in_front_of(broker.url, leave_seconds=0.6, drain_seconds=5, default_timeout=5) as shim:
+    async with shim_in_front_of(broker.url, leave_seconds=3, drain_seconds=20, default_timeout=20) as shim:
 
         async def reply(posted: Posted) -> None:
             assert await shim.reply(posted.token, b"done") == 202

@@ -222,11 +222,11 @@ async def test_a_shim_that_stays_busy_until_time_is_over_is_told_so(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
     shim.behaviour = answering(503, retry_after="0")
-    found = await Dispatcher(session, shim.url).send(a_call(wait=0.7))
+    found = await Dispatcher(session, shim.url).send(a_call(wait=2))
 
     assert error(found)["reason"] == "undeliverable"
     assert "busy" in error(found)["message"]
-    assert 3 <= len(shim.posts) <= 5
+    assert 3 <= len(shim.posts) <= 11
 
 
 async def test_the_model_is_told_what_keeps_the_platform_from_taking_calls(

@@ -233,7 +233,7 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
         manifests = [
             *described("report", "reports"),
             *described("danger", "reports", requires_approval="true"),
-            *described("hurried", "reports", timeout="0.4s"),
+            *described("hurried", "reports", timeout="1.5s"),
             *described("ask", "agent", parameters=_QUESTION),
             service("reports", by_hand.url),
             service("agent", f"http://127.0.0.1:{port}/events/beckon"),

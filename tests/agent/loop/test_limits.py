@@ -105,7 +105,7 @@ async def test_a_tool_that_hangs_does_not_outlive_the_run(
 
 
 async def test_no_more_calls_than_allowed_run_side_by_side(start_agent: StartAgent) -> None:
-    naps = [("test_nap", {"milliseconds": 30}) for _ in range(7)]
+    naps = [("test_nap", {"milliseconds": 200}) for _ in range(7)]
     async with start_agent(
         asks_for(*naps), says("ok"), setup=Setup(limits=Limits(parallel_calls=3))
     ) as agent:
@@ -116,7 +116,7 @@ async def test_no_more_calls_than_allowed_run_side_by_side(start_agent: StartAge
 
 
 async def test_a_call_that_gets_no_turn_before_the_end_of_the_run_is_told_so(start_agent: StartAgent) -> None:
-    limits = Limits(seconds=0.6, parallel_calls=1)
+    limits = Limits(seconds=2, parallel_calls=1)
     script = asks_for(("test_wait", {}), ("test_echo", {"text": "late"}))
     async with start_agent(script, setup=Setup(limits=limits)) as agent:
         answer = await agent.ask()

@@ -150,7 +150,7 @@ async def test_a_run_that_reached_a_limit_is_the_same(start_service: StartServic
 
 async def test_a_run_that_ran_out_of_time_ends_at_the_same_place(start_service: StartService) -> None:
     async with start_service(
-        asks_for(("test_wait", {})), says("never"), setup=Setup(Limits(seconds=0.5))
+        asks_for(("test_wait", {})), says("never"), setup=Setup(Limits(seconds=1.5))
     ) as service:
         report = await service.same(await service.run())
 

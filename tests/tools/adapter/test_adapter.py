@@ -202,9 +202,9 @@ async def test_too_many_requests_are_for_the_broker_to_repeat() -> None:
 
 
 async def test_a_post_that_may_have_had_its_effect_is_not_repeated_unless_it_may_be() -> None:
-    api = PlainApi([Told(200, b"late", seconds=0.4)])
+    api = PlainApi([Told(200, b"late", seconds=2)])
     async with serving(api) as port:
-        rule = {"url": f"http://api.test:{port}/", "method": "POST", "timeout": "100ms"}
+        rule = {"url": f"http://api.test:{port}/", "method": "POST", "timeout": "600ms"}
         async with adapting(way_to(local(port)), event_type(rule)) as adapter:
             error = failure(await adapter.result(asked({})))
         async with adapting(way_to(local(port)), event_type(rule, idempotent="true")) as adapter:

@@ -205,10 +205,10 @@ async def test_an_answer_has_a_largest_size_packed_or_not() -> None:
 
 
 async def test_it_is_told_whether_a_request_may_have_arrived() -> None:
-    api = PlainApi([Told(200, b"half", seconds=0.8)])
+    api = PlainApi([Told(200, b"half", seconds=3)])
     async with serving(api) as port, closing(way_to(local(port))) as way:
         with pytest.raises(Unreachable, match="did not answer within") as slow:
-            await way.send(get(f"http://api.test:{port}/"), None, 0.2)
+            await way.send(get(f"http://api.test:{port}/"), None, 1)
         api.answers = [Told(200, b"half", (("content-length", "100"),), breaks_off=True)]
         with pytest.raises(Unreachable, match="broke off") as broken:
             await way.send(get(f"http://api.test:{port}/"), None, 5)
