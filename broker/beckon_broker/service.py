@@ -16,6 +16,7 @@ from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
 from beckon_broker.watcher import Watcher
 from beckon_manifests.folders import ManifestFolders
+from beckon_manifests.following import Follower
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +47,15 @@ class Service:
             post = sender.post if self._traced is None else self._traced(sender.post)
             dispatcher = Dispatcher(post, backlog, metrics, pace, self.url)
             watcher = Watcher(manifests, dispatcher, self.url)
-            await watcher.refresh()
+            follower = Follower(settings.manifests, watcher.read, watcher.apply)
+            await follower.refresh()
             app = build_app(
-                Ingress(dispatcher, watcher.refresh, metrics, settings.max_event_bytes),
+                Ingress(dispatcher, follower.refresh, metrics, settings.max_event_bytes),
                 Pages(dispatcher, manifests, metrics, self.url),
             )
             self._server = Server(app, lambda: dispatcher.drain(settings.drain_seconds))
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(watcher.run(settings.manifests))
+                following = tasks.create_task(follower.run())
                 logger.info("listening on %s; queued events are kept in memory only", self.url)
                 await self._server.serve([self._listener])
                 following.cancel()

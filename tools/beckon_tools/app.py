@@ -51,7 +51,7 @@ class CallerGone(Exception):
     """The caller hung up before its request was whole."""
 
 
-Find = Callable[[str, str], AnyTool | None]
+Find = Callable[[str, str], Awaitable[AnyTool | None]]
 """Returns the tool for events of a type from a Broker of a namespace, "" where that is not told."""
 
 
@@ -120,7 +120,8 @@ class ToolApp:
         body = await self._body(receive)
         call = _read_event(scope["headers"], body)
         with about(event_id=call.id, **_request_id(scope["headers"])):
-            await self._answer(call, self._find(call.type, _namespace(scope["headers"])), send)
+            tool = await self._find(call.type, _namespace(scope["headers"]))
+            await self._answer(call, tool, send)
 
     async def _answer(self, call: CloudEvent, tool: AnyTool | None, send: Send) -> None:
         if tool is None:
@@ -195,7 +196,10 @@ def _shared(settings: Settings) -> SharedOutcomes | None:
 
 
 def _only_one(tool: AnyTool) -> Find:
-    return lambda type_, _: tool if type_ == tool.type else None
+    async def find(type_: str, _: str) -> AnyTool | None:
+        return tool if type_ == tool.type else None
+
+    return find
 
 
 def _namespace(headers: RawHeaders) -> str:

@@ -1,9 +1,7 @@
 """The catalogue of folders of manifests, reloaded when a file changes."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from pathlib import Path
 
 from beckon_agent.catalogue.explained import Explanation
@@ -12,8 +10,8 @@ from beckon_agent.catalogue.reach import reachable
 from beckon_contract.catalogue import Catalogue, CatalogueBuilder
 from beckon_contract.readiness import with_readiness
 from beckon_contract.resources import Resource
-from beckon_manifests.changes import ticks
 from beckon_manifests.folders import ManifestFolders
+from beckon_manifests.following import Follower
 
 logger = logging.getLogger(__name__)
 
@@ -56,22 +54,14 @@ class FolderSource:
 
     async def watch(self) -> None:
         """Rebuild the catalogue within a second of every change, until cancelled."""
-        async with aclosing(ticks(self._paths)) as changes:
-            async for _ in changes:
-                await self._reload()
+        await Follower(self._paths, self._read, self._take).run()
 
-    async def _reload(self) -> None:
-        try:
-            catalogue = await asyncio.to_thread(self._read)
-        except Exception:  # whatever it is, the tools that are known stay callable
-            logger.exception("the manifests cannot be read; the last catalogue stays in force")
-            return
-        if catalogue is not None:
-            self._current, self._judge = catalogue, None
-            refused = len(catalogue.refusals)
-            logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
-            for changed in self._followed:
-                changed()
+    def _take(self, catalogue: Catalogue) -> None:
+        self._current, self._judge = catalogue, None
+        refused = len(catalogue.refusals)
+        logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
+        for changed in self._followed:
+            changed()
 
     def _read(self) -> Catalogue | None:
         """Return the catalogue if the folders have changed; blocks on the file system."""

@@ -138,7 +138,7 @@ async def test_an_error_while_reading_leaves_the_last_catalogue_and_the_next_cha
 
             patched.setattr(CatalogueBuilder, "build", broken)
             write(tmp_path / "b.yaml", *a_tool("two"))
-            await until(lambda: "cannot be read" in caplog.text)
+            await until(lambda: "the last state stays in force" in caplog.text)
             assert list(source.current.tools) == ["one"]
         write(tmp_path / "c.yaml", *a_tool("three"))
         await until(lambda: list(source.current.tools) == ["one", "three", "two"])

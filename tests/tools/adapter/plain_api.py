@@ -191,6 +191,9 @@ class GivenSource:
     async def follow(self) -> None:
         await asyncio.Event().wait()
 
+    async def catch_up(self) -> None:
+        return None
+
     async def close(self) -> None:
         return None
 

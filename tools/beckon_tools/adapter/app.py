@@ -16,6 +16,7 @@ from beckon_tools.adapter.outbound.network import CheckedNetwork, CheckedTranspo
 from beckon_tools.adapter.outbound.way import Way
 from beckon_tools.adapter.settings import AdapterSettings
 from beckon_tools.app import Receive, Scope, Send, ToolApp
+from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import Settings
 
 _NOT_READ = b"the EventTypes have not been read yet\n"
@@ -34,6 +35,10 @@ class Source(Protocol):
         """Keep the book up to date until cancelled."""
         ...
 
+    async def catch_up(self) -> None:
+        """Return when what was written before the call is in the book, where that can be known."""
+        ...
+
     async def close(self) -> None:
         """Let go of what following took."""
         ...
@@ -43,9 +48,10 @@ class AdapterApp:
     """Calls by `POST /`, as every tool takes them; ready once the EventTypes have been read."""
 
     def __init__(self, book: RuleBook, source: Source, carrying: Carrying, settings: Settings) -> None:
+        self._book = book
         self._source = source
         self._carrying = carrying
-        self._calls = ToolApp(book.find, settings, [carrying.differing])
+        self._calls = ToolApp(self._find, settings, [carrying.differing])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -72,6 +78,13 @@ class AdapterApp:
             await self._calls(scope, receive, hold)
         for message in last:
             await send(message)
+
+    async def _find(self, type_: str, namespace: str) -> AnyTool | None:
+        tool = self._book.find(type_, namespace)
+        if tool is None:
+            await self._source.catch_up()
+            tool = self._book.find(type_, namespace)
+        return tool
 
     def _missing(self) -> bytes:
         if not self._source.ready:

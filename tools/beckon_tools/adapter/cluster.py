@@ -48,6 +48,9 @@ class ClusterSource:
             for reflector in self._reflectors:
                 group.create_task(reflector.run())
 
+    async def catch_up(self) -> None:
+        """Do nothing: the API server tells at once, and Triggers are ready later than that."""
+
     async def close(self) -> None:
         """Close the connections to the API server."""
         await self._server.close()

@@ -1,20 +1,15 @@
 """EventTypes from folders of manifests, followed as they change: the adapter on a laptop."""
 
-import asyncio
-import contextlib
-import logging
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from beckon_contract.addresses import CLUSTER_DOMAIN, published_address
 from beckon_contract.eventtypes import is_event_type
 from beckon_contract.resources import Resource
-from beckon_manifests.changes import ticks
 from beckon_manifests.folders import ManifestFolders
+from beckon_manifests.following import Follower
 from beckon_tools.adapter.book import RuleBook
 from beckon_tools.adapter.outbound.hosts import AllowedHost, AllowedHosts
-
-logger = logging.getLogger(__name__)
 
 
 class FolderSource:
@@ -25,7 +20,7 @@ class FolderSource:
     """
 
     def __init__(self, folders: tuple[Path, ...], book: RuleBook, allowed: AllowedHosts) -> None:
-        self._paths = folders
+        self._follower = Follower(folders, self._changed, self._take)
         self._folders = ManifestFolders(folders)
         self._book = book
         self._allowed = allowed
@@ -38,22 +33,21 @@ class FolderSource:
 
     async def follow(self) -> None:
         """Read everything, and follow every change until cancelled."""
-        await asyncio.to_thread(self._folders.refresh)
-        self._take()
+        await self.catch_up()
         self._read = True
-        async with contextlib.aclosing(ticks(self._paths)) as changes:
-            async for _ in changes:
-                try:
-                    if await asyncio.to_thread(self._folders.refresh):
-                        self._take()
-                except Exception:  # whatever one change does, the next one counts
-                    logger.exception("a change of the manifests could not be followed")
+        await self._follower.run()
+
+    async def catch_up(self) -> None:
+        """Read what has changed: a call may be the first that is heard of an EventType."""
+        await self._follower.refresh()
 
     async def close(self) -> None:
         """Do nothing: files are not kept open."""
 
-    def _take(self) -> None:
-        resources = self._folders.resources
+    def _changed(self) -> tuple[Resource, ...] | None:
+        return self._folders.resources if self._folders.refresh() else None
+
+    def _take(self, resources: tuple[Resource, ...]) -> None:
         self._allowed.services = tuple(filter(None, map(_running, resources)))
         self._book.replace(resource for resource in resources if is_event_type(resource))
 
