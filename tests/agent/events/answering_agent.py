@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import aiohttp
@@ -34,7 +34,7 @@ from beckon_contract.catalogue import Catalogue
 from beckon_contract.events import CloudEvent, from_http, to_binary, to_structured
 from tests.agent.events.memory_engine import MemoryEngine
 from tests.agent.running_agent import QUICK, Still
-from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
+from tests.agent.scripted_model import KEY, Asked, Reply, Script, ScriptedModel, says, scripted_model
 from tests.agent.serving import served
 
 MakeEngine = Callable[[Service], AbstractAsyncContextManager[Engine]]
@@ -100,6 +100,12 @@ def event(data: object, name: str = "e1", **extensions: str | int) -> CloudEvent
     """Return an event with JSON data, for which nobody waits."""
     written = orjson.dumps(data)
     return CloudEvent(name, "/front", "ask.researcher", written, "application/json", extensions=extensions)
+
+
+def held() -> tuple[Reply, asyncio.Event]:
+    """Return an answer that does not end before the event is set."""
+    gate = asyncio.Event()
+    return replace(says("At", " last."), holds=gate), gate
 
 
 def problem(response: httpx.Response, status: int) -> str:

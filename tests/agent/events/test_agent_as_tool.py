@@ -11,7 +11,7 @@ from beckon_agent.faces.events.intake import Rules
 from beckon_agent.runs import Limits
 from beckon_contract.events import CloudEvent, to_binary
 from tests.agent.event_platform import EventPlatform, described, event_platform
-from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking
+from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held
 from tests.agent.running_agent import Setup as AgentSetup
 from tests.agent.running_agent import running_agent
 from tests.agent.scripted_model import Script, asks_for, chunk, refuses, says, streamed
@@ -96,6 +96,22 @@ async def test_who_is_asked_after_another_shares_what_that_one_left(tmp_path: Pa
 
         assert answer.text == "Far."
         assert [ask.options.chain.budget for ask in other.asks] == [200, 250, 400]
+
+
+async def test_the_share_of_an_agent_that_gives_no_answer_in_time_is_for_the_next(tmp_path: Path) -> None:
+    setup = AgentSetup(limits=Limits(call_timeout=2, tokens=600, parallel_calls=1))
+    silent, never_opened = held()
+    async with (
+        researcher(tmp_path, silent, says("384,400 km."), says("384,400 km.")) as (other, platform),
+        running_agent(
+            platform.shim, platform.folder, asks_for(*[QUESTION] * 3), says("Far."), setup=setup
+        ) as front,
+    ):
+        answer = await front.ask()
+
+        assert answer.finished[0]["result"]["error"]["reason"] == "timeout"
+        assert [ask.options.chain.budget for ask in other.asks] == [200, 300, 600]
+        assert not never_opened.is_set()
 
 
 async def test_an_agent_whose_model_fails_tells_the_caller_so(tmp_path: Path) -> None:

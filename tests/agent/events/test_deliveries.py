@@ -15,16 +15,10 @@ from beckon_agent.runs import RunSuspended
 from beckon_agent.store.records import StoredRun
 from beckon_contract.deadlines import format_expiry
 from beckon_contract.events import CloudEvent
-from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, problem
+from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, held, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing
-from tests.agent.scripted_model import Reply, says
+from tests.agent.scripted_model import says
 from tests.patience import PATIENCE, eventually
-
-
-def held() -> tuple[Reply, asyncio.Event]:
-    """Return an answer that does not end before the event is set."""
-    gate = asyncio.Event()
-    return replace(says("At", " last."), holds=gate), gate
 
 
 def expiring(seconds: float) -> CloudEvent:
