@@ -20,6 +20,7 @@ from beckon_agent.model.types import ToolCall
 from beckon_agent.request_id import set_request_id
 from beckon_agent.runs import Agent, Limits
 from beckon_contract.tools import Tool
+from tests.patience import PATIENCE
 from tests.shim.support import Posted, Server, serving
 from tests.silence import silent_address
 
@@ -100,7 +101,7 @@ async def test_a_call_is_one_cloudevent_on_the_path_of_its_broker(
     assert posted.headers["content-type"] == "application/json"
     assert posted.headers["x-request-id"] == "request-1"
     assert posted.headers["ce-traceparent"].startswith("00-")
-    assert 12.4 < float(posted.headers["prefer"].removeprefix("wait=")) <= 12.5
+    assert 9 < float(posted.headers["prefer"].removeprefix("wait=")) <= 12.5
     assert json.loads(posted.body) == {"text": "é", "n": 2**63}
 
 
@@ -244,10 +245,10 @@ async def test_a_wait_longer_than_the_time_that_is_left_is_not_waited(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
     begun = time.monotonic()
-    shim.behaviour = answering(503, retry_after="30")
+    shim.behaviour = answering(503, retry_after="90")
 
-    assert error(await Dispatcher(session, shim.url).send(a_call(wait=20)))["reason"] == "undeliverable"
-    assert time.monotonic() - begun < 5
+    assert error(await Dispatcher(session, shim.url).send(a_call(wait=60)))["reason"] == "undeliverable"
+    assert time.monotonic() - begun < PATIENCE
 
 
 def closed_port() -> int:
