@@ -14,8 +14,6 @@ from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
 
-pytestmark = pytest.mark.timeout(180)
-
 AGENT = """
 apiVersion: beckon.dev/v1alpha1
 kind: Agent

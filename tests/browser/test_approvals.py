@@ -1,7 +1,6 @@
 """Calls that a person has to allow: asked in the flow, answered there or elsewhere."""
 
 import httpx
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.agent.scripted_model import asks_for, says
@@ -9,8 +8,6 @@ from tests.browser.chatting import announced, answered, ask, card, turns
 from tests.browser.conftest import Open
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
-
-pytestmark = pytest.mark.timeout(120)
 
 BOOK = ("test_book", {"seat": "12A"})
 

@@ -14,8 +14,6 @@ from tests.browser.conftest import Open
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
 
-pytestmark = pytest.mark.timeout(120)
-
 MARKDOWN = """## Found it
 
 Some **bold** words, and `code`:

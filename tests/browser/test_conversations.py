@@ -10,8 +10,6 @@ from tests.browser.conftest import Open
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(autouse=True)
 def _empty(platform: LocalPlatform) -> None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.agent.scripted_model import asks_for, says
@@ -11,8 +10,6 @@ from tests.browser.conftest import Open
 from tests.browser.test_views import faults
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_what_a_tool_reports_is_a_bar_on_its_card_until_it_answers(

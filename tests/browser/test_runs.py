@@ -18,8 +18,6 @@ from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:

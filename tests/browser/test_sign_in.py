@@ -10,8 +10,6 @@ from tests.browser.conftest import Open
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 
-pytestmark = pytest.mark.timeout(120)
-
 KEY = new_key()
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.agent.scripted_model import Reply, asks_for, chunk, says, sse
@@ -10,8 +9,6 @@ from tests.browser.chatting import answered, ask, card, turns
 from tests.browser.conftest import Open
 from tests.browser.proxy import Proxy
 from tests.e2e.model_thread import ModelThread
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def in_two(first: str, second: str, event: asyncio.Event) -> Reply:

@@ -11,8 +11,6 @@ from tests.browser.run_manifests import run_manifests
 from tests.browser.test_views import LOOKS, faults
 from tests.e2e.local_platform import LocalPlatform
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,8 +13,6 @@ from tests.browser.conftest import DESKTOP, Open
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
 
-pytestmark = pytest.mark.timeout(120)
-
 AXE = Path(__file__).parents[2] / "agent/node_modules/axe-core/axe.min.js"
 PHONE = {"width": 390, "height": 844}
 MARKDOWN = """# Title

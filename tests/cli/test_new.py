@@ -14,7 +14,7 @@ from beckon_cli.commands.manifest import manifest
 from beckon_tools.manifests import DEFAULT_IMAGE
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import clean_environment, port_range
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 FILES = {
     ".gitignore",
@@ -120,7 +120,7 @@ def test_its_service_starts_where_the_image_has_nothing_but_its_module(project: 
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 200
+        return httpx.get(url, timeout=PATIENCE).status_code == 200
     except httpx.ConnectError:
         return False
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60
+START_SECONDS = 90
 STOP_SECONDS = 30
 _OURS = ("BECKON_", "OPENAI_", "OTEL_")
 _numbers = itertools.count()
@@ -104,7 +104,7 @@ class LocalPlatform:
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools as the agent tells them."""
-        tools: list[dict[str, Any]] = httpx.get(f"{self.url}/tools").json()["tools"]
+        tools: list[dict[str, Any]] = httpx.get(f"{self.url}/tools", timeout=PATIENCE).json()["tools"]
         return tools
 
     def tool_names(self) -> set[str]:

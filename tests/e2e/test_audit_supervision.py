@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.conftest import EXAMPLES, Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment, is_running, port_range
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 CALCULATOR = EXAMPLES / "calculator"
 OTHER = """
@@ -130,12 +130,12 @@ def test_a_broken_edit_changes_nothing_and_is_shown_until_it_is_mended(
     text = manifest.read_text()
 
     manifest.write_text(text + "\n  - [unclosed")
-    wait_until(lambda: httpx.get(f"{running.url}/tools").json()["refused"])
+    wait_until(lambda: httpx.get(f"{running.url}/tools", timeout=PATIENCE).json()["refused"])
     assert running.tool_names() == {"calculator"}
     assert calculate(running) == "42"
     manifest.write_text(text)
 
-    wait_until(lambda: not httpx.get(f"{running.url}/tools").json()["refused"])
+    wait_until(lambda: not httpx.get(f"{running.url}/tools", timeout=PATIENCE).json()["refused"])
 
 
 def test_flags_win_over_the_environment_and_that_over_the_env_file(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_flags_win_over_the_environment_and_that_over_the_env_file(tmp_path: Pat
             assert line, shown
             shown += line
 
-        ready = httpx.get(f"http://127.0.0.1:{port}/readyz").json()
-        long = httpx.post(f"http://127.0.0.1:{port}/tools/any", json={"text": "x" * 2000})
+        ready = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE).json()
+        long = httpx.post(f"http://127.0.0.1:{port}/tools/any", json={"text": "x" * 2000}, timeout=PATIENCE)
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
@@ -176,10 +176,10 @@ def test_the_agent_alone_listens_where_it_is_told_and_says_who_may_come(tmp_path
     try:
         platform.wait_until_ready()
 
-        assert httpx.get(f"http://[::1]:{platform.port}/healthz").status_code == 200
+        assert httpx.get(f"http://[::1]:{platform.port}/healthz", timeout=PATIENCE).status_code == 200
         assert f"http://[::1]:{platform.port}/v1" in platform.text()
         with pytest.raises(httpx.ConnectError):
-            httpx.get(f"http://127.0.0.1:{platform.port}/healthz")
+            httpx.get(f"http://127.0.0.1:{platform.port}/healthz", timeout=PATIENCE)
     finally:
         assert platform.stop() == 0
 

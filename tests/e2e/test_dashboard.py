@@ -19,7 +19,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, port_range
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread, model_thread
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.prometheus import program, prometheus
 
 KIND = {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
@@ -108,7 +108,7 @@ def work(platform: LocalPlatform, model: ModelThread) -> None:
     model.play(asks_for(*calls), says("done"))
     request = {"model": "beckon", "messages": [{"role": "user", "content": "go"}]}
     assert httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30).status_code == 200
-    assert httpx.get(f"{platform.url}/nowhere").status_code == 404
+    assert httpx.get(f"{platform.url}/nowhere", timeout=PATIENCE).status_code == 404
 
 
 def expressions() -> set[str]:
@@ -150,7 +150,7 @@ def test_every_query_of_the_dashboard_gives_something(
 
 def test_prometheus_finds_nothing_to_object_to_in_what_is_exposed(platform: LocalPlatform) -> None:
     for name, address in addresses(platform).items():
-        text = httpx.get(f"http://{address}/metrics").content
+        text = httpx.get(f"http://{address}/metrics", timeout=PATIENCE).content
         command = [program("promtool"), "check", "metrics"]
         done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False)
         assert (name, done.returncode, done.stderr.decode()) == (name, 0, "")

@@ -25,7 +25,7 @@ CHOSEN = {
 }
 SECRET = "secret-of-the-owner"
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 @dataclass

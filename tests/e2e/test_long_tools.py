@@ -13,7 +13,7 @@ import httpx
 
 from tests.docs.blocks import ROOT, blocks
 from tests.e2e.local_platform import LocalPlatform, clean_environment
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 PAGE = ROOT / "docs" / "long-tools.md"
 
@@ -30,7 +30,7 @@ def running(work: Path, settings: dict[str, str]) -> Iterator[LocalPlatform]:
 
 
 def response(platform: LocalPlatform, response_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{platform.url}/v1/responses/{response_id}").json()
+    found: dict[str, Any] = httpx.get(f"{platform.url}/v1/responses/{response_id}", timeout=PATIENCE).json()
     return found
 
 
@@ -51,7 +51,7 @@ def test_the_answer_comes_after_everything_was_started_anew(tmp_path: Path) -> N
     }
     with running(tmp_path, settings) as platform:
         asked = {"input": "Write the report of year 2026", "background": True}
-        begun = httpx.post(f"{platform.url}/v1/responses", json=asked).json()
+        begun = httpx.post(f"{platform.url}/v1/responses", json=asked, timeout=PATIENCE).json()
         wait_until(lambda: list((tmp_path / "queue").glob("*.json")))
         inherited = Path(f"/proc/{platform.tool_pid('reports:yearly_report')}/environ").read_bytes()
         assert settings["BECKON_SHIM_KEYS"].encode() not in inherited

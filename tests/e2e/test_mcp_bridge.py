@@ -17,7 +17,7 @@ from mcp import Client
 from tests.cli.run_beckon import beckon
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import ROOT, LocalPlatform, clean_environment, port_range
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 SERVER = ROOT / "tests" / "tools" / "adapter" / "mcp_tools.py"
 # Patient, so that a server may take its time to come back on a busy machine.
@@ -52,7 +52,7 @@ def http_server(port: int) -> Iterator[None]:
 
 def _answers(port: int) -> bool:
     try:
-        httpx.get(f"http://127.0.0.1:{port}/")
+        httpx.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE)
     except httpx.TransportError:
         return False
     return True

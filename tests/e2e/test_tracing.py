@@ -17,7 +17,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"
@@ -198,9 +198,9 @@ def test_requests_for_the_operation_alone_are_not_traced(
 ) -> None:
     assert seen.spans
     for path in ("/healthz", "/readyz", "/metrics"):
-        httpx.get(platform.url + path)
+        httpx.get(platform.url + path, timeout=PATIENCE)
     before = len(received.named("GET /v1/models"))
-    httpx.get(f"{platform.url}/v1/models")
+    httpx.get(f"{platform.url}/v1/models", timeout=PATIENCE)
     wait_until(lambda: len(received.named("GET /v1/models")) > before)
 
     assert not [

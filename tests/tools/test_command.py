@@ -20,7 +20,7 @@ from beckon_contract.events import from_http, to_binary
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
 from beckon_tools.shipped import SHIPPED
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.tools.serving import call, configured
 
 SLOW_TOOL = '''
@@ -169,7 +169,7 @@ def test_a_port_that_is_taken_is_one_line_and_exit_2() -> None:
 def test_a_served_tool_answers_and_stops_cleanly_on_sigterm(author: Path) -> None:
     with serving("calculator", author) as (process, url):
         headers, body = to_binary(call("calculator", {"expression": "17% of 2340"}))
-        response = httpx.post(url, headers=headers, content=body)
+        response = httpx.post(url, headers=headers, content=body, timeout=PATIENCE)
         reply = from_http(response.headers.raw, response.content)
         assert reply.json() == {"expression": "17% of 2340", "result": "397.8", "exact": True}
         process.send_signal(signal.SIGTERM)
@@ -212,7 +212,7 @@ async def test_an_author_can_serve_a_tool_from_a_script(author: Path) -> None:
         url = f"http://127.0.0.1:{port}"
         await until(lambda: accepts(url))
         headers, body = to_binary(call("plain"))
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=PATIENCE) as client:
             response = await client.post(url, headers=headers, content=body)
         assert from_http(response.headers.raw, response.content).json() == "at once"
         process.terminate()

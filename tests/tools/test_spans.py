@@ -44,7 +44,7 @@ def test_a_malformed_trace_goes_back_as_it_came() -> None:
 
 async def posted(url: str, event: CloudEvent) -> httpx.Response:
     headers, body = to_binary(event)
-    async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=0)) as client:
+    async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=0), timeout=PATIENCE) as client:
         async with asyncio.timeout(PATIENCE):
             while True:
                 try:

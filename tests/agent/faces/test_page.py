@@ -17,6 +17,7 @@ from beckon_agent.faces import page
 from beckon_agent.faces.access import Access
 from beckon_agent.page.files import FOLDER, PageMissing, load_page
 from tests.agent.serving import open_door, served
+from tests.patience import PATIENCE
 
 Door = Callable[[ASGIApp], ASGIApp]
 
@@ -26,7 +27,7 @@ async def serving(door: Door = open_door, folder: Path = FOLDER) -> AsyncIterato
     """Serve the page and nothing else."""
     async with (
         served(door(Starlette(routes=page.routes(folder)))) as url,
-        httpx.AsyncClient(base_url=url) as client,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client,
     ):
         yield client
 

@@ -125,7 +125,7 @@ async def test_a_caller_that_hangs_up_frees_the_slot_of_its_call(
     async def nobody_waits() -> bool:
         return await platform.metric("waiting_calls") == 0
 
-    async with httpx.AsyncClient(base_url=agent.url) as client:
+    async with httpx.AsyncClient(base_url=agent.url, timeout=PATIENCE) as client:
         calling = asyncio.create_task(client.post("/tools/test_wait", json={}))
         await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         calling.cancel()

@@ -151,7 +151,7 @@ async def test_a_connection_that_breaks_ends_its_call(
     legacy = {"accept": ACCEPT, "mcp-protocol-version": LEGACY}
     headers = legacy if mode == LEGACY else routing("tools/call", params)
     async with start_mcp() as server:
-        async with httpx.AsyncClient(base_url=server.url) as http:
+        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as http:
             call = asyncio.create_task(http.post("/mcp", json=body, headers=headers))
             await BENCH.waiting.wait()
             call.cancel()

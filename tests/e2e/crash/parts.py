@@ -15,7 +15,7 @@ from tests.broker.broker_process import broker, delivery, trigger, write_manifes
 from tests.e2e.crash.agents import SECONDS
 from tests.e2e.crash.tools import mark
 from tests.e2e.local_platform import ROOT, clean_environment, port_range
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.shim.support import KEY
 
 
@@ -43,7 +43,7 @@ class Part:
                 stderr=log,
             )
         process = self._process
-        async with httpx.AsyncClient(base_url=self.url) as http:
+        async with httpx.AsyncClient(base_url=self.url, timeout=PATIENCE) as http:
 
             async def answers() -> bool:
                 try:
@@ -74,7 +74,7 @@ class Parts:
 
     async def nobody_waits(self) -> bool:
         """Whether the shim holds no call."""
-        async with httpx.AsyncClient(base_url=self.shim.url) as http:
+        async with httpx.AsyncClient(base_url=self.shim.url, timeout=PATIENCE) as http:
             lines = (await http.get("/metrics")).text.splitlines()
         return [
             float(line.split()[1]) for line in lines if line.startswith("beckon_shim_waiting_calls ")

@@ -34,7 +34,7 @@ class Adapter:
 
     async def post(self, event: CloudEvent) -> httpx.Response:
         headers, body = to_binary(event)
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=PATIENCE) as client:
             return await client.post(self.url, headers=headers, content=body, timeout=20)
 
 
@@ -59,7 +59,7 @@ async def running(settings: Mapping[str, str]) -> AsyncIterator[Adapter]:
 
 
 async def _ready(adapter: Adapter) -> None:
-    async with httpx.AsyncClient() as client, asyncio.timeout(PATIENCE):
+    async with httpx.AsyncClient(timeout=PATIENCE) as client, asyncio.timeout(PATIENCE):
         while True:
             try:
                 if (await client.get(f"{adapter.url}readyz")).status_code == 200:
