@@ -1,6 +1,7 @@
 """Manifests, and what becomes of them."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from tests.cluster.kube import Kube, condition, until
@@ -59,6 +60,19 @@ def to_service(name: str = "weather") -> Document:
 def apply(kube: Kube, *documents: Document, flags: tuple[str, ...] = ()) -> None:
     """Apply manifests together."""
     kube.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}), *flags)
+
+
+def becomes_all(kube: Kube, reasons: Mapping[str, str], tool: str = "get.weather") -> Document:
+    """Wait until the conditions of a Tool have these reasons, all at once, and return it.
+
+    Who looks once for each may see two states: Knative takes back for a moment that a new Trigger is ready.
+    """
+
+    def look() -> Document:
+        found = kube.find("tool", tool) or {}
+        return found if all(condition(found, which)[1] == reason for which, reason in reasons.items()) else {}
+
+    return until(look, what=f"{reasons} of Tool {tool}")
 
 
 def becomes(kube: Kube, which: str, reason: str, tool: str = "get.weather", within: float = 30) -> str:

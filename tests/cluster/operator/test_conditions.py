@@ -16,6 +16,7 @@ from tests.cluster.operator.objects import (
     Document,
     apply,
     becomes,
+    becomes_all,
     broker,
     event_type,
     knative_service,
@@ -206,8 +207,7 @@ def test_where_dead_letters_go_is_told_and_leaves_a_tool_ready(
 ) -> None:
     apply(namespace, event_type(), replies(), *documents)
 
-    becomes(namespace, "Ready", "Ready")
-    assert condition(namespace.find("tool", "get.weather"), "DeadLettered")[1] == reason
+    becomes_all(namespace, {"Ready": "Ready", "DeadLettered": reason})
 
 
 def test_a_tool_tells_where_its_trigger_leads_and_how_it_delivers(namespace: Kube) -> None:
@@ -215,9 +215,7 @@ def test_a_tool_tells_where_its_trigger_leads_and_how_it_delivers(namespace: Kub
     reference = {"apiVersion": "v1", "kind": "Service", "name": "weather"}
     asking = trigger(subscriber={"ref": reference, "uri": "/calls"})
     apply(namespace, broker(), plain, asking, replies(), event_type())
-    becomes(namespace, "Ready", "Ready")
-
-    tool = namespace.get("tool", "get.weather")
+    tool = becomes_all(namespace, {"Ready": "Ready"})
     assert tool["status"]["ways"] == [
         {
             "trigger": "weather",
