@@ -11,10 +11,10 @@ from beckon_broker.backlog import Backlog
 from beckon_broker.dispatcher import Dispatcher, Pace
 from beckon_broker.ingress import Ingress
 from beckon_broker.metrics import Metrics
+from beckon_broker.routing import Routing
 from beckon_broker.sender import Post, Sender
 from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
-from beckon_broker.watcher import Watcher
 from beckon_manifests.folders import ManifestFolders
 from beckon_manifests.following import Follower
 
@@ -46,8 +46,8 @@ class Service:
         async with Sender(settings.max_event_bytes) as sender:
             post = sender.post if self._traced is None else self._traced(sender.post)
             dispatcher = Dispatcher(post, backlog, metrics, pace, self.url)
-            watcher = Watcher(manifests, dispatcher, self.url)
-            follower = Follower(settings.manifests, watcher.read, watcher.apply)
+            routing = Routing(manifests, dispatcher, self.url)
+            follower = Follower(settings.manifests, routing.read, routing.apply)
             await follower.refresh()
             app = build_app(
                 Ingress(dispatcher, follower.refresh, metrics, settings.max_event_bytes),

@@ -1,4 +1,4 @@
-"""Keeps the broker's topology true to the manifest folders."""
+"""What the manifests say of routing, and how it comes into force."""
 
 import logging
 
@@ -10,7 +10,7 @@ from beckon_manifests.folders import ManifestFolders
 logger = logging.getLogger(__name__)
 
 
-class Watcher:
+class Routing:
     """Makes a topology of what the folders say, and hands it to the dispatcher."""
 
     def __init__(self, manifests: ManifestFolders, dispatcher: Dispatcher, base_url: str) -> None:
