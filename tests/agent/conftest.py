@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from aiohttp import web
@@ -25,6 +26,13 @@ class StartAgent(Protocol):
     ) -> AbstractAsyncContextManager[RunningAgent]:
         """Serve until the end of the block."""
         ...
+
+
+@pytest_asyncio.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of aiohttp, as what calls a shim or an issuer is given one."""
+    async with aiohttp.ClientSession() as opened:
+        yield opened
 
 
 async def say_it_plainly(call: Posted) -> web.Response:

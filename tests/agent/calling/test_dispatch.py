@@ -37,12 +37,6 @@ REPLY = {
 
 
 @pytest_asyncio.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
 async def shim() -> AsyncIterator[Server]:
     """A server that answers as a test says where the agent expects the shim."""
     async with serving() as server:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-import pytest_asyncio
 from aiohttp import web
 
 from beckon_agent.calling.dispatch import Dispatcher
@@ -18,12 +17,6 @@ from tests.agent.calling.test_dispatch import REPLY, a_call, error
 
 EVENT = {"specversion": "1.0", "id": "r", "source": "/t", "type": "my.echo.reply"}
 Behaviour = Callable[[web.Request], Any]
-
-
-@pytest_asyncio.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
-        yield opened
 
 
 @asynccontextmanager
