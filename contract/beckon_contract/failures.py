@@ -4,7 +4,11 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a call gave no result; the closed set that a model may see."""
+    """Why a call gave no result; the closed set that a model may see.
+
+    `outcome_unknown` says that the tool may have run and that its answer did not arrive in time:
+    another call may have the effect a second time.
+    """
 
     TIMEOUT = "timeout"
     UNDELIVERABLE = "undeliverable"
@@ -12,6 +16,7 @@ class Reason(StrEnum):
     TOOL_FAILED = "tool_failed"
     DENIED = "denied"
     UNKNOWN_TOOL = "unknown_tool"
+    OUTCOME_UNKNOWN = "outcome_unknown"
 
 
 def failure(reason: Reason, message: str, **details: object) -> dict[str, object]:

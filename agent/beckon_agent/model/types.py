@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 Message = dict[str, Any]
 """One chat message in OpenAI's shape: role, content, tool_calls, tool_call_id."""
 
 Declaration = dict[str, Any]
 """One entry of OpenAI's `tools` array."""
+
+CallOrigin = Literal["api", "dialect", "recovered"]
+"""How a call was obtained: from the server's `tool_calls`, from the text of a dialect that writes calls
+as text, or from markup that leaked into the text of a server with native tool calling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class ToolCall:
     name: str
     arguments: str
     extra: Mapping[str, Any] = field(default_factory=dict)
+    origin: CallOrigin = "api"
 
 
 @dataclass(frozen=True, slots=True)
