@@ -152,7 +152,8 @@ class Run:
                 else:
                     yield item
         self._count(turn.usage)
-        calls = permitted(offer.read(turn), self._options, self._called)
+        calls = [call.checked_by_origin(may_wait=self._keeping.may_wait) for call in offer.read(turn)]
+        calls = permitted(calls, self._options, self._called)
         self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
         limit = self._limit_at(step)
         if limit:  # the model would never see what comes of these calls, and they may have effects
@@ -215,7 +216,9 @@ class Run:
         for call in calls:
             if self._needs_approval(call):  # it has not started, and may never
                 asked = call.prepared.asked
-                yield ApprovalAsked(call.event_id, asked.id, asked.name, call.prepared.arguments)
+                yield ApprovalAsked(
+                    call.event_id, asked.id, asked.name, call.prepared.arguments, asked.origin
+                )
             else:
                 yield _opening(call)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
@@ -318,7 +321,7 @@ def _opening(call: CallOfTurn) -> CallStarted | ClientCallAsked:
     asked = call.prepared.asked
     if _is_theirs(call):
         return ClientCallAsked(asked.id, asked.name, orjson.dumps(call.prepared.arguments).decode())
-    return CallStarted(asked.id, asked.name, call.prepared.arguments)
+    return CallStarted(asked.id, asked.name, call.prepared.arguments, asked.origin)
 
 
 def _is_theirs(call: CallOfTurn) -> bool:

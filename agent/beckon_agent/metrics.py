@@ -8,6 +8,7 @@ from beckon_agent.model.types import Usage
 from beckon_agent.runs import CallFinished
 from beckon_agent.telemetry.outcomes import outcome
 from beckon_contract.failures import Reason
+from beckon_contract.tools import CallOrigin
 
 _PREFIX = "beckon_agent_"
 _TOOLS = (0, 8, 16, 32, 64, 96, 128)
@@ -21,6 +22,12 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._runs = self._counter("runs_total", "Runs that ended.", "agent", "ending")
         self._calls = self._counter("tool_calls_total", "Tool calls that ended.", "agent", "tool", "outcome")
+        self._obtained = self._counter(
+            "calls_obtained_total",
+            "Calls that a model wrote: by the API, in a text dialect, or recovered from its text.",
+            "agent",
+            "origin",
+        )
         self._requests = self._counter(
             "requests_total",
             "Requests that were answered, but those of health and metrics.",
@@ -81,6 +88,10 @@ class Metrics:
     def limit_reached(self, agent: str, limit: str) -> None:
         """Count what a limit stopped: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
         self._limits.labels(agent, limit).inc()
+
+    def obtained(self, agent: str, origin: CallOrigin) -> None:
+        """Count a call by how it was obtained, before anything is done with it."""
+        self._obtained.labels(agent, origin).inc()
 
     def call(self, call: CallFinished, agent: str) -> None:
         """Count a tool call; a name that the model invented is counted as one, whatever it is."""

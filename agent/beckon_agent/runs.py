@@ -7,6 +7,7 @@ from typing import Literal
 from beckon_agent.chain import BEGINNING, Chain
 from beckon_agent.model.types import Message, ReasoningDelta, TextDelta, Usage
 from beckon_contract.agent_terms import NO_TERMS, Terms
+from beckon_contract.tools import CallOrigin
 
 Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "content_filter", "client_call"]
 
@@ -89,6 +90,7 @@ class CallStarted:
     id: str
     name: str
     arguments: Mapping[str, object]
+    origin: CallOrigin = "api"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class ApprovalAsked:
     id: str
     name: str
     arguments: Mapping[str, object]
+    origin: CallOrigin = "api"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from beckon_contract.fields import Fields
 from beckon_contract.tool_selectors import ToolSelector, read_tool_selector
+from beckon_contract.tools import TextCallRule
 
 Approval = Literal["Always", "Writes"]
 """`Writes` are calls of tools that do not say that they only read."""
@@ -19,7 +20,7 @@ OIDC_PREFIX = "oidc:"
 
 _ACCESS = ("users", "groups", "toolRules")
 _RULE = ("users", "groups", "tools")
-_POLICY = ("tools", "approval", "readOnly", "dispatch", "timeoutSeconds", "concurrency", "rate")
+_POLICY = ("tools", "approval", "fromText", "readOnly", "dispatch", "timeoutSeconds", "concurrency", "rate")
 _RATE = ("calls", "seconds")
 _QUOTA = ("of", "per", "limit", "seconds")
 
@@ -71,12 +72,14 @@ class ToolPolicy:
     """How carefully some tools are called, each of them; of several policies the strictest counts.
 
     `read_only` offers those only that say that they only read, `through_broker` those only whose calls
-    are events of the Broker, which others can see, repeat and route; `concurrency` and `rate` hold
+    are events of the Broker, which others can see, repeat and route; `text_calls` is the treatment of
+    calls that were read from the model's text; `concurrency` and `rate` hold
     over all users and all replicas; `timeout` is in seconds.
     """
 
     tools: ToolSelector
     approval: Approval | None = None
+    text_calls: TextCallRule = "Allow"
     read_only: bool = False
     through_broker: bool = False
     timeout: int | None = None
@@ -167,6 +170,7 @@ def _policy(fields: Fields) -> ToolPolicy:
     return ToolPolicy(
         tools=read_tool_selector(fields.child("tools")),
         approval=_approval(fields),
+        text_calls=_text_calls(fields),
         read_only=fields.boolean("readOnly") or False,
         through_broker=_through_broker(fields),
         timeout=fields.positive("timeoutSeconds"),
@@ -183,6 +187,16 @@ def _approval(fields: Fields) -> Approval | None:
             return known
     fields.problem("approval", "must be Always or Writes")
     return None
+
+
+def _text_calls(fields: Fields) -> TextCallRule:
+    match fields.text("fromText"):
+        case None:
+            return "Allow"
+        case "Allow" | "Approve" | "Refuse" as known:
+            return known
+    fields.problem("fromText", "must be Allow, Approve or Refuse")
+    return "Refuse"
 
 
 def _through_broker(fields: Fields) -> bool:

@@ -10,6 +10,16 @@ from beckon_contract.lowering import Profile, lower, lower_strict
 MAX_DESCRIPTION = 1024  # characters; OpenAI refuses the whole request above
 Dispatch = Literal["broker", "direct"]
 
+CallOrigin = Literal["api", "dialect", "recovered"]
+"""How a call was obtained: from the server's `tool_calls`, from the text of a dialect that writes calls
+as text, or from markup that leaked into the text of a server with native tool calling."""
+
+ORIGIN_ATTRIBUTE = "beckonorigin"
+"""The extension attribute of a call event with its `CallOrigin`; Triggers and policies can filter by it."""
+
+TextCallRule = Literal["Allow", "Approve", "Refuse"]
+"""The treatment of a call that was read from text: made, made once a person allows it, or refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -37,6 +47,7 @@ class Tool:
     idempotent: bool = False
     read_only: bool = False
     destructive: bool | None = None
+    text_calls: TextCallRule = "Allow"
     broker: str = "default"
     routes: tuple[str, ...] = ()
     reference: Reference | None = None

@@ -53,6 +53,7 @@ def test_everything_that_terms_may_say_is_read() -> None:
                 {
                     "tools": {"names": ["sql"]},
                     "approval": "Writes",
+                    "fromText": "Approve",
                     "readOnly": True,
                     "dispatch": "broker",
                     "timeoutSeconds": 10,
@@ -72,7 +73,7 @@ def test_everything_that_terms_may_say_is_read() -> None:
         (finance, ToolRule(Callers(frozenset({"*"})), others)),
     )
     assert terms.policies == (
-        ToolPolicy(ToolSelector(frozenset({"sql"})), "Writes", True, True, 10, 2, Rate(5, 60)),
+        ToolPolicy(ToolSelector(frozenset({"sql"})), "Writes", "Approve", True, True, 10, 2, Rate(5, 60)),
     )
     assert terms.quotas == (Quota("tokens", "agent", 1000, 60),)
 
@@ -111,7 +112,11 @@ def test_an_empty_list_names_nobody_and_none_at_all_says_nothing_of_callers() ->
         ({"toolPolicies": [{"concurrency": 0}]}, "spec.toolPolicies[0].concurrency: must be at least 1"),
         ({"toolPolicies": [{"rate": {"calls": 1}}]}, "spec.toolPolicies[0].rate.seconds: missing"),
         ({"toolPolicies": [{"dispatch": "direct"}]}, "spec.toolPolicies[0].dispatch: must be broker;"),
-        ({"toolPolicies": [{}]}, "spec.toolPolicies[0]: needs approval, readOnly, dispatch, timeoutSeconds"),
+        ({"toolPolicies": [{"fromText": "Ask"}]}, "spec.toolPolicies[0].fromText: must be Allow, Approve or"),
+        (
+            {"toolPolicies": [{}]},
+            "spec.toolPolicies[0]: needs approval, fromText, readOnly, dispatch, timeoutSeconds",
+        ),
         (
             {"quotas": [{"of": "money", "per": "user", "limit": 1, "seconds": 1}]},
             "spec.quotas[0].of: must be requests, tokens or toolCalls",

@@ -61,7 +61,8 @@ class Caller:
         match call.way:
             case Tool() as tool:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
-                event = Call(event_id, tool, call.arguments, agent.source, wait, may_be_late)
+                origin = call.asked.origin
+                event = Call(event_id, tool, call.arguments, agent.source, wait, may_be_late, origin)
                 outcome = await self._send(event)
             case NeedsApproval() | HandedBack():
                 outcome = _nobody_to_ask(call.asked)

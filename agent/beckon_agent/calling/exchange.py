@@ -13,7 +13,7 @@ from beckon_agent.telemetry.calls import joined
 from beckon_contract.acceptance import is_acceptance
 from beckon_contract.events import CloudEvent, EventError, from_http, is_json
 from beckon_contract.failures import Reason, failure
-from beckon_contract.tools import Tool
+from beckon_contract.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
 from beckon_contract.tracing import MEMBERS
 from beckon_contract.yamltext import NotReadable, check_depth
 
@@ -57,6 +57,7 @@ class Call:
     source: str
     wait: float
     may_be_late: bool = False
+    origin: CallOrigin = "api"
 
 
 def call_event(call: Call) -> CloudEvent:
@@ -67,7 +68,7 @@ def call_event(call: Call) -> CloudEvent:
         type=call.tool.type,
         datacontenttype="application/json",
         data=orjson.dumps(call.arguments),
-        extensions={**joined(), **carried()},
+        extensions={**joined(), **carried(), ORIGIN_ATTRIBUTE: call.origin},
     )
 
 

@@ -57,6 +57,22 @@ class Prepared:
         """Return the same call for the client to make; a refusal that it has already stays."""
         return self if isinstance(self.way, Outcome) else replace(self, way=HandedBack())
 
+    def checked_by_origin(self, *, may_wait: bool) -> "Prepared":
+        """Apply the rules for calls that were read from text: refused, left to a person, or as before.
+
+        A recovered call of a tool that writes is left to a person where one can decide (`may_wait`): its
+        markup was never meant to be text, so nothing but the reader's rules says that it is a call.
+        """
+        tool, origin = self.way, self.asked.origin
+        if origin == "api" or not isinstance(tool, Tool):
+            return self
+        if tool.text_calls == "Refuse":
+            message = f"calls of {tool.name} are not read from text; use the tool calls of the API"
+            return self.refused(Reason.DENIED, message)
+        recovered_write = origin == "recovered" and not tool.read_only and may_wait
+        needs_approval = tool.text_calls == "Approve" or recovered_write
+        return replace(self, way=NeedsApproval(tool)) if needs_approval else self
+
     def as_message_part(self) -> Message:
         """Return the call as it stands in an assistant message: its arguments always an object."""
         function = {"name": self.asked.name, "arguments": orjson.dumps(self.arguments).decode()}

@@ -43,6 +43,7 @@ def call_to_store(step: int, number: int, call: CallOfTurn) -> StoredCall:
         name=prepared.asked.name,
         arguments=prepared.arguments,
         extra=prepared.asked.extra,
+        origin=prepared.asked.origin,
         state=_state(prepared),
         result=known.result if known else None,
         failed=known is not None and known.failed,
@@ -89,7 +90,8 @@ def _results(calls: Sequence[CallOfTurn], characters: int) -> list[Message]:
 
 
 def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
-    asked = ToolCall(stored.id, stored.name, orjson.dumps(stored.arguments).decode(), stored.extra)
+    arguments = orjson.dumps(stored.arguments).decode()
+    asked = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
     prepared = Prepared(asked, stored.arguments, _way(stored, tools), again=stored.state == "sent")
     finished = None
     if stored.state == "done":

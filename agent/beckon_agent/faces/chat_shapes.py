@@ -124,7 +124,8 @@ def call_document(event: CallStarted | CallProgressed | CallFinished) -> dict[st
         progress = {"progress": event.done, "total": event.total, "message": event.message}
         return {"type": "call.progressed", "id": event.id, "name": event.name, **progress}
     if isinstance(event, CallStarted):
-        return {"type": "call.started", "id": event.id, "name": event.name, "arguments": event.arguments}
+        started = {"type": "call.started", "id": event.id, "name": event.name}
+        return {**started, "arguments": event.arguments, "origin": event.origin}
     return {
         "type": "call.finished",
         "id": event.id,

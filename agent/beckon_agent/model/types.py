@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+
+from beckon_contract.tools import CallOrigin
 
 Message = dict[str, Any]
 """One chat message in OpenAI's shape: role, content, tool_calls, tool_call_id."""
 
 Declaration = dict[str, Any]
 """One entry of OpenAI's `tools` array."""
-
-CallOrigin = Literal["api", "dialect", "recovered"]
-"""How a call was obtained: from the server's `tool_calls`, from the text of a dialect that writes calls
-as text, or from markup that leaked into the text of a server with native tool calling."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from beckon_contract.agent_terms import Rate, ToolPolicy
-from beckon_contract.tools import Tool
+from beckon_contract.tools import TextCallRule, Tool
+
+_STRICTNESS: Sequence[TextCallRule] = ("Allow", "Approve", "Refuse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,10 @@ def governed(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout: float
     if not chosen:
         return tool
     approval = tool.requires_approval or any(_asks(policy, tool) for policy in chosen)
+    text_calls = max((policy.text_calls for policy in chosen), key=_STRICTNESS.index)
     caps = [policy.timeout for policy in chosen if policy.timeout is not None]
     timeout = min(tool.timeout or usual_timeout, *caps) if caps else tool.timeout
-    return replace(tool, requires_approval=approval, timeout=timeout)
+    return replace(tool, requires_approval=approval, timeout=timeout, text_calls=text_calls)
 
 
 def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> Bounds:

@@ -110,7 +110,7 @@ def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall
         if call.id in raw and not followed_by_parts:
             yield ToolCall(**raw[call.id])
         else:
-            yield ToolCall(call.id, call.name, wire.dumps(call.arguments), call.extra)
+            yield ToolCall(call.id, call.name, wire.dumps(call.arguments), call.extra, call.origin)
 
 
 def asked_differently(

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from beckon_agent.model.types import Message, Usage
 from beckon_agent.runs import Ending
+from beckon_contract.tools import CallOrigin
 
 RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete", "failed", "cancelled"]
 """`suspended` waits for an approval or for a tool that answers later; nobody holds it."""
@@ -116,7 +117,7 @@ class StoredCall:
     """One call of a turn.
 
     `event_id` is the id of its CloudEvent, the same at every attempt, and unique in the store.
-    `id`, `name` and `extra` are the model's, as in `ToolCall`; `arguments` are those that are sent, or
+    `id`, `name`, `extra` and `origin` are as in `ToolCall`; `arguments` are those that are sent, or
     were written by the model where the call is refused. `tokens` are as in `CallFinished`. `deadline` is
     when a late answer is late.
     A decision makes a call `open` again; one that was denied is refused and never sent. `attempts` counts
@@ -132,6 +133,7 @@ class StoredCall:
     name: str
     arguments: Mapping[str, object]
     extra: Mapping[str, object] = field(default_factory=dict)
+    origin: CallOrigin = "api"
     state: CallState = "open"
     result: object = None
     failed: bool = False

@@ -41,6 +41,7 @@ def execute_tool(
         "gen_ai.tool.name": asked.name[:_SHOWN_NAME],
         "gen_ai.tool.call.id": asked.id,
         "gen_ai.tool.type": "extension",
+        "beckon.tool.call.origin": asked.origin,
         "gen_ai.agent.name": agent,
     }
     name = f"execute_tool {asked.name}" if known else "execute_tool"

@@ -139,6 +139,8 @@ class _WatchedModel:
         finally:
             answer.tell(span)
             span.end()
+            for call in answer.turn.calls if answer.turn else ():
+                self._metrics.obtained(self._agent, call.origin)
             self._metrics.model(
                 self._agent,
                 answer.outcome,

@@ -159,6 +159,17 @@ def test_the_shortest_time_counts() -> None:
     assert longer["pay"].timeout == 30  # as the agent has it
 
 
+def test_the_strictest_rule_for_calls_from_text_counts() -> None:
+    lenient = {"fromText": "Allow"}
+    chosen = terms(toolPolicies=[lenient, {"fromText": "Refuse", "tools": {"names": ["pay"]}}, lenient])
+
+    found = allowed_tools(agent(chosen), None, TOOLS)
+
+    assert {name: one.text_calls for name, one in found.items()} == {
+        "pay": "Refuse", "read_order": "Allow", "write_order": "Allow"
+    }  # fmt: skip
+
+
 def test_the_strictest_bounds_count() -> None:
     told = terms(
         toolPolicies=[

@@ -8,7 +8,7 @@ import pytest
 from beckon_agent.calling.exchange import Outcome
 from beckon_agent.calling.prepared import NeedsApproval, Prepared, prepare
 from beckon_agent.model.types import ToolCall
-from beckon_contract.tools import Tool
+from beckon_contract.tools import CallOrigin, Tool
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -142,3 +142,28 @@ def test_what_a_provider_wants_back_with_a_call_goes_back() -> None:
         "type": "function",
         "function": {"name": "ping", "arguments": "{}"},
     }
+
+
+@pytest.mark.parametrize(
+    ("origin", "may_wait", "tool", "expected"),
+    [
+        ("api", True, a_tool("ping", NOTHING, text_calls="Refuse"), "made"),
+        ("dialect", True, a_tool("ping", NOTHING), "made"),
+        ("recovered", True, a_tool("ping", NOTHING), "approval"),
+        ("recovered", False, a_tool("ping", NOTHING), "made"),
+        ("recovered", True, a_tool("ping", NOTHING, read_only=True), "made"),
+        ("recovered", True, a_tool("ping", NOTHING, read_only=True, text_calls="Approve"), "approval"),
+        ("dialect", False, a_tool("ping", NOTHING, text_calls="Approve"), "approval"),
+        ("dialect", True, a_tool("ping", NOTHING, text_calls="Refuse"), "denied"),
+        ("recovered", False, a_tool("ping", NOTHING, text_calls="Refuse"), "denied"),
+    ],
+)
+def test_a_call_read_from_text_is_made_approved_or_refused_by_its_origin(
+    origin: CallOrigin, may_wait: bool, tool: Tool, expected: str
+) -> None:
+    written = ToolCall("aaaaaaaaa", "ping", "{}", origin=origin)
+
+    (call,) = (one.checked_by_origin(may_wait=may_wait) for one in prepare([written], {"ping": tool}))
+
+    found = "approval" if isinstance(call.way, NeedsApproval) else reason(call) or "made"
+    assert found == expected

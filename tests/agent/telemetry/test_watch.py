@@ -183,6 +183,7 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
         "gen_ai.tool.name": "test_echo",
         "gen_ai.tool.call.id": tool["gen_ai.tool.call.id"],
         "gen_ai.tool.type": "extension",
+        "beckon.tool.call.origin": "api",
         "gen_ai.agent.name": "helper",
     }
     whole = "".join(span.to_json() for span in spans.all)

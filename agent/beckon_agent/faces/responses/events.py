@@ -210,7 +210,7 @@ class Encoder:
             return
         self._known[call.id] = call
         arguments = wire.dumps(call.arguments)
-        item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id))
+        item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin)
         index = self._calls[call.id] = self._add(item)
         self._emit_item("response.mcp_call.in_progress", index)
         self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
@@ -252,8 +252,8 @@ class Encoder:
             self._done(index, {**self._added[index], "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._asked.add(call.id)
-        self._known[call.id] = CallStarted(call.id, call.name, call.arguments)
-        item = output.approval_request(identity, call.name, wire.dumps(call.arguments))
+        self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
+        item = output.approval_request(identity, call.name, wire.dumps(call.arguments), call.origin)
         self._done(self._add(item), item)
 
     def _hand_back(self, call: ClientCallAsked) -> None:

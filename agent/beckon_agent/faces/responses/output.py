@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from beckon_agent.model import wire
+from beckon_contract.tools import CallOrigin
 
 Item = dict[str, Any]
 """One item of the API."""
@@ -48,8 +49,10 @@ def function_call(item_id: str, call_id: str, name: str, arguments: str, status:
     }
 
 
-def mcp_call(item_id: str, name: str, arguments: str, approval: str | None = None) -> Item:
-    """Return a call of the cluster's that is under way; `approval` is the question that was asked first."""
+def mcp_call(
+    item_id: str, name: str, arguments: str, approval: str | None = None, origin: CallOrigin = "api"
+) -> Item:
+    """Return a running call of the cluster; `approval` is the id of the request for approval before it."""
     return {
         "id": item_id,
         "type": "mcp_call",
@@ -60,6 +63,7 @@ def mcp_call(item_id: str, name: str, arguments: str, approval: str | None = Non
         "approval_request_id": approval,
         "output": None,
         "error": None,
+        **_from_text(origin),
     }
 
 
@@ -71,7 +75,7 @@ def mcp_answer(result: object, *, failed: bool) -> dict[str, object]:
     return {"status": "failed", "error": {"type": "mcp_tool_execution_error", "content": content}}
 
 
-def approval_request(request_id: str, name: str, arguments: str) -> Item:
+def approval_request(request_id: str, name: str, arguments: str, origin: CallOrigin = "api") -> Item:
     """Return the question whether a call may be made."""
     return {
         "id": request_id,
@@ -80,4 +84,10 @@ def approval_request(request_id: str, name: str, arguments: str) -> Item:
         "server_label": SERVER_LABEL,
         "name": name,
         "arguments": arguments,
+        **_from_text(origin),
     }
+
+
+def _from_text(origin: CallOrigin) -> Item:
+    """Return the extension member for a call that was read from text; calls of the API have none."""
+    return {} if origin == "api" else {"beckon:origin": origin}

@@ -33,15 +33,15 @@ def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent
         if call.state == "client":
             yield ClientCallAsked(call.id, call.name, wire.dumps(call.arguments))
         elif call in asked:
-            yield ApprovalAsked(call.event_id, call.id, call.name, call.arguments)
+            yield ApprovalAsked(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
-            yield CallStarted(call.id, call.name, call.arguments)
+            yield CallStarted(call.id, call.name, call.arguments, call.origin)
     yield from (_finished(call) for call in others if call.state == "done")
     decided = all(call.decision is not None for call in asked)
     if asked and (decided or run.status == "suspended"):
         yield RunSuspended()
         for call in asked if decided else ():
-            yield CallStarted(call.id, call.name, call.arguments)
+            yield CallStarted(call.id, call.name, call.arguments, call.origin)
     yield from (_finished(call) for call in asked if call.state == "done")
 
 

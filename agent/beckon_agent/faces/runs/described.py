@@ -35,9 +35,11 @@ _RUN: dict[str, Any] = {
     "question": word(),
     "usage": _USAGE,
 }
+_ORIGIN = word("api", "dialect", "recovered")
 _CALL = obj(
     event_id=word(),
     name=word(),
+    origin=_ORIGIN,
     state=word("open", "approval", "sent", "accepted", "client", "done"),
     attempts=INTEGER,
     deliveries=maybe(INTEGER),
@@ -57,6 +59,7 @@ _WAITING = obj(
     response=maybe(word()),
     agent=word(),
     name=word(),
+    origin=_ORIGIN,
     asked_at=maybe(NUMBER),
 )
 

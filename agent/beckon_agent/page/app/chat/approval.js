@@ -4,6 +4,7 @@ import { Members } from "../parts/data.js";
 import { Icon } from "../parts/icons.js";
 import { parsed } from "../parts/json.js";
 import { href } from "../route.js";
+import { originInWords } from "./call.js";
 
 /** `decided` is true, false, or undefined while nobody has said so here; `over` is whether the run went on. */
 export function ApprovalCard({ item, run, decided, over, onDecide }) {
@@ -14,6 +15,7 @@ export function ApprovalCard({ item, run, decided, over, onDecide }) {
             <p><strong>${item.name}</strong> ${open ? "wants to be called. May it?" : said(decided)}</p>
         </div>
         ${open && html`
+            ${originInWords(item["beckon:origin"]) && html`<p class="hint">${originInWords(item["beckon:origin"])}</p>`}
             <${Members} value=${parsed(item.arguments)} label=${`Arguments of ${item.name}`} />
             <div class="approval-deeds">
                 <button class="button button-strong" type="button" onClick=${() => onDecide(true)}>Approve</button>

@@ -37,6 +37,7 @@ export function CallCard({ shown, run }) {
         ${report && state.tone === "busy" && html`<${Progress} report=${report} label=${`Progress of ${item.name}`} />`}
         ${open && html`<div class="call-body">
             ${words && html`<h3 class="call-part">Arguments</h3><${Members} value=${parsed(item.arguments)} label=${`Arguments of ${item.name}`} />`}
+            ${originInWords(item["beckon:origin"]) && html`<p class="hint">${originInWords(item["beckon:origin"])}</p>`}
             <${Outcome} item=${item} />
             ${run && html`<p class="call-link"><a href=${href("runs", run)}>Events of this run</a></p>`}
         </div>`}
@@ -58,6 +59,12 @@ function Failure({ error }) {
         ${reason && html`<span class="badge badge-bad">${reason}</span>`}
         ${Object.keys(rest).length > 0 && html`<${Members} value=${rest} label="Details of the error" />`}
     </div>`;
+}
+
+/** The origin of a call that was read from text; nothing for a call of the API, the usual case. */
+export function originInWords(origin) {
+    if (origin === "recovered") return "Recovered: the model wrote this call into its answer instead of the API's tool calls.";
+    return origin === "dialect" ? "Read from the model's text, in the dialect that it speaks." : null;
 }
 
 export function argumentsInWords(text) {

@@ -1,6 +1,7 @@
 // What is in one row of a time line: an answer of the model, or a call with both of its events.
 import { useState } from "preact/hooks";
 import { post } from "../api.js";
+import { originInWords } from "../chat/call.js";
 import { html } from "../html.js";
 import { announce } from "../live.js";
 import { CopyButton } from "../parts/copy.js";
@@ -66,6 +67,7 @@ function Call({ call, state }) {
         <dl class="facts">
             <div><dt>State</dt><dd>${state.name}</dd></div>
             ${call.approval?.decision && html`<div><dt>Approval</dt><dd>${decided(call.approval)}</dd></div>`}
+            ${originInWords(call.origin) && html`<div><dt>Origin</dt><dd>${originInWords(call.origin)}</dd></div>`}
             <div><dt>Sent</dt><dd>${sent(call)}</dd></div>
             ${call.deliveries > 1 && html`<div><dt>Delivered</dt><dd>${call.deliveries} times: the Broker tried again, or repeated it; the tool's reply says so</dd></div>`}
             <div><dt>Event</dt><dd class="event-id"><code>${call.event_id}</code><${CopyButton} text=${call.event_id} label="Copy the event's id" /></dd></div>
