@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from beckon_agent.model.types import Usage
+from beckon_agent.model.types import RefusedCall, Usage
 from beckon_agent.runs import CallFinished
 from beckon_agent.telemetry.outcomes import outcome
 from beckon_contract.failures import Reason
@@ -27,6 +27,13 @@ class Metrics:
             "Calls that a model wrote: by the API, in a text dialect, or recovered from its text.",
             "agent",
             "origin",
+        )
+        self._refused = self._counter(
+            "text_calls_refused_total",
+            "Calls in the text of an answer that were not made, by why: brought_along, not_offered.",
+            "agent",
+            "tool",
+            "reason",
         )
         self._requests = self._counter(
             "requests_total",
@@ -99,6 +106,10 @@ class Metrics:
         name = "(unknown)" if became == Reason.UNKNOWN_TOOL else call.name
         self._calls.labels(agent, name, became).inc()
         self._seconds.labels(name).observe(call.seconds)
+
+    def refused(self, call: RefusedCall, agent: str) -> None:
+        """Count a call that was read in a text and stayed text."""
+        self._refused.labels(agent, call.name or "(unknown)", call.reason).inc()
 
     def asked(self, agent: str, tools: int) -> None:
         """Count a request to the model, which has so many tools."""

@@ -5,7 +5,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from beckon_agent.dialects.base import Item, Reader
+from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
+from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.native import TextCalls, native
+from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect, guess
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
@@ -15,6 +18,8 @@ from beckon_agent.model.types import (
     Message,
     ModelRequest,
     ReasoningDelta,
+    RefusalReason,
+    RefusedCall,
     StreamItem,
     TextDelta,
     ToolCall,
@@ -28,6 +33,7 @@ from beckon_contract.tools import Tool, declare
 logger = logging.getLogger(__name__)
 
 _KEPT_DECLARATIONS = 2048
+_NOTED_REFUSALS = 20
 
 
 class Model:
@@ -35,13 +41,18 @@ class Model:
 
     With `auto` it begins with native tool calling, and falls back for good when the
     server says that it has no tools (vllm#30613, Ollama's "does not support tools").
+    `text_calls` says out of whose markup calls are recovered under native tool calling; with
+    `never`, `auto` does not fall back, since a text dialect writes its calls as text.
     """
 
-    def __init__(self, client: ModelClient, dialect_name: str) -> None:
+    def __init__(self, client: ModelClient, dialect_name: str, text_calls: TextCalls = "own") -> None:
         """Raise `ValueError` for a dialect that does not exist."""
         self._client = client
-        self._may_fall_back = dialect_name == "auto"
-        self._dialect = dialect("native" if self._may_fall_back else dialect_name)
+        self._text_calls = text_calls
+        self._may_fall_back = dialect_name == "auto" and text_calls != "never"
+        if dialect_name == "auto":
+            dialect_name = "native"
+        self._dialect = dialect(dialect_name)
         self._few_keywords = False
         self._declared: dict[tuple[str, str], tuple[Tool, Profile, Declaration]] = {}
 
@@ -94,7 +105,8 @@ class Model:
             stop=(*rendered.stop, *options.stop),
             extra=options.extra,
         )
-        reading = _Reading(self._dialect.reader(declarations))
+        screen = _Screen(messages, declarations)
+        reading = _Reading(self._reader(declarations, screen.allows))
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 match item:
@@ -104,11 +116,21 @@ class Model:
                     case ReasoningDelta():
                         yield item
                     case Turn():
-                        for piece in reading.take(reading.reader.finish()):
+                        for piece in reading.take(reading.reader.finish(called=bool(item.calls))):
                             yield piece
-                        if flag := reading.flag(item):
-                            yield flag
-                        yield replace(item, text=reading.text, calls=(*item.calls, *reading.calls))
+                        yield replace(
+                            item,
+                            text=reading.text,
+                            calls=(*item.calls, *reading.calls),
+                            refused=tuple(screen.refused),
+                        )
+
+    def _reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
+        """Return a reader for one answer: of the text dialect, or of the family that the model belongs to."""
+        speaks: Dialect = self._dialect
+        if speaks.native:
+            speaks = native(self._client.model, self._client.base_url, self._text_calls)
+        return speaks.reader(declarations, allows=allows)
 
     def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
         """Return the declarations, each lowered once as long as it is in use."""
@@ -156,16 +178,34 @@ class _Reading:
         self.text = ""
         self.calls: list[ToolCall] = []
 
-    def flag(self, turn: Turn) -> TextDelta | None:
-        """Return a note in place of an answer that was nothing but markup which nobody can read."""
-        if self.text or self.calls or turn.calls or not self.reader.unread:
-            return None
-        self.text = f"[the model wrote a tool call that cannot be read: {self.reader.unread[0][:200]}]"
-        return TextDelta(self.text)
-
     def take(self, items: Sequence[Item]) -> list[TextDelta]:
         """Keep what was read; return what is to be shown."""
         shown = [item for item in items if isinstance(item, TextDelta) and item.text]
         self.text += "".join(item.text for item in shown)
         self.calls.extend(item for item in items if isinstance(item, ToolCall))
         return shown
+
+
+class _Screen:
+    """Which of the calls that are read in a text may be made; `refused` are those that may not."""
+
+    def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
+        self.refused: list[RefusedCall] = []
+        self._offered = {str(tool.get("function", tool).get("name")) for tool in declarations}
+        self._provenance = Provenance(messages, declarations)
+
+    def allows(self, calls: Sequence[RawCall], markup: str) -> bool:
+        """Whether all of these may be made: offered, and not brought along by the conversation."""
+        unknown = [call for call in calls if call.name not in self._offered]
+        if unknown:
+            return self._refuse(unknown, "not_offered")
+        if self._provenance.brought(calls, markup):
+            return self._refuse(calls, "brought_along")
+        return True
+
+    def _refuse(self, calls: Sequence[RawCall], reason: RefusalReason) -> bool:
+        for call in calls[:_NOTED_REFUSALS]:
+            name = call.name if call.name in self._offered else ""
+            logger.warning("a call of %s in the text of an answer stays text: %s", name or "(unknown)", reason)
+            self.refused.append(RefusedCall(name, reason))
+        return False

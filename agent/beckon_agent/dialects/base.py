@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from beckon_agent.dialects.calls import RawCall
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Declaration, Message, TextDelta, ToolCall
 
@@ -12,6 +13,15 @@ Item = TextDelta | ToolCall
 
 NewId = Callable[[], str]
 """Makes the id of a call; a test passes a counter to be deterministic."""
+
+
+Allows = Callable[[Sequence[RawCall], str], bool]
+"""Whether calls that were read in a text may be made, given them and their markup."""
+
+
+def everything(calls: Sequence[RawCall], markup: str) -> bool:
+    """Allow all calls: for a reader whose calls are not made."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +37,19 @@ class Rendered:
 
 
 class Reader(Protocol):
-    """Reads one answer piece by piece; how it is cut into pieces never changes what is found."""
+    """Reads one answer piece by piece; how it is cut into pieces never changes what is found.
+
+    All of the answer comes out again as text, but for what was read as a call that may be made.
+    """
 
     def feed(self, text: str) -> list[Item]:
         """Take the next piece; return what is certain by now, in order. Never raises."""
 
-    def finish(self) -> list[Item]:
-        """Say that the answer is over; return the rest. Never raises."""
+    def finish(self, *, called: bool = False) -> list[Item]:
+        """Say that the answer is over, and whether the server gave calls of its own; return the rest.
 
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """The beginnings of markup that could not be read as a call; it was not shown."""
+        Never raises.
+        """
 
 
 class Dialect(Protocol):
@@ -54,5 +66,7 @@ class Dialect(Protocol):
     def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
         """Return the conversation in the form that the model was trained on."""
 
-    def reader(self, tools: Sequence[Declaration], new_id: NewId = call_id) -> Reader:
-        """Return a reader for one answer of the model."""
+    def reader(
+        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
+    ) -> Reader:
+        """Return a reader for one answer of the model; calls that `allows` refuses stay text."""

@@ -66,7 +66,7 @@ def _result(name: str, content: str) -> str:
 
 PROMPTED: Final = TextDialect(
     name="prompted",
-    grammar=Grammar(BareJson(frozenset({"functionCall"}), _read, certain=True).forms),
+    grammar=Grammar(BareJson(frozenset({"functionCall"}), _read, certain=True).forms, whole=True),
     instructions=_instructions,
     call=_call,
     result=_result,

@@ -7,22 +7,22 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final
 
-from beckon_agent.dialects.base import Item, NewId
+from beckon_agent.dialects.base import Allows, Item, NewId, everything
 from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.place import Place
 from beckon_agent.dialects.source import Damaged, Incomplete, Source, Steps
 from beckon_agent.dialects.typed import Toolbox
 from beckon_agent.model.types import Declaration, TextDelta, ToolCall
+from beckon_contract.tools import CallOrigin
 
-UNREAD_LENGTH: Final = 500
-"""Characters that are kept of one piece of markup that could not be read."""
-UNREAD_PIECES: Final = 20
+HELD_LIMIT: Final = 262_144
+"""Characters that are held back until they prove to be calls; beyond them the rest of the answer is text."""
 
 Form = Callable[[Source, Toolbox], Steps[Sequence[RawCall] | None]]
 """One way of writing a call, entered right after its opener.
 
-It returns the calls that it read; none if this was markup that cannot be used (it is not
-shown, but noted as unread), and None if it was no markup: what it took is text. It raises
-Damaged or Incomplete for unusable markup, too; `up_to` tells where such markup ends.
+It returns the calls that it read; none, or None, where there are none: what it took is text.
+It raises Damaged or Incomplete for unusable markup, too; `up_to` says where such markup ends.
 """
 
 
@@ -31,14 +31,16 @@ class Grammar:
     """How a family of models marks its calls: a table from openers to forms.
 
     `line` is a form that has no opener but begins a line (ChatGLM3's name of the tool);
-    `silent` are tokens that mean nothing to the reader and are never shown. `trims` says that
-    blanks before a text belong to the markup.
+    `silent` are tokens that mean nothing to the reader and are not shown. `trims` says that
+    blanks before a text belong to the markup. `whole` says that calls are the whole rest of an
+    answer from the start of a line; otherwise they may have text on both sides.
     """
 
     forms: Mapping[str, Form]
     line: Form | None = None
     silent: frozenset[str] = frozenset()
     trims: bool = False
+    whole: bool = False
 
     @cached_property
     def _literals(self) -> list[str]:
@@ -48,7 +50,7 @@ class Grammar:
 
     @cached_property
     def _stops(self) -> re.Pattern[str]:
-        return re.compile("|".join(re.escape(literal) for literal in self._literals))
+        return re.compile("|".join(re.escape(literal) for literal in self._literals) or "(?!)")
 
     @cached_property
     def _prefixes(self) -> frozenset[str]:
@@ -75,7 +77,7 @@ class Grammar:
 
 
 def up_to(closer: str, form: Form) -> Form:
-    """Return `form`, taking damaged markup to its closer, so that no half of it is shown as text."""
+    """Return `form`, taking damaged markup to its closer, so that no half of it is read as a call."""
 
     def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
         try:
@@ -92,23 +94,30 @@ def up_to(closer: str, form: Form) -> Form:
 class MarkupReader:
     """Reads one answer by a grammar; see `Reader` in `base` for what it promises."""
 
-    def __init__(self, grammar: Grammar, tools: Sequence[Declaration], new_id: NewId) -> None:
+    def __init__(
+        self,
+        grammar: Grammar,
+        tools: Sequence[Declaration],
+        new_id: NewId,
+        allows: Allows = everything,
+        origin: CallOrigin = "dialect",
+    ) -> None:
         self._grammar = grammar
         self._tools = Toolbox(tools)
         self._new_id = new_id
+        self._allows = allows
+        self._origin = origin
         self._source = Source()
+        self._place = Place()
         self._out: list[Item] = []
+        self._held: list[tuple[str, Sequence[RawCall]]] = []
+        self._held_size = 0
         self._blank: list[str] = []
         self._said = False
         self._called = False
         self._at_line_start = True
-        self._unread: list[str] = []
+        self._only_text = False
         self._steps = self._read()
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """The beginnings of markup that could not be read as a call; it was not shown."""
-        return tuple(self._unread)
 
     def feed(self, text: str) -> list[Item]:
         """Take the next piece; return what is certain by now, in order."""
@@ -116,14 +125,20 @@ class MarkupReader:
             self._source.feed(text)
         return self._go_on()
 
-    def finish(self) -> list[Item]:
-        """Say that the answer is over; return the rest."""
+    def finish(self, *, called: bool = False) -> list[Item]:
+        """Say that the answer is over, and whether the server gave calls of its own; return the rest."""
         self._source.ended = True
-        found = self._go_on()
+        next(self._steps, None)
+        if called:
+            self._let_go()
+        else:
+            for _, calls in self._held:
+                self._call(calls)
+            self._held.clear()
         if self._blank and not (self._called or self._grammar.trims):  # blanks are all that was said
-            found.append(TextDelta("".join(self._blank)))
+            self._out.append(TextDelta("".join(self._blank)))
         self._blank.clear()
-        return found
+        return self._go_on()
 
     def _go_on(self) -> list[Item]:
         next(self._steps, None)
@@ -132,7 +147,16 @@ class MarkupReader:
         return found
 
     def _say(self, text: str) -> None:
+        """Show text; blanks after a call that is held are held with it."""
+        if self._held and (not text or text.isspace()):
+            self._hold(text)
+            return
+        self._let_go()
+        self._show(text)
+
+    def _show(self, text: str) -> None:
         """Show text; blanks wait for what follows, since those around a call belong to its markup."""
+        self._place.advance(text)
         if not self._said and (not text or text.isspace()):
             self._blank.append(text)
             return
@@ -142,31 +166,54 @@ class MarkupReader:
         self._blank.clear()
         self._said = True
 
+    def _hold(self, raw: str, calls: Sequence[RawCall] = ()) -> None:
+        if raw:
+            self._held.append((raw, calls))
+            self._held_size += len(raw)
+
+    def _let_go(self) -> None:
+        """Show what was held as the text that it is."""
+        held, self._held, self._held_size = self._held, [], 0
+        if held:
+            self._show("".join(raw for raw, _ in held))
+
     def _call(self, calls: Sequence[RawCall]) -> None:
-        self._out += [ToolCall(self._new_id(), call.name, call.arguments) for call in calls]
+        self._out += [
+            ToolCall(self._new_id(), call.name, call.arguments, origin=self._origin) for call in calls
+        ]
         self._blank.clear()
         self._said, self._called = False, True
 
     def _read(self) -> Steps[None]:
         source, grammar = self._source, self._grammar
         while True:
-            while self._at_line_start and grammar.line:
+            while self._at_line_start and grammar.line and self._allowed():
                 source.mark()
                 yield from self._enter(grammar.line)
             opener = yield from self._prose()
             if not opener:
                 return
-            self._at_line_start = True
             if opener == "\n":
+                self._at_line_start = True
+                self._say(opener)
+            elif self._place.fenced and not self._held:
                 self._say(opener)
             elif opener in grammar.forms:
                 yield from self._enter(grammar.forms[opener])
+            elif (yield from self._drops()):
+                self._at_line_start = True
+                if self._held:
+                    self._hold(opener)
+            else:
+                self._say(opener)
 
     def _prose(self) -> Steps[str]:
         """Say everything up to the next opener, take that and return it; empty at the end."""
         source = self._source
         while True:
-            start, end = self._grammar.stop(source.text, source.at, ended=source.ended)
+            start, end = len(source.text), len(source.text)
+            if not self._only_text:
+                start, end = self._grammar.stop(source.text, source.at, ended=source.ended)
             self._say(source.text[source.at : start])
             source.at = start
             source.mark()
@@ -175,22 +222,51 @@ class MarkupReader:
                 return source.text[start:end]
             yield
 
+    def _drops(self) -> Steps[bool]:
+        """Whether a silent token is no part of a sentence: it begins or ends a line where that matters."""
+        if self._held or not self._grammar.whole or self._place.begins_line:
+            return True
+        return (yield from self._source.peek()) in ("", "\r", "\n")
+
+    def _allowed(self) -> bool:
+        """Whether a call may be written here."""
+        if self._held:
+            return True
+        return self._place.free and (self._place.begins_line or not self._grammar.whole)
+
     def _enter(self, form: Form) -> Steps[None]:
-        source = self._source
-        try:
-            calls = yield from form(source, self._tools)
-        except Damaged as damage:
-            calls = ()
-            if isinstance(damage, Incomplete):
-                source.at = len(source.text)
+        """Read a form; what is no call that may be made is said as text, whole."""
+        source, allowed = self._source, self._allowed()
+        calls = yield from self._attempt(form)
         raw = source.raw()
-        self._at_line_start = bool(calls) or raw.endswith("\n")
-        if calls is None:
+        self._only_text = self._held_size + len(raw) > HELD_LIMIT
+        if not calls or not allowed or self._only_text or not self._allows(calls, raw):
+            self._at_line_start = raw.endswith("\n")
             self._say(raw)
-        elif calls:
+            return
+        self._at_line_start = True
+        if self._grammar.whole:
+            self._hold(raw, calls)
+        else:
             self._call(calls)
-        elif len(self._unread) < UNREAD_PIECES:
-            self._unread.append(raw[:UNREAD_LENGTH])
+
+    def _attempt(self, form: Form) -> Steps[Sequence[RawCall] | None]:
+        """Run a form as long as it takes no more than may be held back."""
+        source = self._source
+        steps = form(source, self._tools)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                calls: Sequence[RawCall] | None = stop.value
+                return calls
+            except Damaged as damage:
+                if isinstance(damage, Incomplete):
+                    source.at = len(source.text)
+                return None
+            if source.size > HELD_LIMIT:
+                return None
+            yield
 
 
 def _joined(group: list[Item]) -> list[Item]:

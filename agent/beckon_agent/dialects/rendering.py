@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from beckon_agent.dialects.base import NewId, Reader, Rendered
+from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, everything
 from beckon_agent.dialects.jsontext import load
 from beckon_agent.dialects.reader import Grammar, MarkupReader
 from beckon_agent.model.identifiers import call_id
@@ -58,9 +58,11 @@ class TextDialect:
             _append(texts, message)
         return Rendered(tuple(texts), (), self.stop if tools else ())
 
-    def reader(self, tools: Sequence[Declaration], new_id: NewId = call_id) -> Reader:
-        """Return a reader for one answer of the model."""
-        return MarkupReader(self.grammar, tools, new_id)
+    def reader(
+        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
+    ) -> Reader:
+        """Return a reader for one answer of the model; calls that `allows` refuses stay text."""
+        return MarkupReader(self.grammar, tools, new_id, allows)
 
     def _turns(self, messages: Sequence[Message]) -> Iterator[Message]:
         names: dict[str, str] = {}

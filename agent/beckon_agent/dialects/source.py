@@ -41,17 +41,24 @@ class Source:
         self.ended = False
         self._marked = 0
         self._taken: list[str] = []
+        self._aside = 0
 
     def feed(self, text: str) -> None:
         """Append a piece and let go of what was consumed (kept aside since the mark)."""
         self._taken.append(self.text[self._marked : self.at])
+        self._aside += self.at - self._marked
         self.text = self.text[self.at :] + text
         self.at = self._marked = 0
 
     def mark(self) -> None:
         """Remember this place: `raw` begins here."""
         self._taken.clear()
-        self._marked = self.at
+        self._aside, self._marked = 0, self.at
+
+    @property
+    def size(self) -> int:
+        """How many characters were consumed since the mark."""
+        return self._aside + self.at - self._marked
 
     def raw(self) -> str:
         """Return what was consumed since the mark."""

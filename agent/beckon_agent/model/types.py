@@ -43,6 +43,18 @@ class ToolCall:
     origin: CallOrigin = "api"
 
 
+RefusalReason = Literal["brought_along", "not_offered"]
+"""Why a call in a text was not made: the conversation brought it along, or no such tool was offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    """A call that was read in a text and stayed text; `name` is empty where no tool has it."""
+
+    name: str
+    reason: RefusalReason
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the server counted them."""
@@ -62,7 +74,7 @@ class Turn:
 
     `finish_reason` is what the server said, `None` where it said nothing.
     `usage` is `None` where the server does not count. `sent` are the names of the agent's tools that
-    it was sent, where somebody noted them.
+    it was sent, where somebody noted them. `refused` are the calls in its text that were not made.
     """
 
     text: str = ""
@@ -71,6 +83,7 @@ class Turn:
     finish_reason: str | None = None
     usage: Usage | None = None
     sent: tuple[str, ...] = ()
+    refused: tuple[RefusedCall, ...] = ()
 
 
 StreamItem = TextDelta | ReasoningDelta | ToolCall | Turn

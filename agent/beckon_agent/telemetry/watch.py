@@ -129,6 +129,9 @@ class _WatchedModel:
             async with aclosing(within(span, self._model.stream(messages, tools, options))) as items:
                 async for item in items:
                     answer.note(item)
+                    if isinstance(item, Turn):
+                        for call in item.refused:
+                            self._metrics.refused(call, self._agent)
                     yield item
         except (asyncio.CancelledError, GeneratorExit):
             answer.outcome = answer.outcome if answer.turn else "cancelled"

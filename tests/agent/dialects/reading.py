@@ -43,5 +43,5 @@ def read(dialect: Dialect, pieces: Iterable[str], tools: Sequence[Declaration] =
         "".join(texts),
         "".join(item.text for item in before if isinstance(item, TextDelta)),
         tuple((item.name, item.arguments) for item in items if isinstance(item, ToolCall)),
-        reader.unread,
+        (),
     )

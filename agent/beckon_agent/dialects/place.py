@@ -1,0 +1,105 @@
+"""Where in a Markdown answer a reader is: in a fence, in inline code, in a quote, or on a line of its own."""
+
+import re
+from typing import Final
+
+_HEAD_LENGTH: Final = 256
+"""Characters of a line that are looked at; a fence or a marker begins well before."""
+
+_FENCE = re.compile(r"(?:[\s>*+|-]|\d{1,9}[.)]\s)*(?P<run>`{3,}|~{3,})(?P<info>.*)", re.DOTALL)
+_QUOTE_OR_TABLE = re.compile(r"\s*[>|]")
+_LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])\s")
+_QUOTATION_MARKS: Final = frozenset("\"'“”„‟‘’‚«»‹›「」『』《》〈〉")
+
+
+class Place:
+    """Follows the text of an answer, piece by piece; the cut into pieces changes nothing."""
+
+    def __init__(self) -> None:
+        self.said = False
+        """Whether there was anything but blanks."""
+        self._head = ""
+        self._column = 0
+        self._last = ""
+        self._fence = ""
+        self._below_quote = False
+        self._run = 0  # backticks in a row that have just been read
+        self._span = 0  # how many backticks opened the inline code, 0 outside
+
+    def advance(self, text: str) -> None:
+        """Go over text."""
+        first, *others = text.split("\n")
+        self._within(first)
+        for line in others:
+            self._end_line()
+            self._within(line)
+
+    @property
+    def begins_line(self) -> bool:
+        """Whether a line begins here; blanks in front of the whole answer do not count."""
+        return self._column == 0 or not self.said
+
+    @property
+    def fenced(self) -> bool:
+        """Whether this is in a code fence, or in the line that opens one."""
+        return bool(self._fence or self._opens())
+
+    @property
+    def free(self) -> bool:
+        """Whether a call may be written here: no code, quotation, table or list item."""
+        return not (
+            self.fenced
+            or self._in_span()
+            or self._below_quote
+            or self._last in _QUOTATION_MARKS
+            or _QUOTE_OR_TABLE.match(self._head)
+            or _LIST_ITEM.match(self._head)
+        )
+
+    def _within(self, text: str) -> None:
+        if not text:
+            return
+        self._head += text[: _HEAD_LENGTH - len(self._head)]
+        self._column += len(text)
+        self._last = text[-1]
+        self.said = self.said or not text.isspace()
+        parts = re.split("(`+)", text) if "`" in text or self._run else [text]
+        for part in filter(None, parts):
+            if part[0] == "`":
+                self._run += len(part)
+            else:
+                self._end_run()
+
+    def _end_run(self) -> None:
+        self._span = self._in_span()
+        self._run = 0
+
+    def _in_span(self) -> int:
+        """Return how many backticks opened the inline code that is open here; 0 for none."""
+        if not self._run:
+            return self._span
+        if self._span:
+            return 0 if self._run == self._span else self._span
+        return self._run
+
+    def _opens(self) -> str:
+        found = _FENCE.match(self._head)
+        if found is None or (found["run"][0] == "`" and "`" in found["info"]):
+            return ""
+        return found["run"]
+
+    def _end_line(self) -> None:
+        self._end_run()
+        blank = not self._head.strip()
+        run = self._opens()
+        if self._fence:
+            whole = self._head.strip(" \t\r>")
+            if run.startswith(self._fence) and whole == run:
+                self._fence = ""
+            self._span, self._below_quote = 0, False
+        elif run:
+            self._fence, self._span, self._below_quote = run, 0, False
+        else:
+            self._span = 0 if blank else self._span
+            self._below_quote = not blank and bool(_QUOTE_OR_TABLE.match(self._head))
+        self._head, self._column, self._last = "", 0, ""

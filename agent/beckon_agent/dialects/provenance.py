@@ -1,0 +1,305 @@
+"""Whether a call that was read in a text is the model's own, or was brought along by the conversation.
+
+The author of a web page or a mail that a tool reads can write a call into it, and a model that quotes
+the page writes that call, too. So a call is no call where its markup, or its name with the same
+arguments, is found in anything that the model did not write. Both sides are reduced to words first:
+escapes, entities and encodings are resolved, letters that look alike are one letter, and punctuation,
+quotes, case and the order of keys do not count.
+"""
+
+import base64
+import html
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+from urllib.parse import unquote
+
+from beckon_agent.dialects.calls import RawCall, loosely
+from beckon_agent.model.types import Declaration, Message
+
+SEARCHED: Final = 1_000_000
+"""Characters of a conversation that are searched; in a longer one, no call is read out of text."""
+
+_ROUNDS: Final = 4  # of escapes within escapes
+_NESTED: Final = 3  # of encodings within encodings
+_DEPTH: Final = 40  # of JSON
+_SHORTEST_MARKUP: Final = 8  # letters and digits that markup has more than the name and the arguments
+_MOST_FORMS: Final = 10_000  # places of one name that are looked at
+
+# Words that markup puts between a name, a key and a value.
+_STRUCTURE: Final = frozenset(
+    "name names argument arguments parameter parameters param params args arg input key value function"
+    " functions functioncall call calls tool tools toolcall invoke dsml begin end sep type string number"
+    " true false id index json python xml open close antml steptml section response item object py".split()
+)
+# Letters of other scripts that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, Latin extensions.
+_ALIKE: Final = dict(zip(
+    "аеорсухіјѕһԁԛԝкмтвнгпиαοενρυτικηχωμσɡıɑⅼ",  # noqa: RUF001  # that is the point
+    "aeopcyxijshdqwkmtbhrnuaoevputiknxwmsgial",
+    strict=True,
+))  # fmt: skip
+_LOOKING_LATIN = re.compile(f"[{''.join(_ALIKE)}]")
+_WORDS = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
+_UNICODE_ESCAPE = re.compile(r"\\+(?:u\{?([0-9a-fA-F]{4,6})\}?|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))")
+_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_BLANK_ESCAPE = re.compile(r"\\+[nrt]")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:\s*\n\s*[A-Za-z0-9+/_-]{4,})*={0,2}")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){8,}")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0100-\U000e01ef]"
+)
+_TAGS = re.compile("[\U000e0020-\U000e007e]")  # invisible copies of ASCII
+_MARKS = re.compile(r"[\u0300-\u036f]")
+
+
+class Provenance:
+    """All that the model did not write in one request, to look for calls in it."""
+
+    def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
+        self._messages = messages
+        self._declarations = declarations
+
+    def brought(self, calls: Sequence[RawCall], markup: str) -> bool:
+        """Whether the conversation brought one of the calls along, or the markup of all of them."""
+        if self._streams is None:
+            return True
+        if any(stream.holds(call) for call in calls for stream in self._streams):
+            return True
+        letters = _letters(_plain(markup))
+        own = sum(len(_letters(_plain(call.name + call.arguments))) for call in calls)
+        if len(letters) < own + _SHORTEST_MARKUP:
+            return False
+        return any(stream.holds_markup(letters) for stream in self._streams)
+
+    @cached_property
+    def _streams(self) -> Sequence["_Stream"] | None:
+        """The conversation in several spellings, each with what stands in neighbours side by side."""
+        found = list(self._texts())
+        if sum(map(len, found)) > SEARCHED:
+            return None
+        leaves = [leaf for text in found for leaf in _leaves(text)]
+        spellings = [found, leaves] if leaves != found else [found]
+        plain = [[_plain(text) for text in texts] for texts in spellings]
+        decoded = [part for text in dict.fromkeys([*found, *leaves]) for part in _decoded(text)]
+        if decoded:
+            plain.append([_plain(text) for text in decoded])
+        joined = [joiner.join(texts) for texts in plain for joiner in ("", "\n")]
+        return [_Stream(text) for text in dict.fromkeys(joined)]
+
+    def _texts(self) -> Iterator[str]:
+        """Yield what is in the request. The text of the model's own answers is part of it: none of it was a call."""
+        for message in self._messages:
+            yield from _strings(message.get("content"))
+        for tool in self._declarations:
+            function = tool.get("function", tool)
+            yield from _strings(function.get("description"))
+            yield from _strings(function.get("parameters"))
+
+
+class _Stream:
+    """One spelling of the conversation, as words."""
+
+    def __init__(self, plain: str) -> None:
+        self._plain = plain
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return _WORDS.findall(self._plain)
+
+    @cached_property
+    def _letters(self) -> str:
+        return "".join(self._words)
+
+    def holds(self, call: RawCall) -> bool:
+        """Whether the name is found with the same arguments, in any markup and order."""
+        name = _WORDS.findall(_plain(call.name))
+        if not name or "".join(name) not in self._letters:
+            return False
+        wanted = Counter(_words_of(call.arguments))
+        if not wanted:
+            return self._holds_empty(name)
+        places = [at for at, word in enumerate(self._words) if word == name[0]][:_MOST_FORMS]
+        for at in places:
+            if self._words[at : at + len(name)] != name:
+                continue
+            after = self._words[at + len(name) : at + len(name) + _window(wanted)]
+            before = self._words[max(0, at - _window(wanted)) : at][::-1]
+            if _covers(after, wanted) or _covers(before, wanted):
+                return True
+        return False
+
+    def _holds_empty(self, name: Sequence[str]) -> bool:
+        """Whether the name is found with empty arguments: the name alone is no call."""
+        written = r"[\W_]*".join(map(re.escape, name))
+        key = r"(?:arguments|parameters|params|args|input)"
+        filling = r"(?:[\W_]|\d|json|python|xml|tool|call|argument|begin|sep|function|type)"
+        # The text is as it was but for its case and escapes, so the brackets are still there.
+        empty = r"(?:\{\s*\}|\(\s*\)|\(\s*\{\s*\}\s*\))"
+        forms = (
+            rf"(?<![a-z0-9]){written}[\W_]{{0,12}}{key}[^\w{{]{{0,12}}{empty}",
+            rf"{key}[^\w{{]{{0,12}}{empty}[\W_]{{0,12}}(?:name|tool_name|function)[\W_]{{1,12}}{written}(?![a-z0-9])",
+            rf"(?<![a-z0-9]){written}{filling}{{0,80}}?{empty}",
+            rf"(?:<tool_call>|function=|invoke name=)[\W_]{{0,8}}{written}[\W_]{{0,8}}</",
+        )
+        return any(re.search(form, self._plain) for form in forms)
+
+    def holds_markup(self, letters: str) -> bool:
+        """Whether the markup is found whole, or cut in two."""
+        low, high = 0, len(letters)
+        while low < high:  # the longest beginning that is found
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if letters[:middle] in self._letters else (low, middle - 1)
+        return low == len(letters) or (low > 0 and letters[low:] in self._letters)
+
+
+def _window(wanted: Counter[str]) -> int:
+    """How many words may be between a name and the last word of its arguments."""
+    return wanted.total() * 6 + 12
+
+
+def _covers(words: Sequence[str], wanted: Counter[str]) -> bool:
+    """Whether these words begin with all wanted ones, with none but words of markup between them."""
+    missing = wanted.copy()
+    left = missing.total()
+    for word in words:
+        if missing[word] > 0:
+            missing[word] -= 1
+            left -= 1
+            if not left:
+                return True
+        elif word not in _STRUCTURE:
+            return False
+    return False
+
+
+def _words_of(arguments: str) -> list[str]:
+    """Return the keys and values of arguments, as words."""
+    value = loosely(arguments)
+    if isinstance(value, str):
+        value = loosely(value) or value
+    parts = [arguments] if value is None else [part for part in _scalars(value)]
+    return [word for part in parts for word in _WORDS.findall(_plain(part))]
+
+
+def _scalars(value: object, depth: int = 0) -> Iterator[str]:
+    if depth > _DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            yield str(key)
+            yield from _scalars(member, depth + 1)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for member in value:
+            yield from _scalars(member, depth + 1)
+    elif isinstance(value, str):
+        yield value
+    else:
+        yield json.dumps(value)
+
+
+def _strings(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the strings of a message's content or of a schema, keys included."""
+    return (text for text in _scalars(value, depth) if text and text != "null")
+
+
+def _leaves(text: str, depth: int = 0) -> Iterator[str]:
+    """Yield a text or, where it is JSON, the strings in it, and those of JSON within them."""
+    inner = text.strip()
+    if depth < _ROUNDS and inner[:1] in ("{", "[", '"') and inner[-1:] in ("}", "]", '"'):
+        try:
+            value = json.loads(inner, strict=False)
+        except (ValueError, RecursionError):
+            yield text
+            return
+        for part in _values(value):
+            yield from _leaves(part, depth + 1)
+    else:
+        yield text
+
+
+def _values(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the strings of a value without the keys of its objects."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for member in value.values():
+            yield from _values(member, depth + 1)
+    elif isinstance(value, Sequence):
+        for member in value:
+            yield from _values(member, depth + 1)
+
+
+def _plain(text: str) -> str:
+    """Resolve escapes and entities, and write letters that look alike in one way."""
+    for _ in range(_ROUNDS):
+        before = text
+        if "&" in text:
+            text = html.unescape(text)
+        if "%" in text:
+            text = unquote(text)
+        if "\\" in text:
+            text = _UNICODE_ESCAPE.sub(_escaped, text)
+            text = _SURROGATES.sub(_paired, text)
+        if text == before:
+            break
+    text = _BLANK_ESCAPE.sub(" ", text) if "\\" in text else text
+    if not text.isascii():
+        text = _TAGS.sub(lambda found: chr(ord(found[0]) - 0xE0000), text)
+        text = unicodedata.normalize("NFKD", text)
+        text = _MARKS.sub("", _INVISIBLE.sub("", text))
+        text = unicodedata.normalize("NFKC", text).casefold()
+        return _LOOKING_LATIN.sub(lambda found: _ALIKE[found[0]], text)
+    return text.casefold()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = int(next(filter(None, found.groups())), 16)
+    return chr(code) if code <= 0x10FFFF else " "
+
+
+def _paired(found: re.Match[str]) -> str:
+    high, low = found[0]
+    return chr(0x10000 + ((ord(high) - 0xD800) << 10) + (ord(low) - 0xDC00))
+
+
+def _letters(plain: str) -> str:
+    return "".join(_WORDS.findall(plain))
+
+
+def _decoded(text: str, depth: int = 0) -> Iterator[str]:
+    """Yield what runs of base64 and of hexadecimal digits hold, and those within them."""
+    if depth == _NESTED:
+        return
+    for pattern, decode in ((_BASE64, _of_base64), (_HEX, _of_hex)):
+        for found in pattern.finditer(text):
+            inner = decode(found[0])
+            if inner:
+                yield inner
+                yield from _decoded(inner, depth + 1)
+
+
+def _of_base64(run: str) -> str:
+    """Return the text in lines of base64, or in the first of them; empty where there is none."""
+    for written in dict.fromkeys((re.sub(r"\s", "", run), run.split()[0])):
+        bare = written.rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            return base64.b64decode(bare + "=" * (-len(bare) % 4)).decode()
+        except ValueError:  # neither base64 nor text
+            continue
+    return ""
+
+
+def _of_hex(run: str) -> str:
+    try:
+        return bytes.fromhex(re.sub(r"[ :]", "", run)).decode()
+    except ValueError:
+        return ""
+
+
