@@ -234,6 +234,8 @@ def _agent(settings: Settings) -> Agent:
         call_timeout=settings.call_timeout,
         tools=settings.max_tools,
         late_seconds=settings.late_seconds,
+        calls_per_turn=settings.max_calls_per_turn,
+        repeated_calls=settings.max_repeated_calls,
     )
     return Agent(
         settings.agent_name,

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 import orjson
 
+from beckon_agent.call_limits import limit_calls
 from beckon_agent.calling.caller import AnswersLater, Caller
 from beckon_agent.calling.exchanged import noting
 from beckon_agent.calling.prepared import HandedBack, NeedsApproval
@@ -153,6 +154,7 @@ class Run:
                     yield item
         self._count(turn.usage)
         calls = [call.checked_by_origin(may_wait=self._keeping.may_wait) for call in offer.read(turn)]
+        calls = limit_calls(calls, self._added, self._agent.limits)
         calls = permitted(calls, self._options, self._called)
         self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
         limit = self._limit_at(step)

@@ -16,6 +16,9 @@ Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "c
 class Limits:
     """How far one run may go: model requests, seconds, tokens in all, calls side by side.
 
+    `calls_per_turn` is how many calls one answer of the model may make. The same call is made until it has
+    failed or had the same result `repeated_calls` times in a row. What is above is answered `denied`.
+
     `call_timeout` is in seconds, for tools that name none of their own; `late_seconds` is what such a
     tool has for its answer once it has taken a call to answer it later. `tools` is how many
     declarations one model request may have, fewer where the provider takes fewer.
@@ -29,6 +32,8 @@ class Limits:
     call_timeout: float = 30.0
     tools: int = 64
     late_seconds: float = 86_400.0
+    calls_per_turn: int = 64
+    repeated_calls: int = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,15 @@ class Settings(BaseSettings):
         None, ge=1, description="How many tokens one run may use in all; unset: no limit."
     )
     parallel_calls: int = Field(8, ge=1, description="How many tool calls of one turn run at the same time.")
+    max_calls_per_turn: int = Field(
+        64, ge=1, description="How many tool calls one answer of the model may make; more are denied."
+    )
+    max_repeated_calls: int = Field(
+        5,
+        ge=1,
+        description="How often in a row the same call may fail or have the same result in one run; after "
+        "that it is denied.",
+    )
     max_tools: int = Field(
         64, ge=2, description="How many tools one request to the model has at most, find_tools among them."
     )

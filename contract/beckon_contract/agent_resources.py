@@ -16,7 +16,17 @@ DEFAULT_KEY = "api-key"
 _SPEC = ("systemPrompt", "model", "tools", "limits", "access", "toolPolicies", "quotas")
 _MODEL = ("baseURL", "name", "dialect", "apiKeySecret")
 _SECRET = ("name", "key")
-_LIMITS = ("steps", "seconds", "tokens", "parallelCalls", "callTimeoutSeconds", "resultCharacters", "tools")
+_LIMITS = (
+    "steps",
+    "seconds",
+    "tokens",
+    "parallelCalls",
+    "callTimeoutSeconds",
+    "resultCharacters",
+    "tools",
+    "callsPerTurn",
+    "repeatedCalls",
+)
 _PINNED = "pinned"
 
 # Both become part of requests to the API server: RFC 1123 subdomain, and a key as Secrets have them.
@@ -50,7 +60,8 @@ class ModelReference:
 class AgentLimits:
     """How far one run may go; what is `None` is as the agent service has it. Times are seconds.
 
-    `tools` is how many of them one request to the model may have.
+    `tools` is how many of them one request to the model may have, `calls_per_turn` how many calls one answer
+    of the model may make, `repeated_calls` how often in a row the same call may bring nothing new.
     """
 
     steps: int | None = None
@@ -60,6 +71,8 @@ class AgentLimits:
     call_timeout: float | None = None
     result_chars: int | None = None
     tools: int | None = None
+    calls_per_turn: int | None = None
+    repeated_calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,4 +165,6 @@ def _limits(fields: Fields | None) -> AgentLimits:
         call_timeout=fields.positive("callTimeoutSeconds"),
         result_chars=fields.positive("resultCharacters"),
         tools=fields.positive("tools"),
+        calls_per_turn=fields.positive("callsPerTurn"),
+        repeated_calls=fields.positive("repeatedCalls"),
     )

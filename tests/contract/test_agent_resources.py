@@ -70,6 +70,8 @@ def test_everything_that_an_agent_may_say_is_read() -> None:
                 "callTimeoutSeconds": 5,
                 "resultCharacters": 600,
                 "tools": 7,
+                "callsPerTurn": 8,
+                "repeatedCalls": 9,
             },
         }
     )
@@ -79,7 +81,7 @@ def test_everything_that_an_agent_may_say_is_read() -> None:
     assert found.tools == ToolSelector(
         frozenset({"a", "b.c"}), {"team": "x"}, (Requirement("stage", "NotIn", ("test", "old")),)
     )
-    assert found.limits == AgentLimits(1, 2, 3, 4, 5, 600, 7)
+    assert found.limits == AgentLimits(1, 2, 3, 4, 5, 600, 7, 8, 9)
     assert found.pinned == ("b.c",)
 
 

@@ -130,10 +130,11 @@ def _too_late() -> Outcome:
 def from_json(result: object) -> Outcome:
     """Return what JSON says, a tool's own failure included; raise `NotReadable` where it is too deep."""
     check_depth(result)  # what cannot be written as JSON again could not be told to anybody
-    return Outcome(result, failed=_tells_an_error(result))
+    return Outcome(result, failed=is_failure(result))
 
 
-def _tells_an_error(result: object) -> bool:
+def is_failure(result: object) -> bool:
+    """Whether a result is an error object as in `failures`."""
     error = result.get("error") if isinstance(result, Mapping) else None
     return isinstance(error, Mapping) and "reason" in error and "message" in error
 

@@ -73,4 +73,7 @@ def _limits(written: AgentLimits, own: Limits) -> Limits:
         result_chars=written.result_chars or own.result_chars,
         call_timeout=written.call_timeout or own.call_timeout,
         tools=written.tools or own.tools,
+        late_seconds=own.late_seconds,
+        calls_per_turn=written.calls_per_turn or own.calls_per_turn,
+        repeated_calls=written.repeated_calls or own.repeated_calls,
     )

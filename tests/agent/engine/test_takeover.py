@@ -251,3 +251,21 @@ async def test_a_run_that_waits_for_a_person_outlives_its_process(
 async def is_now(store: Store, run_id: str, status: str) -> bool:
     stored = await store.runs.get(run_id)
     return stored is not None and stored.status == status
+
+
+async def test_a_run_that_another_process_takes_over_goes_on_counting(engines: StartEngines) -> None:
+    limits = Limits(call_timeout=10, repeated_calls=2)
+    script = [ONE_CALL] * 4
+    async with engines(*script, says("Done."), setup=Setup(limits=limits)) as shared:
+        # Each turn that is made stores itself, that the call is sent, and its result.
+        dying = Crashing(shared.store, 6, lands=True)
+        async with shared.running(dying) as first:
+            run = await first.start(shared.ask())
+            await eventually(lambda: asyncio.sleep(0, dying.dead))
+        async with shared.running() as second, asyncio.timeout(PATIENCE):
+            events = await everything(second, run.id)
+
+    finished = [event for event in events if isinstance(event, CallFinished)]
+    assert BENCH.calls == ["a"] * 2
+    assert "denied" in str(finished[-1].result)
+    assert text(events) == "Done."

@@ -136,6 +136,8 @@ def test_everything_that_an_agent_may_say_is_kept_as_it_was_written(home: Kube) 
             "callTimeoutSeconds": 5,
             "resultCharacters": 1000,
             "tools": 32,
+            "callsPerTurn": 16,
+            "repeatedCalls": 3,
         },
         "access": {
             "users": ["key:ci", "oidc:alice", "*"],
