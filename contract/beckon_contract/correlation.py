@@ -13,7 +13,7 @@ import binascii
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 MAX_TOKEN = 103
@@ -26,6 +26,7 @@ _CALL_CONTEXT = b"beckon call 1\n"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _REPLICA = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\Z", re.ASCII)
+_INSIDE = re.compile(r"[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{16}\.[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])", re.ASCII)
 _MOST_KEYS = 8
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+\Z")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}\Z")
@@ -131,6 +132,15 @@ def verify(keyring: Keyring, token: str) -> Claim | None:
 def looks_like_token(value: object) -> bool:
     """Whether a value has the shape of a token, whoever made it."""
     return isinstance(value, str) and _TOKEN.match(value) is not None
+
+
+def hide_tokens(value: object, mark: str) -> object:
+    """Return a JSON value whose texts have a mark where they had a token, whoever made it."""
+    if isinstance(value, str):
+        return _INSIDE.sub(mark, value)
+    if isinstance(value, Mapping):
+        return {name: hide_tokens(member, mark) for name, member in value.items()}
+    return [hide_tokens(item, mark) for item in value] if isinstance(value, list | tuple) else value
 
 
 def is_of_call(keyring: Keyring, claim: Claim, call_id: bytes) -> bool:

@@ -121,7 +121,7 @@ class Calls:
         attributes.pop(self._exchange.marks.reply, None)
         takes_later = prefers_async(request.headers)
         waiter = Waiter(nonce, call_id, attributes[b"ce-type"], target.url, finish, takes_later)
-        waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds, token)
+        waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds)
         self._waiters.open(waiter)
         headers = event.headers()
         headers.extend(header for header in request.headers if header[0] in _PASSED_ON)
@@ -138,8 +138,8 @@ class Calls:
             logger.log(level, "a call: %s, after %.3f s", answer.outcome, seconds, extra=ids_in(noted))
         finish(answer)
 
-    def _time_out(self, waiter: Waiter, seconds: float, token: str) -> None:
-        self._waiters.fail(waiter, waiter.doubt or endings.timed_out(seconds, token))
+    def _time_out(self, waiter: Waiter, seconds: float) -> None:
+        self._waiters.fail(waiter, waiter.doubt or endings.timed_out(seconds))
 
     def _hang_up(self, waiter: Waiter) -> None:
         self._waiters.fail(waiter, endings.HUNG_UP)

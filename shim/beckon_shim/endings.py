@@ -25,14 +25,16 @@ def accepted(event: WireEvent) -> Answer:
     return Answer(202, event.headers(), event.body, "accepted")
 
 
-def timed_out(seconds: float, token: str) -> Answer:
-    """Return 504: no reply came in time. The tool may still be working."""
+def timed_out(seconds: float) -> Answer:
+    """Return 504: no reply came in time. The tool may still be working.
+
+    The call's token is no part of it: whoever reads that could answer in the tool's place.
+    """
     detail = (
         f"no reply came within {seconds:g} s; the tool may be slow, may not reply, "
         "or no Trigger may route this event type to it"
     )
-    problem = Problem(504, "timeout", "No reply in time", detail, {"correlation": token})
-    return of_problem(problem, "timeout")
+    return of_problem(Problem(504, "timeout", "No reply in time", detail), "timeout")
 
 
 def expired() -> Answer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from beckon_agent.store.records import Exchanged
-from beckon_contract.correlation import looks_like_token
+from beckon_contract.correlation import hide_tokens, looks_like_token
 from beckon_contract.events import CloudEvent, to_structured
 from beckon_contract.yamltext import NotReadable, check_depth
 
@@ -61,7 +61,12 @@ def note_reply(event: CloudEvent) -> None:
 def note_problem(problem: Mapping[str, object]) -> None:
     """Note the problem document that came in place of a reply."""
     if (noted := _current.get()) is not None and problem:
-        noted.reply = {"problem": dict(problem)}
+        noted.reply = {"problem": shown(problem)}
+
+
+def shown(value: object) -> Any:
+    """Return a JSON value as people may see it: a token inside it would let them answer its call."""
+    return hide_tokens(value, TOKEN)
 
 
 def document_of(event: CloudEvent) -> Document:

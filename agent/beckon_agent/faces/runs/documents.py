@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from beckon_agent.calling.exchanged import without_tokens
+from beckon_agent.calling.exchanged import shown
 from beckon_agent.faces.responses.ids import approval_id, response_id
 from beckon_agent.model import wire
 from beckon_agent.model.types import Usage
@@ -103,7 +103,7 @@ def call_document(call: StoredCall, asked_at: float | None) -> Document:
         "attempts": call.attempts or 0,
         "deliveries": call.deliveries,
         "deadline": call.deadline,
-        "report": None if call.state == "done" else call.report,
+        "report": None if call.state == "done" else shown(call.report),
         "failed": call.failed,
         "result": result,
         "cut": arguments_cut or result_cut,
@@ -132,11 +132,12 @@ def _error(call: StoredCall) -> Mapping[str, object]:
 def _dead_letter(call: StoredCall) -> str | None:
     """Return why a call could not be delivered, where that is what became of it."""
     error = _error(call)
-    return wire.text(error.get("message")) if call.failed and error.get("reason") == "undeliverable" else None
+    return wire.text(shown(error.get("message"))) if call.failed and error.get("reason") == "undeliverable" else None
 
 
 def _shown(value: object) -> tuple[object, bool]:
     """Return a JSON value, or the beginning of its text where it is long; and whether it is cut."""
+    value = shown(value)
     text = value if isinstance(value, str) else wire.dumps(value)
     return (value, False) if len(text) <= MOST_SHOWN else (text[:MOST_SHOWN], True)
 
@@ -151,14 +152,14 @@ def exchanged_document(exchanged: Exchanged) -> Document:
         "call_omitted": sent.get("omitted", 0),
         "reply": _event(came),
         "reply_omitted": came.get("omitted", 0),
-        "problem": came.get("problem"),
+        "problem": shown(came.get("problem")),
     }
 
 
 def _event(passed: Mapping[str, Any]) -> Document | None:
-    """Return the event; what was stored before tokens were left out of it may have one."""
+    """Return the event; its data may have a token, as may what an earlier version stored."""
     event = passed.get("event")
-    return dict(without_tokens(event)) if isinstance(event, Mapping) else None
+    return shown(event) if isinstance(event, Mapping) else None
 
 
 def waiting_document(waiting: Waiting) -> Document:

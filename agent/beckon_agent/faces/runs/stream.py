@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from typing import Any
 
+from beckon_agent.calling.exchanged import shown
 from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.engine.codec import from_log
 from beckon_agent.engine.reported import Heard
@@ -69,12 +70,12 @@ def _told(document: Any) -> tuple[str, dict[str, Any]]:
     event = from_log(document)
     members = asdict(event)
     members.pop("messages", None)  # of the end: they are the conversation, which the run's face tells
-    return _NAMES[type(event)], members
+    return _NAMES[type(event)], shown(members)
 
 
 def _report(report: CallProgressed) -> dict[str, Any]:
     members = asdict(report)
-    return {"progress": members.pop("done"), **members}
+    return shown({"progress": members.pop("done"), **members})
 
 
 async def server_sent(told: Paced[Told], keep_alive: float) -> AsyncGenerator[bytes]:
