@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from beckon_agent.calling.caller import Caller
@@ -44,11 +44,21 @@ class Service:
     draining: bool = field(default=False, init=False)
     _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def admit(self, hosted: Hosted) -> None:
-        """Count a request to an agent; raises `NoRoom`, `LimitReached` and `StoreUnavailable`."""
+    async def admit(self, hosted: Hosted, run_id: str = "") -> None:
+        """Count a request to an agent; raises `NoRoom`, `LimitReached` and `StoreUnavailable`.
+
+        With the id of the run that begins with it, the tokens of its first answer are reserved.
+        """
         self._look_for_room()
+        if self.limits is not None and run_id:
+            await self.limits.admit_run(hosted.agent, principal().id, run_id)
+        elif self.limits is not None:
+            await self.limits.admit_call(hosted.agent, principal().id)
+
+    async def dismiss(self, hosted: Hosted, run_id: str) -> None:
+        """Give back what `admit` reserved for a run that does not begin."""
         if self.limits is not None:
-            await self.limits.admit_run(hosted.agent, principal().id)
+            await self.limits.settle_tokens(hosted.agent, principal().id, run_id, 0)
 
     async def run(
         self,
@@ -57,21 +67,24 @@ class Service:
         options: Options,
         *,
         keeping: Keeping | None = None,
+        admitted: str = "",
     ) -> AsyncGenerator[RunEvent]:
-        """Run an agent over a conversation, which `admit` let begin.
+        """Run an agent over a conversation, which `admit` let begin under the id `admitted`.
 
-        Raises `NoRoom` before anything has happened, and `LimitReached` when its tokens are used up.
+        A run that is kept was admitted under its own id. Raises `NoRoom` before anything has happened, and
+        `LimitReached` when its tokens are used up.
         """
-        with self.place(), hosted.held():
-            run_id, conversation = (keeping.run_id, keeping.conversation) if keeping else ("", "")
-            about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
-            watch = Watch(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
-            model = watch.model(self._counted(hosted))
-            tools = Toolbox(hosted.catalogue, hosted.chooser)
-            run = Run(hosted.agent, model, tools, self.caller, options, keeping=keeping)
-            async with aclosing(watch.events(run.events(messages))) as events:
-                async for event in events:
-                    yield event
+        run_id, conversation = (keeping.run_id, keeping.conversation) if keeping else ("", "")
+        async with self._metered(hosted, run_id or admitted) as counted:
+            with self.place(), hosted.held():
+                about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
+                watch = Watch(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
+                model = watch.model(counted)
+                tools = Toolbox(hosted.catalogue, hosted.chooser)
+                run = Run(hosted.agent, model, tools, self.caller, options, keeping=keeping)
+                async with aclosing(watch.events(run.events(messages))) as events:
+                    async for event in events:
+                        yield event
 
     async def call(self, hosted: Hosted, name: str, arguments: str) -> CallFinished:
         """Make one call without a model, as an agent would; raises what `admit` does."""
@@ -97,11 +110,12 @@ class Service:
         if self.running:
             await self._idle.wait()
 
-    def _counted(self, hosted: Hosted) -> Model:
+    def _metered(self, hosted: Hosted, run: str) -> AbstractAsyncContextManager[Model]:
         """Return the model of an agent; one whose tokens are counted, where it has a quota of them."""
-        if self.limits is None or not hosted.agent.terms.quotas:
-            return hosted.model
-        return metered(hosted.model, self.limits, hosted.agent, principal().id)
+        if self.limits is None:
+            return nullcontext(hosted.model)
+        run = run or secrets.token_hex(8)
+        return metered(hosted.model, self.limits, hosted.agent, principal().id, run)
 
     def _look_for_room(self) -> None:
         if self.draining:

@@ -75,11 +75,15 @@ class RunEngine:
 
     async def start(self, ask: Ask) -> StoredRun:
         """Store and begin a run. Raises what `Service.admit` and storing it raise."""
-        await self._service.admit(ask.hosted)
+        await self._service.admit(ask.hosted, ask.run.id)
         theirs = tuple(ask.client_tools) or ask.options.client_tools
         options = replace(ask.options, client_tools=theirs)
         new = replace(ask.run, request={**ask.run.request, **to_request(options), **to_store(), **to_keep()})
-        run = await self._store.runs.create(new, holder=self._holder, seconds=self._pace.hold)
+        try:
+            run = await self._store.runs.create(new, holder=self._holder, seconds=self._pace.hold)
+        except KeyError:
+            await self._service.dismiss(ask.hosted, ask.run.id)
+            raise
         self._begin(run, ask.hosted, options)
         return run
 

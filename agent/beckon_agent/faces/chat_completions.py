@@ -65,8 +65,8 @@ def router(
             if stored is not None and stored.wanted(body.store):
                 run = await stored.begin(request, hosted, completion.id, messages, options)
             else:
-                await service.admit(hosted)
-                run = service.run(hosted, messages, options)
+                await service.admit(hosted, completion.id)
+                run = service.run(hosted, messages, options, admitted=completion.id)
         events = Paced(_kept(run, completion.run, memory))
         if not body.stream:
             found = await unless_gone(request.receive, _all(events))

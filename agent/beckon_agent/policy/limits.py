@@ -2,7 +2,9 @@
 
 Every limit is a sliding window, or a number of places. Nothing begins above a limit. What a request
 took of one limit before another one refused it stays taken: a limit may so be reached a little early,
-and is never passed.
+and is never passed. But for tokens: what an answer costs is known when it is spent. So a run reserves
+what a request usually costs before it is admitted, and is admitted while anything is left; it may pass
+the quota by one answer (decision 0032).
 """
 
 import asyncio
@@ -15,15 +17,17 @@ from contextlib import asynccontextmanager
 from beckon_agent.policy.tools import bounds_of
 from beckon_agent.runs import Agent
 from beckon_agent.store.base import Counters, StoreUnavailable
-from beckon_agent.store.records import Taken
+from beckon_agent.store.records import ReservedLimit, Taken
 from beckon_contract.agent_terms import Holder, Measure, Rate
 from beckon_contract.tools import Tool
 
 logger = logging.getLogger(__name__)
 
-_NO_LIMIT = 2**53  # what was used is counted in any case
 _LOOK_AGAIN = 0.5  # seconds; another replica gives a place back without telling
 _SHORTEST_PAUSE = 0.01
+_ADMISSION = 60.0  # seconds from the admission of a run to its first request to the model
+_FIRST_GUESS = 500  # tokens of a request to the model, before the first one of an agent has its answer
+_LEARNING = 0.2  # how much the last request changes what is reserved for the next one
 _SPARE = 60.0  # seconds that a place outlives its call, so that a slow end frees nobody else's
 
 _WORDS: dict[Measure, str] = {"requests": "requests", "tokens": "tokens", "toolCalls": "tool calls"}
@@ -48,25 +52,48 @@ class Limits:
         """`reached` is told the name of the agent and of the limit whenever there is no room."""
         self._counters = counters
         self._reached = reached
+        self._usual: dict[str, float] = {}
 
-    async def admit_run(self, agent: Agent, user: str) -> None:
-        """Count a request, or a call by hand; raise `LimitReached`, also where no tokens are left."""
-        await self.admit_turn(agent, user)
-        await self._take(agent, user, "requests", 1)
-
-    async def admit_turn(self, agent: Agent, user: str) -> None:
-        """Raise `LimitReached` where no tokens are left; to be asked before each request to the model."""
+    async def admit_call(self, agent: Agent, user: str) -> None:
+        """Count a call by hand as a request; raise `LimitReached`, also where no tokens are left."""
         for per, seconds, limit in _quotas(agent, "tokens"):
             key = _key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: whether one more would fit is asked of one less.
             taken = await self._counters.take(key, 0, limit=limit - 1, window=seconds)
             self._check(agent, taken, "tokens", (per, seconds, limit))
+        await self._take(agent, user, "requests", 1)
 
-    async def count_tokens(self, agent: Agent, user: str, tokens: int) -> None:
-        """Note what a request to the model used; a turn's tokens are known when they are spent."""
+    async def admit_run(self, agent: Agent, user: str, run: str) -> None:
+        """Count a request, and reserve its tokens; raise `LimitReached`, and reserve nothing then.
+
+        `run` is what `reserve_tokens` and `settle_tokens` of the same run are given.
+        """
+        await self._reserve(agent, user, run, self.usual_tokens(agent), first=True)
+        try:
+            await self._take(agent, user, "requests", 1)
+        except LimitReached:
+            await self.settle_tokens(agent, user, run, 0)
+            raise
+
+    async def reserve_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
+        """Reserve tokens for one request to the model; raise `LimitReached` where all are used.
+
+        What others have only reserved does not end a run that was admitted.
+        """
+        await self._reserve(agent, user, run, tokens, first=False)
+
+    async def settle_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
+        """Count what a request to the model used, 0 for none, in place of what was reserved for it."""
+        if tokens:
+            before = self._usual.get(agent.source, tokens)
+            self._usual[agent.source] = before + (tokens - before) * _LEARNING
         for per, seconds, _ in _quotas(agent, "tokens"):
             key = _key(agent, user, "tokens", (per, seconds))
-            await self._counters.take(key, tokens, limit=_NO_LIMIT, window=seconds)
+            await self._counters.settle(key, run, tokens, window=seconds)
+
+    def usual_tokens(self, agent: Agent) -> int:
+        """Return what a request to the model of this agent costs, as far as this process has seen."""
+        return max(1, round(self._usual.get(agent.source, _FIRST_GUESS)))
 
     @asynccontextmanager
     async def call(
@@ -94,6 +121,18 @@ class Limits:
             yield
         finally:
             await self._leave(key, call_id)
+
+    async def _reserve(self, agent: Agent, user: str, run: str, tokens: int, *, first: bool) -> None:
+        lease = _ADMISSION if first else agent.limits.seconds + _SPARE
+        try:
+            for per, seconds, limit in _quotas(agent, "tokens"):
+                key = _key(agent, user, "tokens", (per, seconds))
+                reserved = ReservedLimit(limit, seconds, lease, behind_others=first)
+                taken = await self._counters.reserve(key, run, tokens, reserved)
+                self._check(agent, taken, "tokens", (per, seconds, limit))
+        except LimitReached:
+            await self.settle_tokens(agent, user, run, 0)
+            raise
 
     async def _take(self, agent: Agent, user: str, of: Measure, amount: int) -> None:
         for per, seconds, limit in _quotas(agent, of):
@@ -139,7 +178,8 @@ class Limits:
             per, seconds, limit = quota
             self._tell(agent, _WORDS[of].replace(" ", "_"))
             whose = "this user" if per == "user" else "all users of this agent"
-            said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is used up"
+            state = "used up or reserved" if of == "tokens" else "used up"
+            said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is {state}"
             raise LimitReached(said, taken.retry_after)
 
     def _tell(self, agent: Agent, limit: str) -> None:

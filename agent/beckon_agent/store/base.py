@@ -16,6 +16,7 @@ from beckon_agent.store.records import (
     Exchanged,
     NewRun,
     Past,
+    ReservedLimit,
     RunFilter,
     RunStatus,
     RunSummary,
@@ -282,6 +283,17 @@ class Counters(Protocol):
 
     async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
         """Use so much of a limit per sliding window of so many seconds, all or nothing."""
+        ...
+
+    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+        """Set so much of a limit aside before it is used, wherever anything is left of it.
+
+        A token that has a reservation keeps it, with this amount.
+        """
+        ...
+
+    async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+        """Count what was used in place of the reservation, however much it is."""
         ...
 
     async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:

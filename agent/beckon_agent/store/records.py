@@ -201,6 +201,20 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservedLimit:
+    """A limit per sliding window that is reserved of: `window` and `seconds` in seconds.
+
+    A reservation lasts for `seconds` unless it is settled before: then its process is dead. With
+    `behind_others` what others have reserved counts as used.
+    """
+
+    limit: int
+    window: float
+    seconds: float
+    behind_others: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in a list, without its input and its request.
 

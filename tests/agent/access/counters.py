@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 
 from beckon_agent.store.base import StoreUnavailable
-from beckon_agent.store.records import Taken
+from beckon_agent.store.records import ReservedLimit, Taken
 
 
 class CountersInMemory:
@@ -14,6 +14,7 @@ class CountersInMemory:
     def __init__(self) -> None:
         self.used: dict[str, list[tuple[float, int]]] = defaultdict(list)
         self.places: dict[str, dict[str, float]] = defaultdict(dict)
+        self.reserved: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
         self.passed = 0.0
         self.broken = False
         self.left = asyncio.Event()
@@ -36,6 +37,24 @@ class CountersInMemory:
             if used - freed + amount <= limit:
                 return Taken(False, max(0.0, at + window - self.now))
         return Taken(False, window)
+
+    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+        held = self.reserved[key] = {who: one for who, one in self.reserved[key].items() if one[0] > self.now}
+        if token not in held:
+            taken = await self.take(key, 0, limit=limit.limit - 1, window=limit.window)
+            if not taken.allowed:
+                return taken
+            used = sum(amount for _, amount in self.used[key])
+            if limit.behind_others and used + sum(one for _, one in held.values()) >= limit.limit:
+                return Taken(False, 2.0)
+        held[token] = (self.now + limit.seconds, amount)
+        return Taken(True)
+
+    async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+        self._check()
+        self.reserved[key].pop(token, None)
+        if amount:
+            await self.take(key, amount, limit=2**53, window=window)
 
     async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
         self._check()

@@ -42,8 +42,8 @@ async def call(limits: Limits, who: Agent, user: str = "u", number: int = 0, pat
 async def test_without_terms_nothing_is_counted(limits: Limits, counters: CountersInMemory) -> None:
     free = agent(terms())
 
-    await limits.admit_run(free, "u")
-    await limits.count_tokens(free, "u", 1000)
+    await limits.admit_run(free, "u", "run")
+    await limits.settle_tokens(free, "u", "1", 1000)
     await call(limits, free)
 
     assert (counters.used, counters.places) == ({}, {})
@@ -54,64 +54,68 @@ async def test_a_user_has_as_many_requests_as_the_quota_says_and_then_waits(
 ) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 3)]))
     for _ in range(3):
-        await limits.admit_run(held, "u")
+        await limits.admit_run(held, "u", "run")
 
     with pytest.raises(LimitReached, match="quota of 3 requests in 60 s for this user is used up") as caught:
-        await limits.admit_run(held, "u")
+        await limits.admit_run(held, "u", "run")
     assert 55 <= caught.value.retry_after <= 60
 
-    await limits.admit_run(held, "another")
+    await limits.admit_run(held, "another", "run")
     counters.passed = 61
-    await limits.admit_run(held, "u")
+    await limits.admit_run(held, "u", "run")
 
 
 async def test_all_users_of_an_agent_share_its_quota_and_other_agents_have_their_own(limits: Limits) -> None:
     told = terms(quotas=[quota("requests", "agent", 2)])
-    await limits.admit_run(agent(told), "u")
-    await limits.admit_run(agent(told), "v")
+    await limits.admit_run(agent(told), "u", "run")
+    await limits.admit_run(agent(told), "v", "run")
 
     with pytest.raises(LimitReached, match="for all users of this agent"):
-        await limits.admit_run(agent(told), "w")
-    await limits.admit_run(agent(told, "b"), "w")
+        await limits.admit_run(agent(told), "w", "run")
+    await limits.admit_run(agent(told, "b"), "w", "run")
 
 
 async def test_the_smaller_of_two_quotas_for_one_window_counts(limits: Limits) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 5), quota("requests", "user", 1)]))
-    await limits.admit_run(held, "u")
+    await limits.admit_run(held, "u", "run")
 
     with pytest.raises(LimitReached, match="quota of 1 requests"):
-        await limits.admit_run(held, "u")
+        await limits.admit_run(held, "u", "run")
 
 
 async def test_quotas_of_different_windows_hold_both(limits: Limits, counters: CountersInMemory) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 1, 10), quota("requests", "user", 2, 3600)]))
-    await limits.admit_run(held, "u")
+    await limits.admit_run(held, "u", "run")
     with pytest.raises(LimitReached, match="in 10 s"):
-        await limits.admit_run(held, "u")
+        await limits.admit_run(held, "u", "run")
 
     counters.passed = 11
-    await limits.admit_run(held, "u")
+    await limits.admit_run(held, "u", "run")
     counters.passed = 22
     with pytest.raises(LimitReached, match="in 3600 s"):
-        await limits.admit_run(held, "u")
+        await limits.admit_run(held, "u", "run")
 
 
 async def test_used_up_tokens_stop_the_next_turn_and_the_next_run(
     limits: Limits, counters: CountersInMemory
 ) -> None:
     held = agent(terms(quotas=[quota("tokens", "user", 100)]))
-    await limits.admit_run(held, "u")
-    await limits.count_tokens(held, "u", 99)
-    await limits.admit_turn(held, "u")
-    await limits.count_tokens(held, "u", 500)
+    await limits.admit_run(held, "u", "1")
+    await limits.settle_tokens(held, "u", "1", 99)
+    await limits.reserve_tokens(held, "u", "1", 10)
+    await limits.settle_tokens(held, "u", "1", 500)
 
-    for refused in (limits.admit_turn, limits.admit_run):
+    for refused in (
+        limits.reserve_tokens(held, "u", "1", 10),
+        limits.admit_run(held, "u", "2"),
+        limits.admit_call(held, "u"),
+    ):
         with pytest.raises(LimitReached, match="quota of 100 tokens"):
-            await refused(held, "u")
-    await limits.admit_turn(held, "another")
+            await refused
+    await limits.reserve_tokens(held, "another", "3", 10)
 
     counters.passed = 61
-    await limits.admit_run(held, "u")
+    await limits.admit_run(held, "u", "4")
 
 
 async def test_tool_calls_of_a_user_are_counted(limits: Limits) -> None:
@@ -207,7 +211,7 @@ async def test_where_nobody_can_tell_nothing_begins(limits: Limits, counters: Co
     counters.broken = True
 
     with pytest.raises(StoreUnavailable):
-        await limits.admit_run(held, "u")
+        await limits.admit_run(held, "u", "run")
     with pytest.raises(StoreUnavailable):
         await call(limits, held)
 

@@ -13,6 +13,7 @@ from beckon_agent.runs import Limits as RunLimits
 from beckon_agent.store.sql.opening import open_store
 from beckon_contract.tools import Tool
 from tests.agent.access.closed_service import terms
+from tests.agent.store.raw import count, execute
 
 PAY = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
 
@@ -33,7 +34,7 @@ def agent(**told: object) -> Agent:
 async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple[Limits, Limits]) -> None:
     held = agent(quotas=[{"of": "requests", "per": "user", "limit": 10, "seconds": 3600}])
 
-    asked = [limits.admit_run(held, "oidc:" + "u" * 255) for limits in replicas * 15]
+    asked = [limits.admit_run(held, "oidc:" + "u" * 255, "run") for limits in replicas * 15]
     ended = await asyncio.gather(*asked, return_exceptions=True)
 
     assert sum(one is None for one in ended) == 10
@@ -44,13 +45,13 @@ async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple
 async def test_tokens_that_one_replica_used_stop_the_other(replicas: tuple[Limits, Limits]) -> None:
     held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 1000, "seconds": 3600}])
     one, two = replicas
-    await one.count_tokens(held, "u", 999)
-    await two.admit_turn(held, "v")
-    await two.count_tokens(held, "v", 5_000_000_000)
+    await one.settle_tokens(held, "u", "1", 999)
+    await two.reserve_tokens(held, "v", "2", 10)
+    await two.settle_tokens(held, "v", "2", 5_000_000_000)
 
     for limits in replicas:
         with pytest.raises(LimitReached):
-            await limits.admit_turn(held, "w")
+            await limits.reserve_tokens(held, "w", "3", 10)
 
 
 async def test_a_place_that_one_replica_holds_is_taken_for_the_other(
@@ -64,3 +65,85 @@ async def test_a_place_that_one_replica_holds_is_taken_for_the_other(
                 pass
     async with two.call(held, "u", PAY, "third", patience=5):
         pass
+
+
+async def test_requests_at_once_pass_a_quota_of_tokens_by_one_answer_each_that_was_admitted(
+    replicas: tuple[Limits, Limits],
+) -> None:
+    held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 150, "seconds": 3600}])
+    used = 0
+
+    async def request(limits: Limits, number: int) -> None:
+        nonlocal used
+        await limits.admit_run(held, "u", f"run-{number}")
+        await limits.reserve_tokens(held, "u", f"run-{number}", 40)
+        await limits.settle_tokens(held, "u", f"run-{number}", 50)
+        used += 50
+
+    asked = [request(limits, number) for number, limits in enumerate(replicas * 30)]
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+
+    refused = [one for one in ended if isinstance(one, LimitReached)]
+    admitted = sum(one is None for one in ended)
+    assert admitted + len(refused) == 60
+    assert 1 <= admitted <= 4
+    assert used <= 150 + 50 * admitted
+    assert all(one.retry_after >= 1 for one in refused)
+
+
+async def test_what_was_learned_of_an_answer_lets_as_many_in_as_there_is_room_for(
+    replicas: tuple[Limits, Limits],
+) -> None:
+    held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 150, "seconds": 3600}])
+    limits, _ = replicas
+    await limits.settle_tokens(held, "u", "before", 15)
+
+    asked = [limits.admit_run(held, "u", f"run-{number}") for number in range(60)]
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+
+    assert sum(one is None for one in ended) == 9
+
+
+async def test_a_run_that_was_admitted_is_not_ended_by_what_others_reserve(
+    replicas: tuple[Limits, Limits],
+) -> None:
+    held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 100, "seconds": 3600}])
+    one, two = replicas
+    await one.admit_run(held, "u", "first")
+    await one.settle_tokens(held, "u", "first", 10)
+    await two.admit_run(held, "u", "second")
+
+    await one.reserve_tokens(held, "u", "first", 10)
+    with pytest.raises(LimitReached, match="used up or reserved") as refused:
+        await one.admit_run(held, "u", "third")
+    assert refused.value.retry_after == 2
+
+    await one.settle_tokens(held, "u", "first", 10)
+    await two.settle_tokens(held, "u", "second", 0)
+    await one.admit_run(held, "u", "third")
+
+
+async def test_what_a_dead_process_reserved_is_free_when_its_lease_is_over(
+    replicas: tuple[Limits, Limits], tmp_path: Path
+) -> None:
+    held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 100, "seconds": 3600}])
+    dead, alive = replicas
+    await dead.admit_run(held, "u", "lost")
+    with pytest.raises(LimitReached):
+        await alive.admit_run(held, "u", "next")
+
+    await execute(f"sqlite:///{tmp_path / 'store.db'}", "UPDATE limit_reservations SET expires = expires - 61")
+    await alive.admit_run(held, "u", "next")
+
+
+async def test_a_run_that_the_quota_of_requests_refuses_reserves_no_tokens(
+    replicas: tuple[Limits, Limits], tmp_path: Path
+) -> None:
+    quotas = [{"of": of, "per": "agent", "limit": 1, "seconds": 3600} for of in ("requests", "tokens")]
+    limits, _ = replicas
+    await limits.admit_run(agent(quotas=quotas), "u", "first")
+    await limits.settle_tokens(agent(quotas=quotas), "u", "first", 0)
+    with pytest.raises(LimitReached, match="1 requests"):
+        await limits.admit_run(agent(quotas=quotas), "u", "second")
+
+    assert await count(f"sqlite:///{tmp_path / 'store.db'}", "limit_reservations") == 0

@@ -46,7 +46,10 @@ async def used(counters: CountersInMemory) -> int:
 
 async def answer(model: Saying, limits: Limits, stop_after: int = 9) -> int:
     pieces = 0
-    async with aclosing(metered(model, limits, AGENT, "u").stream(QUESTION, [], Options())) as items:
+    async with (
+        metered(model, limits, AGENT, "u", "run") as counted,
+        aclosing(counted.stream(QUESTION, [], Options())) as items,
+    ):
         async for _ in items:
             pieces += 1
             if pieces == stop_after:
@@ -83,17 +86,48 @@ async def test_an_answer_that_breaks_off_is_counted() -> None:
 
 async def test_tokens_that_cannot_be_counted_do_not_cost_the_answer(caplog: pytest.LogCaptureFixture) -> None:
     class Breaking(CountersInMemory):
-        async def take(self, key, amount, *, limit, window):  # type: ignore[no-untyped-def]  # as its parent
-            self.broken = amount > 0
-            return await super().take(key, amount, limit=limit, window=window)
+        async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+            self.broken = True
+            await super().settle(key, token, amount, window=window)
 
     assert await answer(Saying(Usage(90, 20)), Limits(Breaking())) == 3
     assert "110 tokens were not counted" in caplog.text
 
 
-def test_without_a_quota_of_tokens_a_model_stays_as_it_is() -> None:
+async def test_what_was_reserved_for_a_run_that_asks_nothing_is_given_back() -> None:
+    counters = CountersInMemory()
+    limits = Limits(counters)
+    await limits.admit_run(AGENT, "u", "run")
+    assert list(map(len, counters.reserved.values())) == [1]
+
+    async with metered(Saying(None), limits, AGENT, "u", "run"):
+        pass
+
+    assert list(map(len, counters.reserved.values())) == [0]
+
+
+@pytest.mark.parametrize(("most", "reserved"), [(None, 500), (50, 160), (5000, 500)])
+async def test_an_answer_reserves_what_is_usual_and_never_more_than_it_may_have(
+    most: int | None, reserved: int
+) -> None:
+    counters = CountersInMemory()
+    limits = Limits(counters)
+    options = Options(max_tokens=most)
+    async with (
+        metered(Saying(None), limits, AGENT, "u", "run") as model,
+        aclosing(model.stream(QUESTION, [], options)) as items,
+    ):
+        await anext(items)
+        ((_, amount),) = next(iter(counters.reserved.values())).values()
+
+    assert amount == pytest.approx(reserved, abs=10)
+
+
+async def test_without_a_quota_of_tokens_a_model_stays_as_it_is() -> None:
     model = Saying(None)
     free = Agent("a", "default", "", RunLimits(), terms(quotas=[{**QUOTA, "of": "requests"}]))
 
-    assert metered(model, Limits(CountersInMemory()), free, "u") is model
-    assert metered(model, Limits(CountersInMemory()), AGENT, "u").name == "saying"
+    async with metered(model, Limits(CountersInMemory()), free, "u", "run") as counted:
+        assert counted is model
+    async with metered(model, Limits(CountersInMemory()), AGENT, "u", "run") as counted:
+        assert counted.name == "saying"

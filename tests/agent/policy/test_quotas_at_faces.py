@@ -1,5 +1,6 @@
 """Every face tells of a quota that is used up, in its own shape, and begins nothing above it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from beckon_agent.access.options import AccessOptions
 from beckon_agent.access.setup import authenticator
 from tests.agent.access.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
-from tests.agent.scripted_model import asks_for, says
+from tests.agent.scripted_model import asks_for, chunk, says, streamed
 from tests.agent.tools_for_tests import BENCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,6 +26,7 @@ AGENTS = {
     "tools": terms(quotas=ONCE),
     "mcp": terms(quotas=ONCE),
     "events": terms(quotas=ONCE),
+    "crowded": terms(quotas=[{"of": "tokens", "per": "agent", "limit": 150, "seconds": 3600}]),
     "spent": terms(quotas=[{"of": "tokens", "per": "agent", "limit": 1, "seconds": 3600}]),
 }
 EVENT = {"ce-specversion": "1.0", "ce-source": "/test", "ce-type": "test.question"}
@@ -120,3 +122,23 @@ async def test_tokens_that_are_used_up_end_a_run_before_its_next_question_to_the
     assert "quota of 1 tokens" in made["error"]["message"]
     assert len(service.model.asked) == 1
     assert_later(await service.chat("spent", None))
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_sixty_requests_at_once_use_a_quota_of_tokens_once(service: ClosedService, path: str) -> None:
+    cost = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    hello = streamed(chunk({"content": "hello"}, "stop"), {"choices": [], "usage": cost})
+    service.model.script[:] = [hello] * 60
+    question = {"messages": [{"role": "user", "content": "go"}]} if "chat" in path else {"input": "go"}
+
+    answers = await asyncio.gather(
+        *(post(service, path, {"model": "crowded", **question}) for _ in range(60))
+    )
+
+    codes = [answer.status_code for answer in answers]
+    admitted = codes.count(200)
+    assert codes.count(429) == 60 - admitted
+    assert len(service.model.asked) == admitted
+    assert 1 <= admitted <= 11, "150 tokens are for ten answers of 15, and one more may pass the quota"
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers if answer.status_code == 429)
+    assert (await post(service, path, {"model": "crowded", **question})).status_code == 200, "some are left"

@@ -1,12 +1,16 @@
 import time
+from dataclasses import replace
 
 import pytest
 
 from beckon_agent.store.base import Store
+from beckon_agent.store.records import ReservedLimit
 from tests.agent.store.raw import count, execute
+from tests.patience import eventually
 
 WINDOW = 60.0
 SHORT = 0.2
+TABLES = ("limit_buckets", "limit_places", "limit_reservations")
 
 
 async def used_up(store: Store, key: str, window: float) -> None:
@@ -106,14 +110,46 @@ async def test_a_limit_of_none_has_no_place(store: Store) -> None:
     assert (taken.allowed, taken.retry_after) == (False, WINDOW)
 
 
+async def test_a_limit_is_reserved_while_anything_is_left_and_settled_with_what_was_used(store: Store) -> None:
+    limit = ReservedLimit(10, WINDOW, WINDOW)
+    reserve, settle = store.counters.reserve, store.counters.settle
+
+    assert (await reserve("k", "a", 9, limit)).allowed
+    assert (await reserve("k", "b", 9, limit)).allowed
+    refused = await reserve("k", "c", 1, limit)
+    assert not refused.allowed
+    assert 0 < refused.retry_after <= 2
+    assert (await reserve("k", "c", 1, replace(limit, behind_others=False))).allowed
+    assert (await reserve("k", "a", 30, limit)).allowed
+
+    for token in ("a", "b", "c"):
+        await settle("k", token, 3, window=WINDOW)
+    assert (await reserve("k", "d", 30, limit)).allowed
+    await settle("k", "d", 30, window=WINDOW)
+    refused = await reserve("k", "e", 1, replace(limit, behind_others=False))
+    assert not refused.allowed
+    assert WINDOW - 5 < refused.retry_after <= WINDOW
+
+
+async def test_a_reservation_that_nobody_settles_ends_with_its_lease(store: Store) -> None:
+    await store.counters.reserve("k", "dead", 9, ReservedLimit(5, WINDOW, SHORT))
+
+    async def is_free() -> bool:
+        return (await store.counters.reserve("k", "new", 9, ReservedLimit(5, WINDOW, WINDOW))).allowed
+
+    assert not await is_free()
+    await eventually(is_free)
+
+
 async def test_what_counts_no_more_is_purged(store: Store, url: str) -> None:
     await used_up(store, "k", WINDOW)
     await store.counters.enter("k", "a", limit=1, seconds=WINDOW)
+    await store.counters.reserve("k", "a", 1, ReservedLimit(9, WINDOW, WINDOW))
     await store.runs.purge(0.0)
-    assert (await count(url, "limit_buckets"), await count(url, "limit_places")) == (1, 1)
+    assert [await count(url, table) for table in TABLES] == [1, 1, 1]
 
-    await execute(url, "UPDATE limit_buckets SET expires = 1")
-    await execute(url, "UPDATE limit_places SET expires = 1")
+    for table in TABLES:
+        await execute(url, f"UPDATE {table} SET expires = 1")
     await store.runs.purge(0.0)
 
-    assert (await count(url, "limit_buckets"), await count(url, "limit_places")) == (0, 0)
+    assert [await count(url, table) for table in TABLES] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""What was used of limits: sliding windows, and places.
+"""What was used of limits: sliding windows, what is reserved of them, and places.
 
 A window is kept in a hundred buckets. What was used in one counts from its last use for a whole window, so no
 window, wherever it begins, ever holds more than the limit; in return something may count a hundredth of the
@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, Row, delete, func, select
 
-from beckon_agent.store.records import Taken
+from beckon_agent.store.records import ReservedLimit, Taken
 from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.tables import buckets, places
+from beckon_agent.store.sql.tables import buckets, places, reservations
 
 _BUCKETS = 100
 _OK = Taken(True)
+_UNTIL_SETTLED = 2.0  # seconds; when others have their answers, only their models know
 
 
 class SqlCounters:
@@ -29,6 +30,16 @@ class SqlCounters:
         if amount < 0 or window <= 0:
             raise ValueError(f"{amount} per {window} s is no use of a limit: neither may be negative")
         return await self._database.write(lambda connection: _take(connection, key, amount, limit, window))
+
+    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+        """Set so much aside, wherever anything is left."""
+        return await self._database.write(
+            lambda connection: _reserve(connection, key, token, amount, limit)
+        )
+
+    async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+        """Count what was used in place of what was reserved."""
+        await self._database.write(lambda connection: _settle(connection, key, token, amount, window))
 
     async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
         """Take a place, or keep it for longer."""
@@ -44,18 +55,59 @@ def sweep(connection: Connection) -> None:
     """Delete what counts no more, of limits that nobody has asked for since."""
     connection.execute(delete(buckets).where(buckets.c.expires < dialect.now()))
     connection.execute(delete(places).where(places.c.expires < dialect.now()))
+    connection.execute(delete(reservations).where(reservations.c.expires < dialect.now()))
 
 
 def _take(connection: Connection, key: str, amount: int, limit: int, window: float) -> Taken:
     moment = dialect.lock(connection, f"beckon: take {key}")
-    used = connection.execute(
+    used = _used(connection, key, window, moment)
+    over = sum(part for _, part in used) + amount - limit
+    if over > 0:
+        return Taken(False, _until_free(used, over, window, moment))
+    _count(connection, key, amount, window, moment)
+    return _OK
+
+
+def _reserve(connection: Connection, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+    moment = dialect.lock(connection, f"beckon: take {key}")
+    connection.execute(
+        delete(reservations).where(reservations.c.key == key, reservations.c.expires <= moment)
+    )
+    held = select(reservations.c.token, reservations.c.amount).where(reservations.c.key == key)
+    reserved = {row.token: row.amount for row in connection.execute(held)}
+    if token not in reserved:
+        used = _used(connection, key, limit.window, moment)
+        over = sum(part for _, part in used) + 1 - limit.limit
+        if over > 0:
+            return Taken(False, _until_free(used, over, limit.window, moment))
+        if limit.behind_others and over + sum(reserved.values()) > 0:
+            return Taken(False, min(_UNTIL_SETTLED, limit.window))
+    new = dialect.insert(connection, reservations).values(
+        key=key, token=token, amount=amount, expires=moment + limit.seconds
+    )
+    later = {"amount": new.excluded.amount, "expires": new.excluded.expires}
+    connection.execute(new.on_conflict_do_update(index_elements=["key", "token"], set_=later))
+    return _OK
+
+
+def _settle(connection: Connection, key: str, token: str, amount: int, window: float) -> None:
+    moment = dialect.lock(connection, f"beckon: take {key}")
+    mine = reservations.c.key == key, reservations.c.token == token
+    connection.execute(delete(reservations).where(*mine))
+    if amount:
+        _count(connection, key, amount, window, moment)
+
+
+def _used(connection: Connection, key: str, window: float, moment: float) -> Sequence[Row[float, int]]:
+    """Return when so much was used, and how much, in the window that ends now; the oldest first."""
+    return connection.execute(
         select(buckets.c.last_used, buckets.c.amount)
         .where(buckets.c.key == key, buckets.c.last_used > moment - window)
         .order_by(buckets.c.last_used)
     ).all()
-    over = sum(part for _, part in used) + amount - limit
-    if over > 0:
-        return Taken(False, _until_free(used, over, window, moment))
+
+
+def _count(connection: Connection, key: str, amount: int, window: float, moment: float) -> None:
     connection.execute(delete(buckets).where(buckets.c.key == key, buckets.c.last_used <= moment - window))
     new = dialect.insert(connection, buckets).values(
         key=key,
@@ -70,7 +122,6 @@ def _take(connection: Connection, key: str, amount: int, limit: int, window: flo
         "amount": buckets.c.amount + new.excluded.amount,
     }
     connection.execute(new.on_conflict_do_update(index_elements=["key", "bucket"], set_=later))
-    return _OK
 
 
 def _until_free(used: Sequence[Row[float, int]], over: int, window: float, moment: float) -> float:

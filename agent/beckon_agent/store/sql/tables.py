@@ -175,3 +175,12 @@ places = Table(
     Column("token", Word, primary_key=True),
     Column("expires", Double, nullable=False, index=True),
 )
+
+reservations = Table(
+    "limit_reservations",
+    metadata,
+    Column("key", Word, primary_key=True),
+    Column("token", Word, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+    Column("expires", Double, nullable=False, index=True),
+)

@@ -1,0 +1,19 @@
+"""What is reserved of limits by requests that have no answer yet."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0011"
+down_revision = "0009"
+
+
+def upgrade() -> None:
+    """Make the table; replicas of before reserve nothing until they are exchanged."""
+    op.create_table(
+        "limit_reservations",
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("token", sa.Text, primary_key=True),
+        sa.Column("amount", sa.BigInteger, nullable=False),
+        sa.Column("expires", sa.Double, nullable=False),
+    )
+    op.create_index("ix_limit_reservations_expires", "limit_reservations", ["expires"])
