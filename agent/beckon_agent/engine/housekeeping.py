@@ -55,15 +55,14 @@ class Housekeeping:
 
     async def purge(self) -> int:
         """Delete the runs whose time is over; return how many."""
-        before = 0.0 if self._keep_seconds is None else time.time() - self._keep_seconds
-        deleted = await self._store.runs.purge(before)
+        deleted = await self._store.runs.purge(self._keep_seconds)
         if deleted:
             logger.info("deleted %d runs that have ended long ago", deleted)
         return deleted
 
     async def _end_waiting(self) -> None:
         """Tell runs of tools that have taken a call and not answered it in time."""
-        for run_id, call in await self._store.journal.overdue(time.time(), most=_AT_ONCE):
+        for run_id, call in await self._store.journal.overdue(most=_AT_ONCE):
             outcome = failed(
                 Reason.TIMEOUT, f"{call.name} took the call, and its answer has not come in time"
             )

@@ -1,6 +1,5 @@
 """The journal of a run that is stored."""
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -52,9 +51,8 @@ class StoredJournal:
 
     async def accepted(self, call: CallOfTurn, *, seconds: float) -> None:
         """Store that the answer of a call comes later; where it has come already, that stays."""
-        deadline = time.time() + seconds
         await self._journal.accepted(
-            self._run_id, self._holder, call.event_id, deadline=deadline, exchanged=_exchanged(call)
+            self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_exchanged(call)
         )
 
     async def finished(self, call: CallOfTurn) -> None:

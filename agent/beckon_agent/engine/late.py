@@ -1,6 +1,5 @@
 """Replies that no connection waited for: each finishes its call, once, and lets its run go on."""
 
-import time
 from collections.abc import Callable
 from enum import Enum, auto
 
@@ -58,8 +57,8 @@ class LateReplies:
         run_id, call = found
         if call.state != "sent":
             return Became.REPEATED
-        deadline = time.time() + await self._patience(run_id, call.name)
-        await self._store.journal.accepted(run_id, None, event_id, deadline=deadline)
+        seconds = await self._patience(run_id, call.name)
+        await self._store.journal.accepted(run_id, None, event_id, seconds=seconds)
         return Became.TAKEN
 
     async def reported(self, event_id: str, report: Report) -> Became:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -113,7 +112,7 @@ class Leg:
             self._tell(missing)
         messages = await self._messages()
         tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
-        progress = replace(progress_of(past, tools, limits.result_chars), seconds=_worked(self.run))
+        progress = replace(progress_of(past, tools, limits.result_chars), seconds=self.run.worked)
         asking = Asking(hosted.model)
         stored = StoredJournal(
             self._store, self.run.id, self._holder, self._archive, asking, said=self.after_what_was_said
@@ -232,11 +231,6 @@ class Leg:
                 if later:
                     self.broadcast.tell(event)
             return result
-
-
-def _worked(run: StoredRun) -> float:
-    """Return how long a run was worked on before now, by the clock of the store's host or by ours."""
-    return run.worked + (0.0 if run.since is None else max(0.0, time.time() - run.since))
 
 
 class _Journal:

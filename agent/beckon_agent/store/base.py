@@ -118,8 +118,10 @@ class Runs(Protocol):
         """
         ...
 
-    async def purge(self, before: float) -> int:
-        """Delete all runs that ended before a time; return how many. Limits that ran out go too.
+    async def purge(self, keep_seconds: float | None) -> int:
+        """Delete all runs that ended so long ago, none for `None`; return how many.
+
+        Limits that ran out go too.
 
         So do runs that are not kept, and ended a minute ago or longer.
         """
@@ -150,11 +152,12 @@ class Journal(Protocol):
         holder: str | None,
         event_id: str,
         *,
-        deadline: float,
+        seconds: float,
         exchanged: Exchanged | None = None,
     ) -> None:
-        """Note that the answer of a call that was sent will come later, by an event.
+        """Note that the answer of a call that was sent will come later, by an event, within so many seconds.
 
+        They are reckoned by the clock of the database: that of a replica may be wrong.
         With `holder` `None` it is not the process that made the call who says so, but the tool.
         """
         ...
@@ -195,7 +198,7 @@ class Journal(Protocol):
         """Return a call and the id of its run."""
         ...
 
-    async def overdue(self, now: float, *, most: int) -> list[tuple[str, StoredCall]]:
+    async def overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
         """Return accepted calls whose deadline is over, with the ids of their runs."""
         ...
 

@@ -145,11 +145,11 @@ async def test_what_counts_no_more_is_purged(store: Store, url: str) -> None:
     await used_up(store, "k", WINDOW)
     await store.counters.enter("k", "a", limit=1, seconds=WINDOW)
     await store.counters.reserve("k", "a", 1, ReservedLimit(9, WINDOW, WINDOW))
-    await store.runs.purge(0.0)
+    await store.runs.purge(None)
     assert [await count(url, table) for table in TABLES] == [1, 1, 1]
 
     for table in TABLES:
         await execute(url, f"UPDATE {table} SET expires = 1")
-    await store.runs.purge(0.0)
+    await store.runs.purge(None)
 
     assert [await count(url, table) for table in TABLES] == [0, 0, 0]

@@ -330,7 +330,7 @@ async def test_what_went_back_and_forth_is_kept_as_it_was(store: Store) -> None:
     await store.journal.finish(
         "e1", result=1, failed=False, seconds=0.1, exchanged=Exchanged("e1", "add", sent, came)
     )
-    await store.journal.accepted("r1", ME, "e2", deadline=9e9, exchanged=Exchanged("e2", "add", sent))
+    await store.journal.accepted("r1", ME, "e2", seconds=9e9, exchanged=Exchanged("e2", "add", sent))
     late = Exchanged("e2", "add", reply=came)  # by who has not made the call
     await store.journal.finish("e2", result=1, failed=False, seconds=None, exchanged=late)
 

@@ -93,10 +93,12 @@ async def test_a_call_goes_from_open_to_sent_to_accepted_to_done(store: Store) -
     await store.journal.sent("r1", ME, "e1")
     assert await _call(store, "e1") == call("e1", state="sent")
     await store.journal.sent("r1", ME, "e1")
-    await store.journal.accepted("r1", ME, "e1", deadline=99.5)
-    assert await _call(store, "e1") == call("e1", state="accepted", deadline=99.5)
+    await store.journal.accepted("r1", ME, "e1", seconds=60)
+    accepted = await _call(store, "e1")
+    assert replace(accepted, deadline=None) == call("e1", state="accepted")
+    assert accepted.deadline == pytest.approx(time.time() + 60, abs=5)
     assert await store.journal.finish("e1", result=3, failed=False, seconds=None)
-    assert await _call(store, "e1") == call("e1", state="done", result=3, deadline=99.5)
+    assert await _call(store, "e1") == call("e1", state="done", result=3, deadline=accepted.deadline)
 
 
 async def test_a_call_is_finished_once_and_never_reopened(store: Store) -> None:
@@ -106,7 +108,7 @@ async def test_a_call_is_finished_once_and_never_reopened(store: Store) -> None:
     assert await store.journal.finish("e1", result="first", failed=False, seconds=1)
     assert not await store.journal.finish("e1", result="second", failed=True, seconds=2)
     await store.journal.sent("r1", ME, "e1")
-    await store.journal.accepted("r1", ME, "e1", deadline=5.0)
+    await store.journal.accepted("r1", ME, "e1", seconds=5)
 
     assert await _call(store, "e1") == call("e1", state="done", result="first", seconds=1)
 
@@ -147,7 +149,7 @@ async def test_a_suspended_run_is_queued_when_the_last_thing_it_waits_for_comes(
     await called(store, "r1", call("asked", 0, state="approval"), call("later", 1), call("done", 2))
     await store.journal.finish("done", result=0, failed=False, seconds=1)
     await store.journal.sent("r1", ME, "later")
-    await store.journal.accepted("r1", ME, "later", deadline=time.time() + 60)
+    await store.journal.accepted("r1", ME, "later", seconds=60)
     assert await store.runs.suspend("r1", ME) == "suspended"
 
     assert await store.journal.finish("later", result=7, failed=False, seconds=None)
@@ -162,7 +164,7 @@ async def test_a_decision_is_not_held_up_by_a_tool_that_answers_later(store: Sto
     await called(store, "r1", call("asked", 0, state="approval"), call("later", 1), call("too", 2))
     for name in ("later", "too"):
         await store.journal.sent("r1", ME, name)
-        await store.journal.accepted("r1", ME, name, deadline=time.time() + 60)
+        await store.journal.accepted("r1", ME, name, seconds=60)
     assert await store.runs.suspend("r1", ME) == "suspended"
 
     assert await store.journal.decide("asked", "approved", by="bob")
@@ -185,19 +187,18 @@ async def test_a_running_run_is_not_queued_by_a_result(store: Store) -> None:
 
 
 async def test_late_answers_are_found_the_longest_overdue_first(store: Store) -> None:
-    for name, deadline in (("r1", 30.0), ("r2", 10.0), ("r3", 20.0), ("r4", 5.0)):
+    for name, seconds in (("r1", 30), ("r2", -20), ("r3", -10), ("r4", -25)):
         await called(store, name, call(f"e-{name}"))
         await store.journal.sent(name, ME, f"e-{name}")
-        await store.journal.accepted(name, ME, f"e-{name}", deadline=deadline)
+        await store.journal.accepted(name, ME, f"e-{name}", seconds=seconds)
     await store.runs.end("r4", ME, Ended("failed"))
 
-    late = await store.journal.overdue(25.0, most=5)
+    late = await store.journal.overdue(most=5)
 
-    expected = [("r2", "e-r2", 10.0), ("r3", "e-r3", 20.0)]
-    assert [(run_id, stored.event_id, stored.deadline) for run_id, stored in late] == expected
-    assert [run_id for run_id, _ in await store.journal.overdue(99.0, most=1)] == ["r2"]
+    assert [(run_id, stored.event_id) for run_id, stored in late] == [("r2", "e-r2"), ("r3", "e-r3")]
+    assert [run_id for run_id, _ in await store.journal.overdue(most=1)] == ["r2"]
     await store.journal.finish("e-r2", result=None, failed=True, seconds=None)
-    assert [run_id for run_id, _ in await store.journal.overdue(25.0, most=5)] == ["r3"]
+    assert [run_id for run_id, _ in await store.journal.overdue(most=5)] == ["r3"]
 
 
 async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> None:
@@ -240,9 +241,9 @@ async def test_a_tool_may_say_that_it_has_a_call_whoever_holds_its_run(store: St
     await store.journal.finish("done", result=1, failed=False, seconds=None)
 
     for name in ("sent", "open", "done"):
-        await store.journal.accepted("r1", None, name, deadline=99.5)
+        await store.journal.accepted("r1", None, name, seconds=60)
 
-    assert await _call(store, "sent") == call("sent", state="accepted", deadline=99.5)
+    assert replace(await _call(store, "sent"), deadline=None) == call("sent", state="accepted")
     assert await _call(store, "open") == call("open", 1)
     assert (await _call(store, "done")).state == "done"
 

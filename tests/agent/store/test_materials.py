@@ -32,11 +32,11 @@ async def test_a_purge_leaves_what_a_run_that_stays_may_need(store: Store, url: 
     await ended(store, "r1")
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY} WHERE digest = 'old'")
 
-    await store.runs.purge(0)
+    await store.runs.purge(None)
     kept = await store.materials.read(["old", "new"])
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY} WHERE digest = 'new'")
     await execute(url, f"UPDATE runs SET created_at = created_at - {2 * DAY}")
-    await store.runs.purge(0)
+    await store.runs.purge(None)
 
     assert kept == {"new": 2}
     assert await store.materials.read(["old", "new"]) == {"new": 2}
@@ -47,7 +47,7 @@ async def test_what_is_said_to_be_used_again_stays_for_longer(store: Store, url:
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY}")
     await store.materials.keep({"a": 1})
 
-    await store.runs.purge(0)
+    await store.runs.purge(None)
 
     assert await store.materials.read(["a"]) == {"a": 1}
 

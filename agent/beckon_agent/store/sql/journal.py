@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Update, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Row, Update, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from beckon_agent.store.base import NOTHING
@@ -51,11 +51,12 @@ _SEND = (
     )
     .values(state="sent", sent_at=clock(), attempts=func.coalesce(calls.c.attempts, 0) + 1)
 )
-_ACCEPT = update(calls).where(_OF_HELD, calls.c.state == "sent").values(state="accepted")
+_DEADLINE = clock() + bindparam("patience", type_=Double())
+_ACCEPT = update(calls).where(_OF_HELD, calls.c.state == "sent").values(state="accepted", deadline=_DEADLINE)
 _ACCEPT_ANYWAY = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "sent")
-    .values(state="accepted")
+    .values(state="accepted", deadline=_DEADLINE)
 )
 _REPORT = update(calls).where(
     calls.c.event_id == bindparam("the_call"), or_(calls.c.state == "accepted", calls.c.state == "sent")
@@ -116,7 +117,7 @@ class SqlJournal:
         holder: str | None,
         event_id: str,
         *,
-        deadline: float,
+        seconds: float,
         exchanged: Exchanged | None = None,
     ) -> None:
         """Note that the answer will come later; where it has come already, the call stays done."""
@@ -125,9 +126,9 @@ class SqlJournal:
         def work(connection: Connection) -> None:
             if holder is None:
                 _lock_run_of(connection, event_id)
-                connection.execute(_ACCEPT_ANYWAY, {"the_call": event_id, "deadline": deadline})
+                connection.execute(_ACCEPT_ANYWAY, {"the_call": event_id, "patience": seconds})
                 return
-            members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "deadline": deadline}
+            members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "patience": seconds}
             if connection.execute(_ACCEPT, members | sent).rowcount == 0:
                 lock_held(connection, run_id, holder)
 
@@ -190,11 +191,11 @@ class SqlJournal:
         row = await self._database.read(lambda connection: connection.execute(statement).first())
         return None if row is None else _with_run(row)
 
-    async def overdue(self, now: float, *, most: int) -> list[tuple[str, StoredCall]]:
+    async def overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
         """Return late calls of runs that have not ended, the latest first."""
         statement = (
             _WITH_RUN.join(runs, runs.c.id == calls.c.run_id)
-            .where(calls.c.state == "accepted", calls.c.deadline < now, runs.c.ended_at.is_(None))
+            .where(calls.c.state == "accepted", calls.c.deadline < clock(), runs.c.ended_at.is_(None))
             .order_by(calls.c.deadline)
             .limit(most)
         )

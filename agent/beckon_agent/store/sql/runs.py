@@ -85,7 +85,9 @@ _TAKE = (
         lost=case((runs.c.status == "running", runs.c.lost + 1), else_=runs.c.lost),
         takeovers=func.coalesce(runs.c.takeovers, 0) + case((runs.c.status == "running", 1), else_=0),
         taken_over_at=case((runs.c.status == "running", now()), else_=runs.c.taken_over_at),
-        since=case((runs.c.status == "running", runs.c.since), else_=now()),
+        # What a lost process worked on counts up to now, by this clock and by no replica's.
+        worked=case((runs.c.status == "running", _WORKED), else_=runs.c.worked),
+        since=now(),
     )
 )
 _LET_GO = (
@@ -181,11 +183,11 @@ class SqlRuns:
             raise ValueError(f"{ended.status!r} is no status to end with")
         return await self._database.write(lambda connection: _end(connection, run_id, holder, ended, said))
 
-    async def purge(self, before: float) -> int:
+    async def purge(self, keep_seconds: float | None) -> int:
         """Delete in pieces, so that nobody waits for long."""
-        deleted = 0
-        for over in (runs.c.ended_at < before, and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER)):
-            deleted += await self._purge(over)
+        deleted = await self._purge(and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER))
+        if keep_seconds is not None:
+            deleted += await self._purge(runs.c.ended_at < now() - keep_seconds)
         await self._database.write(sweep)
         await self._database.write(materials.sweep)
         return deleted
