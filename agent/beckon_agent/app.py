@@ -37,7 +37,7 @@ from beckon_agent.faces.late_replies import LateFace
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.mcp.mounting import mount
 from beckon_agent.faces.methods import allowed
-from beckon_agent.faces.openai_errors import FaceError
+from beckon_agent.faces.openai_errors import STORE_UNAVAILABLE, FaceError
 from beckon_agent.faces.owners import owner_of
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response
@@ -47,8 +47,10 @@ from beckon_agent.faces.responses import routes as responses
 from beckon_agent.faces.runs import approvals
 from beckon_agent.faces.runs import routes as runs
 from beckon_agent.reply_keys import ReplyKeys
+from beckon_agent.request_id import request_id
 from beckon_agent.service import Service
-from beckon_agent.store.base import Store
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.store.health import StoreHealth
 from beckon_agent.telemetry.requests import NOT_BY_FASTAPI, TracedRequests
 
 logger = logging.getLogger(__name__)
@@ -100,7 +102,7 @@ def build_app(
     )
     stored = None if kept is None else ChatRuns(kept.engine, owner_of, kept.store_chats)
     app.include_router(chat_completions.router(service, pace or Pace(), _memory_of(kept), stored))
-    for routes in _always(service, pace or Pace()):
+    for routes in _always(service, pace or Pace(), kept):
         app.include_router(routes)
     if kept is not None:
         app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), owner_of))
@@ -119,10 +121,12 @@ def build_app(
     return TracedRequests(RequestIds(door(app)), service.metrics.request)  # outside of all that may fail
 
 
-def _always(service: Service, pace: Pace) -> Iterator[APIRouter]:
+def _always(service: Service, pace: Pace, kept: Kept | None) -> Iterator[APIRouter]:
     """Yield the routes that are there whether runs are stored or not."""
-    for room in (models, explained, operations):
+    for room in (models, explained):
         yield room.router(service)
+    health = None if kept is None else StoreHealth(kept.store.counters)
+    yield operations.router(service, health)
     yield catalogue.router(service, pace)
 
 
@@ -150,6 +154,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ProblemError)
     async def problem_error(_: Request, error: ProblemError) -> Response:
         return problem_response(error.problem)
+
+    @app.exception_handler(StoreUnavailable)
+    async def store_unavailable(request: Request, error: StoreUnavailable) -> Response:
+        logger.warning("request %s: the store does not answer: %s", request_id(), error)
+        return refusal(request.url.path, 503, STORE_UNAVAILABLE)
 
     @app.exception_handler(ClientGone)
     async def client_gone(_: Request, __: ClientGone) -> Response:

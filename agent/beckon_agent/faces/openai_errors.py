@@ -14,6 +14,11 @@ from beckon_agent.store.base import StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
+STORE_UNAVAILABLE = (
+    "the agent's store cannot be read or written now, and this request needs it; try again shortly. "
+    "Chat completions that are not stored are still answered"
+)
+
 
 class ErrorFields(BaseModel):
     """What OpenAI tells of an error."""
@@ -70,8 +75,7 @@ def told(error: Exception) -> FaceError:
             return FaceError(429, str(error), code="rate_limit_exceeded", retry_after=error.retry_after)
         case StoreUnavailable():
             logger.warning("request %s: the store does not answer: %s", request_id(), error)
-            message = "the store of the agent does not answer; ask again shortly"
-            return FaceError(503, message, code="store_unavailable")
+            return FaceError(503, STORE_UNAVAILABLE, code="store_unavailable")
         case ContextTooLong():
             return FaceError(400, str(error), code=error.ours, param="messages")
         case ContentNotSupported():

@@ -7,17 +7,25 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from beckon_agent.faces.described import INTEGER, answer, listed, maybe, obj, word
 from beckon_agent.roster import Hosted
 from beckon_agent.service import Service
+from beckon_agent.store.health import StoreHealth
 
 _STATE = obj(
-    status=word("ready", "starting", "draining"),
+    status=word("ready", "starting", "draining", "store_unavailable"),
     model=maybe(word()),
     tools=INTEGER,
     agents=listed(word()),
 )
+_STATE["properties"]["detail"] = word()  # only where something is wrong
+
+_UNSTORED = (
+    "the store cannot be written: its disk may be full, it may be locked, or the database cannot be "
+    "reached; the agent's log says which. Chat completions that are not stored are answered; whatever is "
+    "stored gets 503 until the store can be written again"
+)
 
 
-def router(service: Service) -> APIRouter:
-    """Return the routes of this face."""
+def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
+    """Return the routes of this face; without a store nothing is stored, and nothing of it can fail."""
     routes = APIRouter()
 
     alive = answer("The process lives.", obj(status=word("ok"), service=word()))
@@ -34,7 +42,7 @@ def router(service: Service) -> APIRouter:
         responses={
             **answer("Requests are welcome.", _STATE),
             503: {
-                "description": "The agent is shutting down, or has not read its tools yet.",
+                "description": "The agent is shutting down, has not read its tools yet, or its store cannot be written.",
                 "content": {"application/json": {"schema": _STATE}},
             },
         },
@@ -44,12 +52,16 @@ def router(service: Service) -> APIRouter:
         roster = service.roster
         default = roster.find(roster.default)
         status = _status(service)
-        state = {
+        if status == "ready" and store is not None and not await store.writable():
+            status = "store_unavailable"
+        state: dict[str, object] = {
             "status": status,
             "model": default.model.name if isinstance(default, Hosted) else None,
             "tools": roster.tools,
             "agents": [hosted.name for hosted in roster.hosted()],
         }
+        if status == "store_unavailable":
+            state["detail"] = _UNSTORED
         return JSONResponse(state, 200 if status == "ready" else 503)
 
     @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)

@@ -13,6 +13,7 @@ from beckon_agent.faces.described import STREAM
 from beckon_agent.faces.event_stream import KEEP_ALIVE, EventStream, event_bytes
 from beckon_agent.faces.models import not_served
 from beckon_agent.faces.pacing import Pace, Paced
+from beckon_agent.faces.openai_errors import STORE_UNAVAILABLE
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.faces.responses.creating import OwnerOf
 from beckon_agent.faces.runs.lookup import find_run
@@ -85,8 +86,9 @@ def _answered() -> Iterator[None]:
         problem = Problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait)
         raise ProblemError(problem) from error
     except StoreUnavailable as error:
-        detail = "the store of the agent does not answer; ask again shortly"
-        raise ProblemError(Problem(503, "store-unavailable", "Store unavailable", detail)) from error
+        raise ProblemError(
+            Problem(503, "store-unavailable", "Store unavailable", STORE_UNAVAILABLE)
+        ) from error
 
 
 def _agent_of(service: Service, run: StoredRun) -> Hosted:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query
 
+from beckon_agent.faces.openai_errors import STORE_UNAVAILABLE
 from beckon_agent.faces.problems import ProblemError
 from beckon_agent.faces.responses.ids import run_and_part
 from beckon_agent.store.base import Store, StoreUnavailable
@@ -28,8 +29,9 @@ def stored() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        detail = "the store of the agent does not answer; ask again shortly"
-        raise ProblemError(Problem(503, "store-unavailable", "Store unavailable", detail)) from error
+        raise ProblemError(
+            Problem(503, "store-unavailable", "Store unavailable", STORE_UNAVAILABLE)
+        ) from error
 
 
 @contextmanager

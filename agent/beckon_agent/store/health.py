@@ -1,0 +1,53 @@
+"""Whether the store can be written: a real write, bounded in time, and remembered for a moment."""
+
+import asyncio
+import logging
+import secrets
+import time
+
+from beckon_agent.store.base import Counters, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+_FRESH = 2.0  # seconds for which an answer is good; whoever asks more often gets it again
+_PATIENCE = 2.0  # seconds; a probe of Kubernetes waits for three
+_PLACE_SECONDS = 60.0  # what is written goes with the next write, or with a purge
+
+
+class StoreHealth:
+    """Writes a row of its own where somebody wants to know.
+
+    Reading would not do: a full disk, a lock and a standby of PostgreSQL all let a reader in.
+    """
+
+    def __init__(self, counters: Counters, *, fresh: float = _FRESH, patience: float = _PATIENCE) -> None:
+        self._counters = counters
+        self._fresh = fresh
+        self._patience = patience
+        self._key = f"health|{secrets.token_hex(8)}"  # one a process: replicas do not wait for each other
+        self._checking = asyncio.Lock()
+        self._checked_at: float | None = None
+        self._writable = True
+
+    async def writable(self) -> bool:
+        """Return whether a write succeeds in time, or did so a moment ago."""
+        async with self._checking:
+            if self._checked_at is None or time.monotonic() - self._checked_at > self._fresh:
+                problem = await self._problem()
+                if problem:
+                    logger.warning("the store cannot be written: %s", problem)
+                elif not self._writable:
+                    logger.info("the store can be written again")
+                self._writable, self._checked_at = not problem, time.monotonic()
+            return self._writable
+
+    async def _problem(self) -> str:
+        """Try a write; return what keeps it from being stored, empty where nothing does."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._counters.enter(self._key, "probe", limit=1, seconds=_PLACE_SECONDS)
+        except StoreUnavailable as error:
+            return str(error)
+        except TimeoutError:
+            return f"no answer within {self._patience:g} s: it is locked by another process, or cannot be reached"
+        return ""

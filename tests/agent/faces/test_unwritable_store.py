@@ -1,0 +1,60 @@
+"""An agent whose store cannot be written is not ready, says why, and does what needs no store."""
+
+import resource
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+
+from tests.agent.agent_process import AgentProcess, serving
+from tests.agent.running_agent import user
+from tests.agent.scripted_model import says
+from tests.patience import eventually
+
+
+def let_files_grow_to(agent: AgentProcess, size: int) -> None:
+    """Let a running process write files up to a size alone, as on a disk that is full."""
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+async def chat(agent: AgentProcess, *, store: bool) -> httpx.Response:
+    body = {"model": "beckon", "messages": [user("go")], "store": store}
+    return await agent.http.post("/v1/chat/completions", json=body)
+
+
+async def test_a_full_disk_is_told_and_chats_that_are_not_stored_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    async with serving(tmp_path, *[says("hello")] * 3, BECKON_STORE=f"sqlite:///{path}") as agent:
+        with closing(sqlite3.connect(path)) as other:  # so that the log is empty, and has to grow
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        let_files_grow_to(agent, 1)
+
+        async def is_not_ready() -> bool:
+            return (await agent.http.get("/readyz")).status_code == 503
+
+        await eventually(is_not_ready)
+        state = (await agent.http.get("/readyz")).json()
+        unstored = await chat(agent, store=False)
+        refused = [
+            await chat(agent, store=True),
+            await agent.http.post("/v1/responses", json={"model": "beckon", "input": "go"}),
+            await agent.http.post("/v1/conversations", json={}),
+        ]
+        let_files_grow_to(agent, resource.RLIM_INFINITY)
+
+        async def is_ready() -> bool:
+            return (await agent.http.get("/readyz")).status_code == 200
+
+        await eventually(is_ready)
+        stored = await chat(agent, store=True)
+
+    assert state["status"] == "store_unavailable"
+    assert "disk may be full" in state["detail"]
+    assert "not stored are answered" in state["detail"]
+    assert str(path) not in str(state)
+    assert (unstored.status_code, stored.status_code) == (200, 200)
+    for answer in refused:
+        assert answer.status_code == 503, answer.text
+        assert int(answer.headers["retry-after"]) >= 1
+        assert "not stored" in answer.json()["error"]["message"]
