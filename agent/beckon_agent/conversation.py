@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 from beckon_agent.calling.prepared import Prepared
 from beckon_agent.calling.results import for_model
-from beckon_agent.model.types import Message
+from beckon_agent.model.types import BROKE_OFF, Message
 from beckon_agent.runs import CallFinished, Ending
+
+# The first is ours; OpenRouter and Zhipu use the others where the answer broke off behind them.
+_FAULTS = frozenset({BROKE_OFF, "error", "network_error"})
 
 
 def assistant_message(text: str, reasoning: str, calls: Sequence[Prepared]) -> Message:
@@ -26,6 +29,8 @@ def result_message(finished: CallFinished, characters: int) -> Message:
 
 def ending_of(finish_reason: str | None) -> Ending:
     """Return how a run ends with an answer; an unknown finish reason means that the model stopped."""
+    if finish_reason in _FAULTS:
+        return "incomplete"
     if finish_reason == "length":
         return "length"
     if finish_reason == "content_filter":

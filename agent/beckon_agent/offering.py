@@ -8,12 +8,14 @@ from beckon_agent.calling.exchange import Outcome
 from beckon_agent.calling.prepared import Prepared, client_tools, prepare
 from beckon_agent.catalogue.source import CatalogueSource
 from beckon_agent.model import wire
-from beckon_agent.model.types import Message, Turn
+from beckon_agent.model.types import BROKE_OFF, Message, Turn
 from beckon_agent.retrieval.choosing import Chooser, Situation
 from beckon_agent.retrieval.finding import FIND_TOOLS, Finder
 from beckon_agent.runs import Agent, Options
 from beckon_agent.telemetry.models import tell_offered
 from beckon_contract.tools import Tool
+
+_CUT_OFF = frozenset({"length", BROKE_OFF})
 
 
 class Limited(Protocol):
@@ -47,7 +49,7 @@ class Offer:
 
     def read(self, turn: Turn) -> list[Prepared]:
         """Return the calls of an answer after inspection."""
-        calls = prepare(turn.calls, self.known, cut_off=turn.finish_reason == "length")
+        calls = prepare(turn.calls, self.known, cut_off=turn.finish_reason in _CUT_OFF)
         return [call.handed_back() if call.asked.name in self.theirs else call for call in calls]
 
     def searched(self, calls: Sequence[Prepared]) -> list[Prepared]:

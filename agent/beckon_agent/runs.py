@@ -9,7 +9,17 @@ from beckon_agent.model.types import Message, ReasoningDelta, TextDelta, Usage
 from beckon_contract.agent_terms import NO_TERMS, Terms
 from beckon_contract.tools import CallOrigin
 
-Ending = Literal["stop", "length", "step_limit", "time_limit", "token_limit", "content_filter", "client_call"]
+Ending = Literal[
+    "stop",
+    "length",
+    "step_limit",
+    "time_limit",
+    "token_limit",
+    "content_filter",
+    "client_call",
+    "incomplete",
+]
+"""`incomplete` is the ending with an answer that broke off; the others name a limit, or who goes on."""
 
 
 @dataclass(frozen=True, slots=True)

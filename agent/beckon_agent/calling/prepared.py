@@ -100,8 +100,8 @@ def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[
 def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False) -> list[Prepared]:
     """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
 
-    Where the answer was `cut_off` at its token limit, the last call may be half a call: then only
-    whole JSON counts, because a repair would make up what is missing.
+    Where the answer was `cut_off`, at its token limit or because its stream ended, the last call may be
+    half a call: then only whole JSON counts, because a repair would make up what is missing.
     """
     whole = list(asked)
     half = whole.pop() if cut_off and whole and not wire.is_object(whole[-1].arguments) else None
@@ -112,7 +112,7 @@ def prepare(asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bo
 
 
 def _cut_off(call: ToolCall) -> Prepared:
-    message = f"the arguments of {_shown(call)} end in the middle: the answer was cut off at its token limit"
+    message = f"the arguments of {_shown(call)} end in the middle: the answer was cut off"
     return Prepared(call, {}, failed(Reason.INVALID_ARGUMENTS, message))
 
 

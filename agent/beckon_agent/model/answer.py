@@ -1,7 +1,8 @@
 """From the payloads of one answer to its text, reasoning, calls and end.
 
 A payload is a chunk of a stream or a whole completion: `delta` and `message` are
-read alike. Every member may be missing, null, or of another type than it should.
+read alike. Where both are there, the deltas count, and the last message for what no
+delta brought. Every member may be missing, null, or of another type than it should.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -9,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from beckon_agent.model import wire
 from beckon_agent.model.deltas import CallAccumulator
 from beckon_agent.model.thinking import ThinkSplitter
-from beckon_agent.model.types import ReasoningDelta, TextDelta, Turn, Usage
+from beckon_agent.model.types import BROKE_OFF, ReasoningDelta, TextDelta, Turn, Usage
 
 
 class AnswerReader:
@@ -24,6 +25,10 @@ class AnswerReader:
         self._calls = CallAccumulator()
         self._finish_reason: str | None = None
         self._usage: Usage | None = None
+        self._whole = False
+        self._thoughts, self._words = wire.Joiner(), wire.Joiner()
+        self._brought: set[str] = set()
+        self._beside: Mapping[str, object] = {}
 
     def feed(self, payload: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
         """Take one payload; yield the pieces to show."""
@@ -37,12 +42,25 @@ class AnswerReader:
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """Yield what was still held back."""
+        beside, self._beside = self._beside, {}
+        yield from self._message(beside, besides=frozenset(self._brought))
+        yield from self._thought(self._thoughts.close())
+        yield from self._kept(self._splitter.feed(self._words.close()))
         yield from self._kept(self._splitter.close())
+
+    def end(self) -> None:
+        """Take the word of the server, other than by a finish reason, that the answer is whole."""
+        self._whole = True
 
     @property
     def finished(self) -> bool:
-        """Whether the server said that the answer is whole; what breaks after that spoils nothing."""
+        """Whether the server said how the answer ends; what breaks after that spoils nothing."""
         return self._finish_reason is not None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the answer ended although the server did not say that it is whole."""
+        return self.spoke and not (self._whole or self.finished)
 
     @property
     def without_arguments(self) -> frozenset[str]:
@@ -54,27 +72,44 @@ class AnswerReader:
         return Turn(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
-            calls=self._calls.finish(taken),
-            finish_reason=self._finish_reason,
+            calls=self._calls.finish(taken, cut_off=self.broke_off or self._finish_reason == "length"),
+            finish_reason=BROKE_OFF if self.broke_off else self._finish_reason,
             usage=self._usage,
         )
 
     def _choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
-        # Perplexity repeats the whole text so far in `message` beside every delta.
-        delta = choice.get("delta")
-        message = wire.mapping(choice.get("message") if delta is None else delta)
-        thought = wire.first_text(message, "reasoning_content", "reasoning")
+        delta, message = choice.get("delta"), wire.mapping(choice.get("message"))
+        if delta is not None and message:
+            # Perplexity repeats the whole text so far in `message` beside every delta, also an empty one.
+            self._beside = message
+        yield from self._message(message if delta is None else wire.mapping(delta))
+        self._finish_reason = self._finish_reason or wire.text(choice.get("finish_reason")) or None
+
+    def _message(
+        self, message: Mapping[str, object], *, besides: Collection[str] = ()
+    ) -> Iterator[TextDelta | ReasoningDelta]:
+        """Read a delta or a message, without those of its parts that are there already."""
+        thought = wire.first_piece(message, "reasoning_content", "reasoning")
         content = message.get("content")
         if isinstance(content, list):
             thought += _parts(content, thinking=True)
             content = _parts(content, thinking=False)
-        if thought:
-            yield from self._kept([ReasoningDelta(thought)])
         # A refusal is what the model says instead of an answer, so it is shown as one.
-        spoken = wire.text(content) or wire.text(message.get("refusal"))
-        yield from self._kept(self._splitter.feed(spoken))
-        self._calls.feed(message.get("tool_calls"))
-        self._finish_reason = self._finish_reason or wire.text(choice.get("finish_reason")) or None
+        spoken = wire.piece(content) or wire.piece(message.get("refusal"))
+        calls = message.get("tool_calls")
+        if thought and "thought" not in besides:
+            self._brought.add("thought")
+            yield from self._thought(self._thoughts.feed(thought))
+        if spoken and "words" not in besides:
+            self._brought.add("words")
+            yield from self._kept(self._splitter.feed(self._words.feed(spoken)))
+        if calls and "calls" not in besides:
+            self._brought.add("calls")
+            self._calls.feed(calls)
+
+    def _thought(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
+        if piece:
+            yield from self._kept([ReasoningDelta(piece)])
 
     def _kept(self, pieces: list[TextDelta | ReasoningDelta]) -> Iterator[TextDelta | ReasoningDelta]:
         for piece in pieces:
@@ -89,16 +124,16 @@ def _parts(content: list[object], *, thinking: bool) -> str:
         member = wire.mapping(part)
         inner = member.get("thinking")
         if isinstance(part, str) and not thinking:
-            texts.append(wire.text(part))
+            texts.append(part)
         elif (inner is not None) is thinking:
-            texts.append(_thinking(inner) if thinking else wire.text(member.get("text")))
+            texts.append(_thinking(inner) if thinking else wire.piece(member.get("text")))
     return "".join(texts)
 
 
 def _thinking(inner: object) -> str:
     if isinstance(inner, list):
-        return "".join(wire.text(wire.mapping(part).get("text")) for part in inner)
-    return wire.text(inner)
+        return "".join(wire.piece(wire.mapping(part).get("text")) for part in inner)
+    return wire.piece(inner)
 
 
 def _usage(payload: Mapping[str, object]) -> Usage | None:

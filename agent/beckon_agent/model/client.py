@@ -21,7 +21,15 @@ from beckon_agent.model.pairing import call_ids
 from beckon_agent.model.profiles import Profile, profile_for
 from beckon_agent.model.request import Body, chat_body, required_parameters, unstreamed, widened
 from beckon_agent.model.transport import Patience, Transport
-from beckon_agent.model.types import ModelRequest, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.model.types import (
+    BROKE_OFF,
+    ModelRequest,
+    ReasoningDelta,
+    StreamItem,
+    TextDelta,
+    Turn,
+    Usage,
+)
 
 _LOG = logging.getLogger(__name__)
 _MOST_LESSONS = 4
@@ -75,14 +83,21 @@ class ModelClient:
         """Yield the answer as it comes: deltas, then the calls, then the whole `Turn`.
 
         Raises `ModelError`. What may work later is tried again until the first delta;
-        an answer that breaks off after it is `StreamBroken`.
+        an answer that breaks off after it is `StreamBroken`. One that ends without a word that it is
+        whole is asked for once more where nothing came before the end; else its turn says `BROKE_OFF`.
         """
         await self.choose_model()
         answer = await self._begin(request)
+        spent: Usage | None = None
+        if answer.is_lost():
+            _LOG.warning("%s ended its stream without a finish reason or text; asking once more", self.model)
+            spent = answer.turn().usage
+            answer = await self._begin(request)
         async with aclosing(answer.pieces()) as pieces:
             async for piece in pieces:
                 yield piece
         turn = answer.turn()
+        turn = replace(turn, usage=_sum(spent, turn.usage))
         wider = widened(request, turn)
         if wider is not None:
             _LOG.info("%s used up its limit for reasoning; asking again with a higher one", self.model)
@@ -152,7 +167,7 @@ class ModelClient:
 
     async def _read(self, body: Body, reader: AnswerReader) -> AsyncGenerator[_Piece]:
         try:
-            async with aclosing(self._transport.exchange(body)) as received:
+            async with aclosing(self._transport.exchange(body, reader.end)) as received:
                 async for payload in received:
                     for piece in reader.feed(payload):
                         yield piece
@@ -166,7 +181,7 @@ class ModelClient:
 
     async def _with_arguments(self, answer: "_Answer", turn: Turn) -> Turn:
         """Ask once without streaming where a call lost its arguments on the way (vllm#9693)."""
-        if not answer.lacks_arguments():
+        if turn.finish_reason == BROKE_OFF or not answer.lacks_arguments():
             return turn
         _LOG.info("%s streamed a call without its arguments; asking once without streaming", self.model)
         try:
@@ -208,6 +223,10 @@ class _Answer:
         """Return the whole answer, once all pieces were taken."""
         taken = call_ids(self.request.messages) | call_ids(self.body["messages"])
         return self.reader.turn(taken)
+
+    def is_lost(self) -> bool:
+        """Whether the answer broke off before anything of it could be shown."""
+        return self.first is None and self.reader.broke_off
 
     def lacks_arguments(self) -> bool:
         """Whether a call came without the arguments that its tool requires."""

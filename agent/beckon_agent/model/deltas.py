@@ -29,7 +29,7 @@ class _Fragment:
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A call that is still growing."""
+    """A call that is still growing; a character of its arguments may be half there."""
 
     wire_id: str
     name: str = ""
@@ -63,8 +63,12 @@ class CallAccumulator:
         """The names of calls for which no arguments came at all."""
         return frozenset(call.name for call in self._calls if call.name and not call.arguments.strip())
 
-    def finish(self, taken: Collection[str] = ()) -> tuple[ToolCall, ...]:
-        """Return the calls, with ids that are unique among themselves and those taken."""
+    def finish(self, taken: Collection[str] = (), *, cut_off: bool = False) -> tuple[ToolCall, ...]:
+        """Return the calls, with ids that are unique among themselves and those taken.
+
+        No arguments at all mean `{}`, but for the last call of an answer that was `cut_off`: its
+        arguments may have been on their way.
+        """
         finished: list[ToolCall] = []
         used = set(taken)
         for call in self._calls:
@@ -73,7 +77,9 @@ class CallAccumulator:
             stays = may_stay(call.wire_id) and call.wire_id not in used
             settled = call.wire_id if stays else call_id(used)
             used.add(settled)
-            arguments = call.arguments if call.arguments.strip() else "{}"
+            arguments = wire.well_formed(call.arguments)
+            if not arguments.strip() and not (cut_off and call is self._calls[-1]):
+                arguments = "{}"
             finished.append(ToolCall(settled, call.name, arguments, call.extra))
         return tuple(finished)
 
@@ -135,7 +141,7 @@ def _index(value: object) -> int | None:
 def _arguments(value: object) -> str:
     if value is None:
         return ""
-    return wire.text(value) if isinstance(value, str) else wire.dumps(value)
+    return value if isinstance(value, str) else wire.dumps(value)
 
 
 def _merged(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:

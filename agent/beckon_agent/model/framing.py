@@ -8,7 +8,7 @@ send one JSON body; it is told by its first line, since content types are often 
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -22,7 +22,10 @@ MAX_BYTES = 64 * 1024 * 1024
 _MAX_LINES = 1000
 _DRAIN_SECONDS = 0.1
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_EVENT_LINE = re.compile(rb"(data|event|id|retry)?:|(data|event|id|retry)\Z")
+# The first line of an event stream: a known field, a comment, or a field that nobody knows, which has no
+# blank before its colon as the words of an error message have.
+_EVENT_LINE = re.compile(rb"[ \t]*((data|event|id|retry)?:|(data|event|id|retry)\Z)")
+_UNKNOWN_FIELD = re.compile(rb"[ \t]*[A-Za-z][\w.-]*:")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -38,9 +41,12 @@ class Payload(NamedTuple):
     text: bytes = b""
 
 
-async def payloads(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Payload]:
+async def payloads(
+    chunks: AsyncIterator[bytes], whole: Callable[[], object] = lambda: None
+) -> AsyncGenerator[Payload]:
     """Yield the payloads of a response body until `[DONE]` or its end.
 
+    `whole` is called where the body says that nothing is missing: `[DONE]` came, or it is one JSON body.
     Raises `UnreadableAnswer`, and lets the errors of the transport through.
     """
     lines = _lines(chunks)
@@ -50,25 +56,30 @@ async def payloads(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Payload]:
         if reader is None:
             if not line.strip():
                 continue
-            if not _EVENT_LINE.match(line):
+            known = _EVENT_LINE.match(line) is not None
+            if not (known or _UNKNOWN_FIELD.match(line)):
                 yield await _body(line, lines)
+                whole()
                 return
-            reader = _EventReader()
+            reader = _EventReader(b"" if known else line)
         payload = reader.feed(line)
         if payload:
             yield payload
         if reader.done:
+            whole()
             await _drain(lines)
             return
     if reader:
-        reader.close()
+        reader.end()
 
 
 class _EventReader:
     """Puts the lines of one event stream together to payloads."""
 
-    def __init__(self) -> None:
+    def __init__(self, doubtful: bytes = b"") -> None:
+        """`doubtful` is a first line that may be the text of an error as well."""
         self.done = False
+        self._doubtful = doubtful
         self._event = ""
         self._data: list[bytes] = []
 
@@ -82,7 +93,7 @@ class _EventReader:
             # A proxy that gives up in the middle may write its error without a frame.
             return self._complete(line)
         name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
+        name, value = name.strip(), value.removeprefix(b" ")
         if name == b"event":
             self._event = value.decode("utf-8", "replace")
         if name != b"data" or not value.strip():
@@ -97,6 +108,12 @@ class _EventReader:
         if self._data:
             raise UnreadableAnswer(_excerpt(b"\n".join(self._data)))
 
+    def end(self) -> None:
+        """End the stream; raises `UnreadableAnswer` where it was none, or broke off within an event."""
+        self.close()
+        if self._doubtful:
+            raise UnreadableAnswer(_excerpt(self._doubtful))
+
     def _complete(self, value: bytes) -> Payload | None:
         # A payload is one line with every known server, so it is read at once;
         # only data that is no JSON yet waits for the lines after it.
@@ -108,7 +125,7 @@ class _EventReader:
             if len(self._data) > _MAX_LINES:
                 raise UnreadableAnswer("one event of more than a thousand lines") from None
             return None
-        self._data = []
+        self._data, self._doubtful = [], b""
         return Payload(self._event, data, text)
 
 

@@ -6,7 +6,7 @@ exchange takes three times the CPU, and 16 MB (`docs/decisions`, 14).
 """
 
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlsplit
@@ -73,9 +73,12 @@ class Transport:
         self._timeout = aiohttp.ClientTimeout(sock_connect=patience.connect, sock_read=patience.silence)
         self._opened: aiohttp.ClientSession | None = None
 
-    async def exchange(self, body: Mapping[str, object]) -> AsyncGenerator[Mapping[str, object]]:
+    async def exchange(
+        self, body: Mapping[str, object], whole: Callable[[], object] = lambda: None
+    ) -> AsyncGenerator[Mapping[str, object]]:
         """Send a chat completion request; yield the payloads of its answer.
 
+        `whole` is called where the server says that nothing is missing (`framing.payloads`).
         Raises `ModelError` for every way in which that can fail.
         """
         begun = told = False
@@ -85,7 +88,7 @@ class Transport:
             async with self._session.post(url, data=data, headers=headers, proxy=self._proxy) as response:
                 begun = True
                 await self._check(response)
-                async with aclosing(payloads(response.content.iter_any())) as received:
+                async with aclosing(payloads(response.content.iter_any(), whole)) as received:
                     async for event, payload, _ in received:
                         refused = self._errors.in_answer(event, payload)
                         if refused:

@@ -13,6 +13,10 @@ Declaration = dict[str, Any]
 """One entry of OpenAI's `tools` array."""
 
 
+BROKE_OFF = "incomplete"
+"""The finish reason of a turn whose stream ended without one, and without `[DONE]`."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """A piece of the answer, to be shown as it comes."""
@@ -72,7 +76,8 @@ class Usage:
 class Turn:
     """A whole answer of the model: the last item of every stream.
 
-    `finish_reason` is what the server said, `None` where it said nothing.
+    `finish_reason` is what the server said, `None` where it said nothing but that the answer is whole,
+    and `BROKE_OFF` where it did not say even that.
     `usage` is `None` where the server does not count. `sent` are the names of the agent's tools that
     it was sent, where somebody noted them. `refused` are the calls in its text that were not made.
     """

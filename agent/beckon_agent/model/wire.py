@@ -1,11 +1,13 @@
 """Reading JSON values that may be anything, as servers and stored histories send them."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 import orjson
 
 _DEEPEST = 100
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def loads(text: str | bytes) -> object:
@@ -66,11 +68,35 @@ def text(value: object) -> str:
     return well_formed(value) if isinstance(value, str) else ""
 
 
+def piece(value: object) -> str:
+    """Return the value if it is a string, surrogates included: the next piece may have the other half."""
+    return value if isinstance(value, str) else ""
+
+
 def well_formed(value: str) -> str:
-    """Replace lone surrogates, which no HTTP request can carry."""
-    if value.isascii():
+    """Join halves of surrogate pairs; a lone one, which no HTTP request can carry, becomes U+FFFD."""
+    if value.isascii() or not _SURROGATE.search(value):
         return value
-    return value.encode("utf-8", "replace").decode("utf-8")
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class Joiner:
+    """Joins characters that a server split in surrogate halves over two pieces of one text."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def feed(self, more: str) -> str:
+        """Return what is whole by now; a first half at the end is held back for the next piece."""
+        whole, self._half = self._half + more, ""
+        if "\ud800" <= whole[-1:] <= "\udbff":
+            whole, self._half = whole[:-1], whole[-1]
+        return well_formed(whole)
+
+    def close(self) -> str:
+        """Return U+FFFD for a half that stayed alone, else nothing."""
+        half, self._half = self._half, ""
+        return well_formed(half)
 
 
 def clean(value: object, depth: int = 0) -> object:
@@ -86,10 +112,11 @@ def clean(value: object, depth: int = 0) -> object:
     return value
 
 
+def first_piece(source: Mapping[str, object], *keys: str) -> str:
+    """Return the first of these members that is a string and not empty, as `piece` does."""
+    return next((found for key in keys if (found := piece(source.get(key)))), "")
+
+
 def first_text(source: Mapping[str, object], *keys: str) -> str:
     """Return the first of these members that is a string and not empty."""
-    for key in keys:
-        found = text(source.get(key))
-        if found:
-            return found
-    return ""
+    return well_formed(first_piece(source, *keys))

@@ -74,6 +74,12 @@ async def test_whoever_waits_gets_an_answer_also_where_it_says_nothing() -> None
         assert (await agent.reply(asking())).json() == {"answer": ""}
 
 
+async def test_an_answer_that_broke_off_says_so_also_where_it_is_a_json_object() -> None:
+    for text in ("Because", '{"colour": "green"}'):
+        async with answering_agent(streamed(chunk({"content": text}), done=False)) as agent:
+            assert (await agent.reply(asking())).json() == {"answer": text, "ending": "incomplete"}
+
+
 async def test_an_answer_that_is_a_json_object_is_the_data_of_the_reply() -> None:
     async with answering_agent(says('{"colour": "green",', ' "n": 1.0}')) as agent:
         reply = await agent.reply(asking())

@@ -277,3 +277,24 @@ async def test_a_call_with_broken_arguments_leaves_a_valid_conversation(start_ag
         assert len(answer.finished) == len(broken)
         for asked in agent.asked:
             check_like_the_strictest_provider(asked.body["messages"])
+
+
+async def test_an_answer_that_broke_off_is_never_told_as_stopped(start_agent: StartAgent) -> None:
+    broken = streamed(chunk({"content": "The answer is"}), done=False)
+    async with start_agent(broken, broken) as agent:
+        for answer in (await agent.ask(), await agent.ask_streaming()):
+            assert (answer.text, answer.finish_reason) == ("The answer is", "length")
+        assert await agent.metric("beckon_agent_runs_total", ending="incomplete") == 2
+
+
+@pytest.mark.parametrize("arguments", ["", '{"text": "hi"', '{"text": "hi", "count": 1'])
+async def test_a_call_that_broke_off_in_its_arguments_is_not_made(
+    start_agent: StartAgent, arguments: str
+) -> None:
+    half = streamed(
+        chunk({"content": "Let me see."}), calls(fragment(0, "c", "test_echo", arguments)), done=False
+    )
+    async with start_agent(half, says("It broke off.")) as agent:
+        answer = await agent.ask()
+        assert (answer.error["reason"], answer.text) == ("invalid_arguments", "Let me see.\n\nIt broke off.")
+        assert "was cut off" in answer.error["message"]

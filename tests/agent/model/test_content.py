@@ -1,5 +1,6 @@
 """Text and reasoning: what is shown, what is kept apart, and what a limit cut off."""
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from tests.agent.scripted_model import (
     chunk,
     fragment,
     items_after,
+    sse,
     streamed,
     turn_after,
 )
@@ -87,7 +89,27 @@ async def test_a_refusal_is_what_the_model_says() -> None:
 
 async def test_half_a_character_is_replaced_and_not_passed_on() -> None:
     turn = await turn_after(Reply([b'data: {"choices":[{"delta":{"content":"a\\ud83d"}}]}\n\n']))
-    assert turn.text.encode() == b"a?"
+    assert turn.text.encode() == "a\ufffd".encode()
+
+
+def escaped(delta: dict[str, object]) -> bytes:
+    """Return one event whose text may have half a character: JSON escapes it."""
+    return b"data: " + json.dumps(chunk(delta)).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("member", ["content", "reasoning_content", "arguments"])
+async def test_a_character_that_is_split_over_two_chunks_arrives_whole(member: str) -> None:
+    pieces = ["a\ud83d", "", "\ude00b\ud83d", "\ude00", "\ude00\ud83d"]  # the last two are halves of nothing
+    if member == "arguments":
+        deltas: list[dict[str, object]] = [
+            {"tool_calls": [fragment(0, "1", "f" if not n else None, piece)]} for n, piece in enumerate(pieces)
+        ]
+    else:
+        deltas = [{member: piece} for piece in pieces]
+    turn = await turn_after(Reply([*map(escaped, deltas), sse(STOP)]))
+    found = {"content": turn.text, "reasoning_content": turn.reasoning}
+    found["arguments"] = "".join(call.arguments for call in turn.calls)
+    assert found[member] == "a\U0001f600b\U0001f600\ufffd\ufffd"
 
 
 async def test_a_limit_that_reasoning_used_up_is_raised_once() -> None:

@@ -14,7 +14,7 @@ from beckon_agent.model import framing
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, ModelUnavailable, StreamBroken
 from beckon_agent.model.framing import UnreadableAnswer, payloads
-from beckon_agent.model.types import TextDelta, Usage
+from beckon_agent.model.types import BROKE_OFF, TextDelta, Turn, Usage
 from tests.agent.scripted_model import (
     KEY,
     QUESTION,
@@ -139,9 +139,58 @@ async def test_an_empty_error_member_is_none() -> None:
     assert (await turn_after(streamed({**HELLO, "error": None}, STOP))).text == "hello"
 
 
-async def test_a_stream_may_end_without_done_or_a_finishing_chunk() -> None:
+async def test_a_stream_may_end_without_done_or_without_a_finishing_chunk() -> None:
+    assert (await turn_after(streamed(HELLO, STOP, done=False))).finish_reason == "stop"
+    assert (await turn_after(streamed(HELLO))).finish_reason is None
+
+
+async def test_a_stream_that_ends_with_neither_broke_off() -> None:
     turn = await turn_after(streamed(HELLO, done=False))
+    assert (turn.text, turn.finish_reason) == ("hello", BROKE_OFF)
+
+
+async def test_one_json_body_is_whole_without_a_finish_reason() -> None:
+    turn = await turn_after(answers({"choices": [{"message": {"content": "hello"}}]}))
     assert (turn.text, turn.finish_reason) == ("hello", None)
+
+
+async def test_an_answer_that_broke_off_before_anything_was_shown_is_asked_for_once_more() -> None:
+    role = chunk({"role": "assistant", "content": ""})
+    half = streamed(role, calls(fragment(0, "1", "f", '{"x":')), done=False)
+    async with scripted_model(half, says("hello")) as model, ModelClient(model.base_url, KEY, "m") as client:
+        *_, turn = await items_of(client)
+    assert isinstance(turn, Turn)
+    assert (turn.text, turn.calls, turn.finish_reason) == ("hello", (), "stop")
+
+
+async def test_an_answer_that_breaks_off_twice_is_not_asked_for_again() -> None:
+    role = chunk({"role": "assistant", "content": ""})
+    async with (
+        scripted_model(*[streamed(role, done=False)] * 3) as model,
+        ModelClient(model.base_url, KEY, "m") as client,
+    ):
+        *_, turn = await items_of(client)
+    assert isinstance(turn, Turn)
+    assert (turn.text, turn.finish_reason, len(model.asked)) == ("", BROKE_OFF, 2)
+
+
+@pytest.mark.parametrize("finish", [None, "length"])
+async def test_a_last_call_that_was_cut_off_before_its_arguments_has_none(finish: str | None) -> None:
+    entries = fragment(0, "1", "f"), fragment(1, "2", "g")
+    reply = streamed(HELLO, *map(calls, entries), *([chunk(finish=finish)] if finish else []), done=False)
+    turn = await turn_after(reply)
+    assert [(call.name, call.arguments) for call in turn.calls] == [("f", "{}"), ("g", "")]
+
+
+@pytest.mark.parametrize("opening", [b"message: 1", b"x-request-id:", b" ", b" : hello", b" event: message"])
+async def test_a_stream_may_open_with_an_unknown_field_or_a_blank(opening: bytes) -> None:
+    assert (await turn_after(Reply([opening + b"\n", sse(HELLO, STOP)]))).text == "hello"
+    assert (await turn_after(Reply([opening + b"\n " + sse(HELLO, STOP)]))).text == "hello"
+
+
+async def test_a_line_that_only_looks_like_a_field_is_shown_as_the_error_that_it_is() -> None:
+    with pytest.raises(ModelUnavailable, match="no chat completion: Error: out of memory"):
+        await turn_after(Reply([b"Error: out of memory\n"]))
 
 
 async def test_a_last_event_counts_without_the_blank_line_after_it() -> None:
@@ -174,6 +223,24 @@ async def test_a_message_beside_a_delta_is_not_read_twice() -> None:
     both = {"choices": [{"index": 0, "delta": {"content": "hello"}, "message": {"content": "hello"}}]}
     end = {"choices": [{"index": 0, "delta": {}, "message": {"content": "hello"}, "finish_reason": "stop"}]}
     assert (await turn_after(streamed(both, end))).text == "hello"
+
+
+@pytest.mark.parametrize("delta", [{}, {"role": "assistant", "content": ""}, {"content": None, "tool_calls": []}])
+async def test_a_message_beside_a_delta_that_says_nothing_is_the_answer(delta: dict[str, object]) -> None:
+    message = {"content": "hello", "reasoning": "hm", "tool_calls": [fragment(0, "1", "f", '{"x":1}')]}
+    choice = {"index": 0, "delta": delta, "message": message, "finish_reason": "stop"}
+    for reply in (answers({"choices": [choice]}), streamed({"choices": [choice]})):
+        turn = await turn_after(reply)
+        assert (turn.text, turn.reasoning) == ("hello", "hm")
+        assert [(call.name, call.arguments) for call in turn.calls] == [("f", '{"x":1}')]
+
+
+async def test_a_message_beside_deltas_gives_the_calls_that_no_delta_brought() -> None:
+    words = [{"choices": [{"delta": {"content": word}, "message": {"content": word}}]} for word in ("hel", "lo")]
+    message = {"content": "hello", "tool_calls": [fragment(0, "1", "f", "{}")]}
+    end = {"choices": [{"delta": {}, "message": message, "finish_reason": "tool_calls"}]}
+    turn = await turn_after(streamed(*words, end))
+    assert (turn.text, [call.name for call in turn.calls]) == ("hello", ["f"])
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/event-stream", "text/plain", ""])

@@ -185,6 +185,23 @@ async def test_a_response_that_is_cut_is_incomplete(start_face: StartFace, finis
     assert response["completed_at"] is None
 
 
+async def test_a_response_whose_stream_ended_in_the_middle_is_incomplete(start_face: StartFace) -> None:
+    broken = streamed(chunk({"content": "The answer is"}), done=False)
+    async with start_face(broken, broken) as face:
+        whole = await face.ask()
+        events = await face.stream("go")
+        stored = await face.get(whole["id"])
+
+    assert events[-1]["type"] == "response.incomplete"
+    assert stored == whole
+    for response in (whole, events[-1]["response"]):
+        assert (response["status"], response["completed_at"]) == ("incomplete", None)
+        assert response["incomplete_details"] == {"reason": "stream_ended"}
+        assert [(said(response), item["status"]) for item in response["output"]] == [
+            ("The answer is", "incomplete")
+        ]
+
+
 async def test_a_run_at_its_limit_is_incomplete_and_says_which(start_face: StartFace) -> None:
     async with start_face(ECHO, setup=Setup(limits=Limits(steps=1))) as face:
         response = await face.ask()

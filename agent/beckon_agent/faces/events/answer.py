@@ -33,8 +33,12 @@ class Said:
     elsewhere: int = 0
 
     def data(self) -> bytes:
-        """Return the data of the reply: `{"answer": …}`, or the answer itself where it is a JSON object."""
-        if self.text.startswith("{") and _is_object(self.text):
+        """Return the data of the reply: `{"answer": …}`, or the answer itself where it is a JSON object.
+
+        An answer that did not end with `stop` has its `ending` beside it, unless it is such an object that
+        came to its end.
+        """
+        if self.ending != "incomplete" and self.text.startswith("{") and _is_object(self.text):
             return self.text.encode()
         told: dict[str, str] = {"answer": self.text}
         if self.ending != "stop":

@@ -22,6 +22,8 @@ _REASONS: dict[Ending, str] = {
     # The API has no word for the limits of a loop: this one is the nearest, and the text says which.
     "step_limit": "max_messages",
     "time_limit": "max_messages",
+    # Nor one for an answer that the model's server did not bring to its end.
+    "incomplete": "stream_ended",
 }
 _ERROR_CODES = {
     "context_length_exceeded": "invalid_prompt",

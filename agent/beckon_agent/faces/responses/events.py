@@ -40,7 +40,7 @@ It is told to who includes it by this name, and named as the specification asks 
 repeats the number of the event before it, since it is told live, and to nobody twice.
 """
 
-_CUT: frozenset[str] = frozenset({"length", "content_filter"})
+_CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
 
 
 @dataclass(slots=True)

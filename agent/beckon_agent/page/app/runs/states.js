@@ -35,6 +35,7 @@ const ENDINGS = {
     time_limit: "the run took as long as it may take",
     token_limit: "the run used as many tokens as it may use",
     content_filter: "the provider filtered the answer",
+    incomplete: "the model's server ended its answer in the middle",
     client_call: "a call was handed to the client",
 };
 
