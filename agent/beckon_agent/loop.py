@@ -9,8 +9,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-import orjson
-
 from beckon_agent.call_limits import limit_calls
 from beckon_agent.calling.caller import AnswersLater, Caller
 from beckon_agent.calling.exchanged import noting
@@ -37,6 +35,7 @@ from beckon_agent.side_by_side import side_by_side
 from beckon_agent.wishes import calls_made, options_of_step, permitted, system_message
 from beckon_contract.events import AttributeValue
 from beckon_contract.failures import Reason, failure
+from beckon_contract.jsontext import dumps
 from beckon_contract.tools import Tool
 
 Item = TypeVar("Item")
@@ -322,7 +321,7 @@ def _opening(call: CallOfTurn) -> CallStarted | ClientCallAsked:
     """Return how a call is told of first."""
     asked = call.prepared.asked
     if _is_theirs(call):
-        return ClientCallAsked(asked.id, asked.name, orjson.dumps(call.prepared.arguments).decode())
+        return ClientCallAsked(asked.id, asked.name, dumps(call.prepared.arguments).decode())
     return CallStarted(asked.id, asked.name, call.prepared.arguments, asked.origin)
 
 

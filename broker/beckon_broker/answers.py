@@ -63,7 +63,7 @@ def read_answer(answer: Answer) -> CloudEvent | Setback | None:
     if not is_event(answer.headers):
         return _unusable(answer, "its body is not a CloudEvent; answer with one or with an empty body")
     try:
-        return from_http(answer.headers, answer.body)
+        return from_http(answer.headers, answer.body, relayed=True)
     except EventError as error:
         return _unusable(answer, str(error))
 

@@ -70,7 +70,7 @@ class Ingress:
             )
         body = await self._body(request)
         try:
-            event = from_http(request.headers.raw, body)
+            event = from_http(request.headers.raw, body, relayed=True)
         except EventError as error:
             raise _refused(400, "not-an-event", "The request is not a CloudEvent", str(error)) from None
         envelope = seal(broker, event, passed_headers(request.headers.raw))

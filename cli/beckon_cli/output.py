@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from beckon_contract.jsontext import dumps
+
 
 class _Output(Console):
     """A console whose reader, `head` for instance, may have seen enough."""
@@ -26,12 +28,12 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def print_json(document: object) -> None:
     """Print one JSON document to standard output, indented."""
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(dumps(document, orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def print_json_line(document: object, *, to_stderr: bool = False) -> None:
     """Print one JSON document as a line."""
-    (sys.stderr if to_stderr else sys.stdout).write(orjson.dumps(document).decode() + "\n")
+    (sys.stderr if to_stderr else sys.stdout).write(dumps(document).decode() + "\n")
 
 
 def print_rows(rows: Iterable[Sequence[str]]) -> None:
@@ -48,7 +50,7 @@ def print_rows(rows: Iterable[Sequence[str]]) -> None:
 
 def compact(value: object, limit: int = 300) -> str:
     """Return a value as JSON on one line, cut where it is long."""
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    text = value if isinstance(value, str) else dumps(value).decode()
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -57,7 +59,7 @@ def call_text(name: str, arguments: object) -> str:
     """Return a call as people write it: `name(key=value, …)`."""
     if not isinstance(arguments, dict):
         return f"{name}({compact(arguments)})"
-    inside = ", ".join(f"{key}={orjson.dumps(value).decode()}" for key, value in arguments.items())
+    inside = ", ".join(f"{key}={dumps(value).decode()}" for key, value in arguments.items())
     return f"{name}({compact(inside)})"
 
 

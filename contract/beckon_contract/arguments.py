@@ -6,15 +6,19 @@ type, single_value, enum_spelling, empty_left_out, unknown_dropped.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jsonschema_rs
+
 from beckon_contract.schemas.coercion import coerce
 from beckon_contract.schemas.decoding import MAX_DEPTH, UndecodableError, decode, decode_several
-from beckon_contract.schemas.validation import Validator, shorten, shorten_text
+from beckon_contract.schemas.validation import Kind, Validator, shorten, shorten_text
 
 __all__ = ["Arguments", "InvalidArguments", "Validator", "read_arguments", "split_arguments"]
+
+_Place = tuple[str | int, ...]
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
@@ -40,7 +44,8 @@ def read_arguments(
 ) -> Arguments:
     """Return the arguments that a model meant, valid against the schema; nothing at all means `{}`.
 
-    Raises `InvalidArguments`. Valid JSON that satisfies the schema comes back as it is.
+    Raises `InvalidArguments`. Valid JSON that satisfies the schema comes back as it is,
+    but that a whole float for an integer, such as `3.0` or `1e3`, is that integer.
     """
     validator = schema if isinstance(schema, Validator) else Validator(schema)
     value, repairs = _read(raw)
@@ -85,8 +90,53 @@ def _fit(value: Any, repairs: list[str], validator: Validator) -> Arguments:
     problems = validator.problems(fitted)
     if problems:
         raise InvalidArguments(problems)
+    fitted = _with_integers(fitted, validator)
     _check_integers(fitted)
     return Arguments(fitted, (*repairs, *more))
+
+
+def _with_integers(value: dict[str, Any], validator: Validator) -> dict[str, Any]:
+    """Return valid arguments with an `int` where the schema wants an integer and a float is whole.
+
+    JSON Schema calls 3.0 an integer, and most languages do not. Which parameters are integers the
+    validator says: they would not take a fraction.
+    """
+    if not any(_whole_floats(value)):
+        return value
+    with_fractions = _replaced(value, (), lambda _, number: 0.5 if number.is_integer() else number)
+    wanted = {place for error in validator.errors(with_fractions) for place in _integer_places(error)}
+    found: dict[str, Any] = _replaced(
+        value, (), lambda place, number: int(number) if place in wanted and number.is_integer() else number
+    )
+    return found
+
+
+def _whole_floats(value: object) -> Iterator[bool]:
+    if isinstance(value, dict | list):
+        for entry in value.values() if isinstance(value, dict) else value:
+            yield from _whole_floats(entry)
+    elif isinstance(value, float):
+        yield value.is_integer()
+
+
+def _replaced(value: Any, place: _Place, change: Callable[[_Place, float], float]) -> Any:
+    """Return a copy in which every float is what `change` makes of it."""
+    if isinstance(value, dict):
+        return {name: _replaced(entry, (*place, name), change) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_replaced(entry, (*place, index), change) for index, entry in enumerate(value)]
+    return change(place, value) if isinstance(value, float) else value
+
+
+def _integer_places(error: jsonschema_rs.ValidationError) -> Iterator[_Place]:
+    """Yield the places at which an error says that an integer is wanted, in any alternative."""
+    match error.kind:
+        case Kind.Type(types=types) if "integer" in types:
+            yield tuple(error.instance_path)
+        case Kind.AnyOf(context=branches) | Kind.OneOfNotValid(context=branches):
+            for branch in branches:
+                for inner in branch:
+                    yield from _integer_places(inner)
 
 
 def _check_json(value: dict[str, Any]) -> None:

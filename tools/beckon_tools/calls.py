@@ -9,8 +9,9 @@ from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 
-from beckon_contract.events import CloudEvent, EventError, is_json
+from beckon_contract.events import CloudEvent, EventError
 from beckon_contract.failures import Reason
+from beckon_contract.media_types import is_json
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import ToolError
 from beckon_tools.expiry import seconds_left
@@ -52,10 +53,13 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
     except OutOfTime:
         logger.warning("event %s expired while %s ran, and was given up", call.id, tool.name)
         return failure_data(Reason.TIMEOUT, "the call expired while the tool ran; the tool was stopped")
-    except NotJson:
+    except NotJson as error:
         # Not left to the broker to retry: what the function did would be done again, in vain.
         logger.exception("%s returned what JSON cannot say", tool.name)
-        return failure_data(Reason.TOOL_FAILED, "the tool ran, but its result cannot be written as JSON")
+        return failure_data(
+            Reason.TOOL_FAILED,
+            f"the tool ran, but its result cannot be written as JSON: {shortened(str(error))}",
+        )
     limit = settings.reply_limit
     if len(data) > limit:
         message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter
 
-_JSON = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64", ser_json_inf_nan="null"))
+from beckon_contract.jsontext import loads
+
+_JSON = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64", ser_json_inf_nan="constants"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,16 @@ class NotJson(ValueError):
 def to_data(result: object) -> bytes:
     """Write a tool's result as JSON: any JSON value, dataclasses, pydantic models, `Media`, bytes.
 
-    Infinite and not-a-number floats become null, as JSON has neither. Raises `NotJson`.
+    Raises `NotJson`, also for infinite and not-a-number floats, which JSON has no form for.
     """
     if isinstance(result, bytes):
         result = Media("application/octet-stream", result)
     if isinstance(result, Media):
         result = result.document()
     try:
-        return _JSON.dump_json(result)
+        data = _JSON.dump_json(result)
+        if b"NaN" in data or b"Infinity" in data:
+            loads(data)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from None
+    return data

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-import orjson
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 
+from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_tools.docstrings import read_docstring
 from beckon_tools.errors import DeclarationError
 from beckon_tools.later import Ticket
@@ -53,6 +53,8 @@ class Signature:
         """
         try:
             values = self.model.model_validate_json(_with_integers(data or b"{}"), strict=True)
+        except NotJsonError as error:
+            raise InvalidArguments((f"the arguments are no JSON: {error}",)) from None
         except ValidationError as error:
             raise InvalidArguments(tuple(self._problem(item) for item in error.errors())) from None
         return {name.removeprefix(_PREFIX): getattr(values, name) for name in type(values).model_fields}
@@ -154,13 +156,20 @@ class _PlainSchema(GenerateJsonSchema):
 
 
 def _with_integers(data: bytes) -> bytes:
-    """Write whole numbers without a fraction: 3.0 is an integer to JSON Schema, not to pydantic."""
-    if b"." not in data and b"e" not in data.lower():
+    """Write whole numbers without a fraction: 3.0 is an integer to JSON Schema, not to pydantic.
+
+    Raises `NotJsonError` for NaN and infinities, which pydantic would take.
+    """
+    if not any(mark in data for mark in (b".", b"e", b"E", b"N", b"I")):
         return data
     try:
-        return orjson.dumps(_whole(orjson.loads(data)))
-    except (orjson.JSONDecodeError, RecursionError):
+        return dumps(_whole(loads(data)))
+    except NotJsonError as error:
+        if "NaN" in str(error) or "Infinity" in str(error):
+            raise
         return data  # which pydantic refuses, and says why
+    except RecursionError:
+        return data
 
 
 def _whole(value: object) -> object:

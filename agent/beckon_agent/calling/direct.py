@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
-import orjson
 
 from beckon_agent.calling.exchange import (
     NEVER_CONNECTED,
@@ -31,8 +30,10 @@ from beckon_agent.calling.exchange import (
 from beckon_agent.calling.exchanged import note_call, note_problem
 from beckon_agent.calling.patience import Busy, retry_after, until_taken
 from beckon_agent.request_id import request_id
-from beckon_contract.events import CloudEvent, is_event, is_json, to_binary
+from beckon_contract.events import CloudEvent, is_event, to_binary
 from beckon_contract.failures import Reason
+from beckon_contract.jsontext import NotJsonError, loads
+from beckon_contract.media_types import is_json
 from beckon_contract.tools import Tool
 from beckon_contract.yamltext import NotReadable
 
@@ -114,8 +115,8 @@ def _answer(status: int, headers: RawHeaders, content_type: str, content: bytes)
             f"the tool answered with {content_type}, which is no event, no JSON and no text",
         )
     try:
-        return from_json(orjson.loads(content))
-    except (orjson.JSONDecodeError, NotReadable) as error:
+        return from_json(loads(content))
+    except (NotJsonError, NotReadable) as error:
         return failed(Reason.TOOL_FAILED, f"the tool's answer is not readable: {error}")
 
 

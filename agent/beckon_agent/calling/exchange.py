@@ -11,8 +11,9 @@ from beckon_agent.calling.exchanged import note_reply
 from beckon_agent.chain import carried, cost
 from beckon_agent.telemetry.calls import joined
 from beckon_contract.acceptance import is_acceptance
-from beckon_contract.events import CloudEvent, EventError, from_http, is_json
+from beckon_contract.events import CloudEvent, EventError, from_http
 from beckon_contract.failures import Reason, failure
+from beckon_contract.media_types import is_json
 from beckon_contract.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
 from beckon_contract.tracing import MEMBERS
 from beckon_contract.yamltext import NotReadable, check_depth

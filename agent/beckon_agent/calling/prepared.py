@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
-
 from beckon_agent.calling.exchange import Outcome, failed
 from beckon_agent.model import wire
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Message, ToolCall
 from beckon_agent.request_id import request_id
 from beckon_agent.runs import Agent, Options
+from beckon_contract import jsontext
 from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 from beckon_contract.failures import Reason
 from beckon_contract.names import RESERVED
@@ -75,7 +74,7 @@ class Prepared:
 
     def as_message_part(self) -> Message:
         """Return the call as it stands in an assistant message: its arguments always an object."""
-        function = {"name": self.asked.name, "arguments": orjson.dumps(self.arguments).decode()}
+        function = {"name": self.asked.name, "arguments": jsontext.dumps(self.arguments).decode()}
         return {**self.asked.extra, "id": self.asked.id, "type": "function", "function": function}
 
 
@@ -124,7 +123,7 @@ def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
     parts = split_arguments(call.arguments, Validator(tool.parameters))
     if not parts:
         return [call]
-    texts = [orjson.dumps(part).decode() for part in parts]
+    texts = [jsontext.dumps(part).decode() for part in parts]
     return [
         replace(call, arguments=texts[0]),
         *(replace(call, id=call_id(), arguments=text) for text in texts[1:]),
@@ -151,8 +150,8 @@ def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> Prepared:
 def _as_written(call: ToolCall) -> Mapping[str, Any]:
     """Return the arguments of a call that is not made: what is told of them must still be an object."""
     try:
-        written = wire.clean(orjson.loads(call.arguments))
-    except orjson.JSONDecodeError:
+        written = wire.clean(jsontext.loads(call.arguments))
+    except jsontext.NotJsonError:
         return {}
     return wire.mapping(written)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-import orjson
+from beckon_contract.jsontext import dumps
 
 _BINARY_KEY = "data_base64"
 
@@ -13,7 +13,7 @@ def for_model(result: object, limit: int) -> str:
     Base64 data is replaced by its size: no model reads it, and it would fill the context.
     """
     shown = _without_binary(result)
-    text = shown if isinstance(shown, str) else orjson.dumps(shown).decode()
+    text = shown if isinstance(shown, str) else dumps(shown).decode()
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: the result has {len(text)} characters, the first {limit} are shown]"

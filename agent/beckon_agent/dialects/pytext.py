@@ -15,7 +15,7 @@ MAX_WORD: Final = 400
 """The longest number or name, in characters."""
 
 _WORD = re.compile(r"[\w.+\-]*")
-_NUMBER = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d+)(e[+-]?\d+)?|0[xob][\da-f_]+", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d+)(e[+-]?\d+)?|0[xob][\da-f_]+", re.IGNORECASE | re.ASCII)
 _CONSTANTS: dict[str, object] = {
     "True": True, "true": True, "False": False, "false": False, "None": None, "null": None,
 }  # fmt: skip

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-import orjson
-
 from beckon_agent.calling.exchange import Outcome, failed
 from beckon_agent.calling.prepared import HandedBack, NeedsApproval, Prepared
 from beckon_agent.conversation import assistant_message, ending_of, result_message
@@ -14,6 +12,7 @@ from beckon_agent.model.types import Message, ToolCall, Turn, Usage
 from beckon_agent.runs import CallFinished
 from beckon_agent.store.records import CallState, Past, StoredCall, StoredTurn
 from beckon_contract.failures import Reason
+from beckon_contract.jsontext import dumps
 from beckon_contract.tools import Tool
 
 
@@ -90,7 +89,7 @@ def _results(calls: Sequence[CallOfTurn], characters: int) -> list[Message]:
 
 
 def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
-    arguments = orjson.dumps(stored.arguments).decode()
+    arguments = dumps(stored.arguments).decode()
     asked = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
     prepared = Prepared(asked, stored.arguments, _way(stored, tools), again=stored.state == "sent")
     finished = None

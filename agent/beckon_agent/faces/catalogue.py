@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
@@ -19,6 +18,7 @@ from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.runs import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
+from beckon_contract.jsontext import dumps
 from beckon_contract.problem import Problem
 from beckon_contract.tools import Tool, declare
 
@@ -101,7 +101,7 @@ def _answer(finished: CallFinished) -> Response:
     if finished.failed:
         return problem_response(_problem(finished.result))
     found = {"result": finished.result, "seconds": round(finished.seconds, 3)}
-    return Response(orjson.dumps(found), media_type="application/json")
+    return Response(dumps(found), media_type="application/json")
 
 
 def chosen_agent(service: Service, name: str | None) -> Hosted:

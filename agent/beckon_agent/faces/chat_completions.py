@@ -23,6 +23,7 @@ from beckon_agent.model.types import Message
 from beckon_agent.roster import Hosted
 from beckon_agent.runs import RunEvent, RunFinished
 from beckon_agent.service import Service
+from beckon_contract.jsontext import dumps
 
 _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
@@ -70,7 +71,7 @@ def router(
         events = Paced(_kept(run, completion.run, memory))
         if not body.stream:
             found = await unless_gone(request.receive, _all(events))
-            return Response(orjson.dumps(completion.whole(found)), media_type="application/json")
+            return Response(dumps(completion.whole(found)), media_type="application/json")
         await unless_gone(request.receive, _begun(events, pace.first_event))
         return EventStream(_stream(completion, events, pace, with_usage=body.wants_usage), pace.stalled)
 

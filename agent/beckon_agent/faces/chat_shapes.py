@@ -4,8 +4,6 @@ import secrets
 import time
 from dataclasses import dataclass, field
 
-import orjson
-
 from beckon_agent.faces.chat_memory import handed_id, new_run_id
 from beckon_agent.faces.described import INTEGER, listed, maybe, obj, word
 from beckon_agent.model.types import ReasoningDelta, TextDelta, Usage
@@ -18,6 +16,7 @@ from beckon_agent.runs import (
     RunEvent,
     RunFinished,
 )
+from beckon_contract.jsontext import dumps
 
 _USAGE = obj(prompt_tokens=INTEGER, completion_tokens=INTEGER, total_tokens=INTEGER)
 _MESSAGE = obj(role=word("assistant"), content=maybe(word()))
@@ -153,4 +152,4 @@ def usage_document(usage: Usage | None) -> dict[str, int] | None:
 
 
 def _data(document: dict[str, object]) -> bytes:
-    return b"data: " + orjson.dumps(document) + b"\n\n"
+    return b"data: " + dumps(document) + b"\n\n"

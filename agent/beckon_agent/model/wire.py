@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from beckon_contract import jsontext
+
 _DEEPEST = 100
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -17,8 +19,8 @@ def loads(text: str | bytes) -> object:
     RFC 8259 does not allow, such as NaN and halves of surrogate pairs.
     """
     try:
-        parsed: object = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        parsed: object = jsontext.loads(text)
+    except jsontext.NotJsonError:
         source = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
         try:
             parsed = json.loads(source, strict=False)

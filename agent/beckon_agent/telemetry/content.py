@@ -7,8 +7,7 @@ The setting, `VARIABLE`, and the shape are those of the GenAI conventions: `gen_
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
+from beckon_agent.model import wire
 from beckon_agent.model.types import Message, Turn
 
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -105,7 +104,7 @@ def _text(content: object) -> str:
 
 
 def _json(value: object) -> str:
-    return orjson.dumps(value, default=str).decode()
+    return wire.dumps(value)
 
 
 def _cut(text: str) -> str:

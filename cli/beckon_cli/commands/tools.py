@@ -25,7 +25,7 @@ def tools(*, manifests: Path | None = None, json: bool = False) -> None:
     manifests
         Read this folder; nothing needs to run.
     json
-        Print OpenAI's `tools` array, and the refusals as JSON lines on standard error.
+        Print OpenAI's `tools` array, and what was refused or skipped as JSON lines on standard error.
     """
     asyncio.run(_tools(load_settings(), manifests, as_json=json))
 
@@ -69,8 +69,8 @@ def _described(tool: Tool) -> dict[str, object]:
 
 def _print_for_programs(catalogue: Mapping[str, Any]) -> None:
     print_json([tool["declaration"] for tool in catalogue["tools"]])
-    for refusal in catalogue["refused"]:
-        print_json_line(refusal, to_stderr=True)
+    for left_out in (*catalogue["refused"], *catalogue["skipped"]):
+        print_json_line(left_out, to_stderr=True)
 
 
 def _print_for_people(catalogue: Mapping[str, Any]) -> None:

@@ -16,8 +16,9 @@ from beckon_contract.schemas.validation import Kind, Validator, similar
 MAX_ROUNDS = 8  # each round goes one level deeper into what was encoded twice
 _MAX_BRANCHES = 16
 
-_INTEGER = re.compile(r"[+-]?\d{1,400}")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+# Of ASCII digits alone: those of other scripts may be meant as text, and `int` would take them.
+_INTEGER = re.compile(r"[+-]?\d{1,400}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _WORDS: dict[str, dict[str, bool | None]] = {
     "boolean": {"true": True, "false": False},
     "null": {"null": None, "none": None},

@@ -19,7 +19,7 @@ MAX_VALUES = 64
 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = frozenset("\"'\\/bfnrtu")
-_NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+")
+_NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+", re.ASCII)
 _OPENING, _CLOSING = "{[(", "}])"
 _LABEL = re.compile(r"(?:json|python|javascript|tool_call)\s*(?=[{\[])", re.IGNORECASE)
 

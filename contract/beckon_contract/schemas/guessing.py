@@ -15,7 +15,7 @@ MAX_CHARACTERS = 4096
 """json_repair needs the square of the length, and more, for some texts."""
 
 _GAP = re.compile(r"[\s{}\[\],:;]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])", re.ASCII)
 _BARE = re.compile(r"[^\W\d][\w $./@-]*")
 _NOT_WORDS = frozenset({"undefined", "nan", "infinity", "none", "null", "true", "false"})
 _JOINED = re.compile(r"""["']\s*[:,+]|[:,+]\s*["']""")

@@ -102,7 +102,8 @@ async def test_a_character_that_is_split_over_two_chunks_arrives_whole(member: s
     pieces = ["a\ud83d", "", "\ude00b\ud83d", "\ude00", "\ude00\ud83d"]  # the last two are halves of nothing
     if member == "arguments":
         deltas: list[dict[str, object]] = [
-            {"tool_calls": [fragment(0, "1", "f" if not n else None, piece)]} for n, piece in enumerate(pieces)
+            {"tool_calls": [fragment(0, "1", "f" if not n else None, piece)]}
+            for n, piece in enumerate(pieces)
         ]
     else:
         deltas = [{member: piece} for piece in pieces]

@@ -225,7 +225,9 @@ async def test_a_message_beside_a_delta_is_not_read_twice() -> None:
     assert (await turn_after(streamed(both, end))).text == "hello"
 
 
-@pytest.mark.parametrize("delta", [{}, {"role": "assistant", "content": ""}, {"content": None, "tool_calls": []}])
+@pytest.mark.parametrize(
+    "delta", [{}, {"role": "assistant", "content": ""}, {"content": None, "tool_calls": []}]
+)
 async def test_a_message_beside_a_delta_that_says_nothing_is_the_answer(delta: dict[str, object]) -> None:
     message = {"content": "hello", "reasoning": "hm", "tool_calls": [fragment(0, "1", "f", '{"x":1}')]}
     choice = {"index": 0, "delta": delta, "message": message, "finish_reason": "stop"}
@@ -236,7 +238,9 @@ async def test_a_message_beside_a_delta_that_says_nothing_is_the_answer(delta: d
 
 
 async def test_a_message_beside_deltas_gives_the_calls_that_no_delta_brought() -> None:
-    words = [{"choices": [{"delta": {"content": word}, "message": {"content": word}}]} for word in ("hel", "lo")]
+    words = [
+        {"choices": [{"delta": {"content": word}, "message": {"content": word}}]} for word in ("hel", "lo")
+    ]
     message = {"content": "hello", "tool_calls": [fragment(0, "1", "f", "{}")]}
     end = {"choices": [{"delta": {}, "message": message, "finish_reason": "tool_calls"}]}
     turn = await turn_after(streamed(*words, end))

@@ -196,7 +196,7 @@ async def test_a_response_whose_stream_ended_in_the_middle_is_incomplete(start_f
     assert stored == whole
     for response in (whole, events[-1]["response"]):
         assert (response["status"], response["completed_at"]) == ("incomplete", None)
-        assert response["incomplete_details"] == {"reason": "stream_ended"}
+        assert response["incomplete_details"] == {"reason": "max_output_tokens", "ending": "incomplete"}
         assert [(said(response), item["status"]) for item in response["output"]] == [
             ("The answer is", "incomplete")
         ]

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import jmespath
-import orjson
 from jmespath.exceptions import JMESPathError
 
+from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_tools.adapter.outbound.way import Answer
 from beckon_tools.adapter.rule import JSON, HttpRule
 from beckon_tools.errors import ToolError, TryAgain
@@ -66,9 +66,9 @@ def is_json(media_type: str) -> bool:
 def _document(answer: Answer, host: str) -> object:
     if is_json(answer.media_type):
         try:
-            document: object = orjson.loads(answer.body)
-        except orjson.JSONDecodeError:
-            raise ToolError(f"{host} answered with what it calls JSON and is none") from None
+            document: object = loads(answer.body)
+        except NotJsonError as error:
+            raise ToolError(f"{host} answered with what it calls JSON and is none: {error}") from None
         return document
     if not answer.media_type:
         return _guess(answer.body)
@@ -80,8 +80,8 @@ def _document(answer: Answer, host: str) -> object:
 def _guess(body: bytes) -> object:
     """Read an answer that does not say what it is: JSON, a text, or bytes."""
     try:
-        document: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        document: object = loads(body)
+    except NotJsonError:
         try:
             return body.decode()
         except UnicodeDecodeError:
@@ -128,8 +128,8 @@ def _words(answer: Answer) -> str:
     """Return what an API says of its refusal, in one short line."""
     if is_json(answer.media_type) or not answer.media_type:
         try:
-            said = _told(orjson.loads(answer.body))
-        except orjson.JSONDecodeError:
+            said = _told(loads(answer.body))
+        except NotJsonError:
             said = _text(answer) if not answer.media_type else ""
     elif answer.media_type == "text/plain":
         said = _text(answer)
@@ -146,7 +146,7 @@ def _told(document: Any) -> str:
         for name in _WORDS:
             if document.get(name):
                 return _told(document[name])
-    return orjson.dumps(document).decode() if document else ""
+    return dumps(document).decode() if document else ""
 
 
 def _seconds(text: str) -> int | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 import httpx2
-import orjson
 
+from beckon_contract.jsontext import dumps
 from beckon_tools.adapter.parameters import pairs
 from beckon_tools.adapter.rule import FORM, MULTIPART, Encoding, HttpRule
 from beckon_tools.adapter.templates import (
@@ -37,7 +37,7 @@ def body_of(rule: HttpRule, arguments: Arguments) -> Body | None:
     if isinstance(value, _Absent):
         return None
     if rule.is_json:
-        return rule.body_type, orjson.dumps(value)
+        return rule.body_type, dumps(value)
     if rule.body_type == FORM:
         return FORM, _form(rule, value).encode()
     if rule.body_type == MULTIPART:

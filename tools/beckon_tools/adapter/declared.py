@@ -4,13 +4,13 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-import orjson
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel
 
 from beckon_contract.arguments import Validator
 from beckon_contract.eventtypes import EventType, InvalidEventType, parse_event_type
 from beckon_contract.fields import FieldProblem, InvalidFields
+from beckon_contract.jsontext import NotJsonError, loads
 from beckon_contract.options import HTTP, MCP, read_options
 from beckon_contract.parameters import SchemaError, normalise
 from beckon_contract.places import BrokenPlace, find_parameters
@@ -42,8 +42,8 @@ class DeclaredSignature(Signature):
     def read(self, data: bytes | None) -> dict[str, object]:
         """Return the arguments under their one name; raise `InvalidArguments`."""
         try:
-            arguments = orjson.loads(data or b"{}")
-        except orjson.JSONDecodeError as error:
+            arguments = loads(data or b"{}")
+        except NotJsonError as error:
             raise InvalidArguments((f"the arguments are no JSON: {error}",)) from None
         if not isinstance(arguments, dict):
             raise InvalidArguments(("the arguments must be an object",))

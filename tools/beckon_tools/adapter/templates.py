@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-import orjson
+from beckon_contract.jsontext import dumps
 
 Arguments = Mapping[str, object]
 """The arguments of a call, as orjson reads them."""
@@ -112,4 +112,4 @@ def scalar(value: object) -> str:
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         value = int(value)
-    return orjson.dumps(value).decode()
+    return dumps(value).decode()

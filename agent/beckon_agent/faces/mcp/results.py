@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeGuard
 
-import orjson
-
 from beckon_agent.runs import CallFinished
+from beckon_contract.jsontext import dumps
 
 _MEDIA = frozenset({"media_type", "data_base64"})
 
@@ -30,7 +29,7 @@ def told(call: CallFinished, *, any_json: bool) -> dict[str, object]:
 
 
 def _text(result: object) -> dict[str, object]:
-    return {"type": "text", "text": result if isinstance(result, str) else orjson.dumps(result).decode()}
+    return {"type": "text", "text": result if isinstance(result, str) else dumps(result).decode()}
 
 
 def _is_media(part: object) -> TypeGuard[Mapping[str, str]]:

@@ -22,8 +22,8 @@ _REASONS: dict[Ending, str] = {
     # The API has no word for the limits of a loop: this one is the nearest, and the text says which.
     "step_limit": "max_messages",
     "time_limit": "max_messages",
-    # Nor one for an answer that the model's server did not bring to its end.
-    "incomplete": "stream_ended",
+    # Nor for an answer that the model's server did not bring to its end: `ending` says that beside it.
+    "incomplete": "max_output_tokens",
 }
 _ERROR_CODES = {
     "context_length_exceeded": "invalid_prompt",
@@ -59,7 +59,6 @@ def state_of_run(run: StoredRun, *, begun: bool) -> State:
 
 def response_document(run: StoredRun, part: int, state: State, output: Sequence[Item]) -> dict[str, Any]:
     """Return a part of a run as the API shows it."""
-    reason = _REASONS.get(state.ending) if state.ending and state.status == "incomplete" else None
     document: dict[str, Any] = {
         "id": response_id(run.id, part),
         "object": "response",
@@ -67,7 +66,7 @@ def response_document(run: StoredRun, part: int, state: State, output: Sequence[
         "status": state.status,
         "completed_at": None if state.completed_at is None else int(state.completed_at),
         "error": _error(state),
-        "incomplete_details": {"reason": reason} if reason else None,
+        "incomplete_details": _cut(state),
         "model": run.agent,
         "output": list(output),
         "usage": usage_document(state.usage),
@@ -79,6 +78,13 @@ def response_document(run: StoredRun, part: int, state: State, output: Sequence[
     if part > 1:
         document["previous_response_id"] = response_id(run.id, part - 1)
     return document
+
+
+def _cut(state: State) -> dict[str, str] | None:
+    reason = _REASONS.get(state.ending) if state.ending and state.status == "incomplete" else None
+    if reason is None:
+        return None
+    return {"reason": reason, **({"ending": "incomplete"} if state.ending == "incomplete" else {})}
 
 
 def usage_document(usage: Usage | None) -> dict[str, object] | None:

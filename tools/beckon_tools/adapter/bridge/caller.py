@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httpx2
-import orjson
 from mcp_types import CallToolResult
 from opentelemetry import trace
 from prometheus_client import Gauge
 
+from beckon_contract.jsontext import dumps, loads
 from beckon_tools.adapter.bridge.agreement import Agreement, Expected
 from beckon_tools.adapter.bridge.commands import CommandServer
 from beckon_tools.adapter.bridge.passing import passed_on
@@ -123,13 +123,13 @@ class McpCaller:
         secrets = entry.secrets if entry else ()
         if rule.credential is None and not secrets:
             return value
-        text = orjson.dumps(value)
+        text = dumps(value)
         if rule.credential is not None:
             url = httpx2.URL(entry.url if entry else rule.server)
             text = self._way.credentials.seal(rule.credential, url).hide(text)
         for secret in secrets:
-            text = text.replace(orjson.dumps(secret)[1:-1], _HIDDEN)
-        hidden: object = orjson.loads(text)
+            text = text.replace(dumps(secret)[1:-1], _HIDDEN)
+        hidden: object = loads(text)
         return hidden
 
     def _server(self, rule: McpRule) -> Server:

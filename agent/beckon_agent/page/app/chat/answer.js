@@ -88,7 +88,7 @@ function settle(answer, response) {
     answer.id = response.id;
     answer.status = response.status;
     answer.usage = response.usage;
-    answer.reason = response.incomplete_details?.reason ?? "";
+    answer.reason = response.incomplete_details?.ending ?? response.incomplete_details?.reason ?? "";
     answer.error = response.error?.message ?? "";
     answer.items = response.output.map((item) => {
         const { began, seconds } = before.get(item.id) ?? {};

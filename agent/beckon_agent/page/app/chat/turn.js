@@ -16,7 +16,7 @@ const CUT = {
     max_output_tokens: "The answer is cut short: a limit on tokens was reached.",
     max_messages: "The answer is cut short: the limit on steps or time of this agent was reached.",
     content_filter: "The answer is cut short: the model's provider filtered it.",
-    stream_ended: "The answer is incomplete: the model's server ended it in the middle.",
+    incomplete: "The answer is incomplete: the model's server ended it in the middle.",
 };
 
 export function Turn({ thread, turn, isLast }) {
