@@ -24,6 +24,7 @@ from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.faces.mcp.cancelling import Cancellations
 from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.faces.operations import metrics_app
 from beckon_agent.folders.roster import FolderRoster
 from beckon_agent.folders.secrets import SecretFiles
 from beckon_agent.folders.source import FolderSource
@@ -36,7 +37,7 @@ from beckon_agent.policy.limits import Limits as SharedLimits
 from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.roster import Roster
 from beckon_agent.runs import Agent, Limits
-from beckon_agent.server import Server
+from beckon_agent.server import Server, served_beside
 from beckon_agent.service import Service
 from beckon_agent.settings import ALL_NAMESPACES, Settings, listed
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
@@ -69,16 +70,18 @@ def main() -> int:
         log_config("agent", readable=readable, level=settings.log_level, fields=log_fields)
     )
     try:
-        listener = _listen(settings.host, settings.port)
-    except OSError as error:
-        where = f"{settings.host}:{settings.port}"
-        return _refuse(f"cannot listen on {where}: {error.strerror}; set BECKON_PORT to a port that is free")
+        listener = _listen(settings.host, settings.port, "BECKON_PORT")
+        for_metrics = None
+        if settings.metrics_port is not None:
+            for_metrics = _listen(settings.host, settings.metrics_port, "BECKON_METRICS_PORT")
+    except _CannotStart as error:
+        return _refuse(str(error))
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener))
+        return runner.run(_serve(settings, listener, for_metrics))
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> int:
-    metrics = Metrics()
+async def _serve(settings: Settings, listener: socket.socket, for_metrics: socket.socket | None) -> int:
+    metrics = Metrics(settings.may_read_metrics())
     opened = _cluster(settings, metrics) if settings.watched() else _folders(settings)
     connector = aiohttp.TCPConnector(limit=0)
     try:
@@ -110,7 +113,8 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             )
             server = Server(app, service, settings.drain_seconds)
             logger.info("listening on %s:%d", settings.host, settings.port)
-            await server.serve(sockets=[listener])
+            async with served_beside(metrics_app(service), for_metrics):
+                await server.serve(sockets=[listener])
     except _CannotStart as error:
         return _refuse(str(error))
     return 0
@@ -205,12 +209,19 @@ def _reply_keys(settings: Settings) -> ReplyKeys:
         raise _CannotStart(f"BECKON_SHIM_KEYS, BECKON_SHIM_KEYS_FILE: {error}") from None
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, setting: str) -> socket.socket:
+    """Return a socket that is bound; raise `_CannotStart` naming the setting of its port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio switches Nagle's algorithm off only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        where = f"{host}:{port}"
+        raise _CannotStart(
+            f"cannot listen on {where}: {error.strerror}; set {setting} to a port that is free"
+        ) from None
     return listener
 
 

@@ -125,9 +125,8 @@ def _always(service: Service, pace: Pace, kept: Kept | None) -> Iterator[APIRout
     """Yield the routes that are there whether runs are stored or not."""
     for room in (models, explained):
         yield room.router(service)
-    health = None if kept is None else StoreHealth(kept.store.counters)
-    yield operations.router(service, health)
     yield catalogue.router(service, pace)
+    yield operations.router(service, None if kept is None else StoreHealth(kept.store.counters))
 
 
 def _memory_of(kept: Kept | None) -> chat_completions.MemoryOf | None:
@@ -146,7 +145,14 @@ async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
+async def _store_unavailable(request: Request, error: Exception) -> Response:
+    logger.warning("request %s: the store does not answer: %s", request_id(), error)
+    return refusal(request.url.path, 503, STORE_UNAVAILABLE)
+
+
 def _add_error_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(StoreUnavailable, _store_unavailable)
+
     @app.exception_handler(FaceError)
     async def face_error(_: Request, error: FaceError) -> Response:
         return error.response()
@@ -154,11 +160,6 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ProblemError)
     async def problem_error(_: Request, error: ProblemError) -> Response:
         return problem_response(error.problem)
-
-    @app.exception_handler(StoreUnavailable)
-    async def store_unavailable(request: Request, error: StoreUnavailable) -> Response:
-        logger.warning("request %s: the store does not answer: %s", request_id(), error)
-        return refusal(request.url.path, 503, STORE_UNAVAILABLE)
 
     @app.exception_handler(ClientGone)
     async def client_gone(_: Request, __: ClientGone) -> Response:

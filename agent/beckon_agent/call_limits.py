@@ -72,9 +72,7 @@ def _repeated(added: Sequence[Message]) -> dict[_Call, int]:
 
 
 def _note(repetition: _Repetition, result: str) -> None:
-    if _failed(result):
-        repetition.times += 1
-    elif result == repetition.result:
+    if _failed(result) or result == repetition.result:
         repetition.times += 1
     else:
         repetition.times, repetition.result = 1, result

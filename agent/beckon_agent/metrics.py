@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from beckon_agent.model.types import RefusedCall, Usage
+from beckon_agent.principals import Principal
 from beckon_agent.runs import CallFinished
 from beckon_agent.telemetry.outcomes import outcome
 from beckon_contract.failures import Reason
@@ -15,10 +16,17 @@ _TOOLS = (0, 8, 16, 32, 64, 96, 128)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
+def everyone(_: Principal) -> bool:
+    """Let every caller see the metrics that is let in at all."""
+    return True
+
+
 class Metrics:
     """Runs and calls, by agent, tool and outcome."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_read: Callable[[Principal], bool] | None = everyone) -> None:
+        """`may_read` says who sees them at the agent's port; `None` where they have a port of their own."""
+        self.may_read = may_read
         self.registry = CollectorRegistry()
         self._runs = self._counter("runs_total", "Runs that ended.", "agent", "ending")
         self._calls = self._counter("tool_calls_total", "Tool calls that ended.", "agent", "tool", "outcome")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections.abc import AsyncIterator
 from types import FrameType
 
 import uvicorn
@@ -16,6 +17,38 @@ logger = logging.getLogger(__name__)
 
 _KEEP_ALIVE_SECONDS = 120  # longer than the idle time of Go's clients, which is 90 s
 _CLOSING_SECONDS = 1
+
+
+_MOST_SCRAPERS = 32  # connections at the port of the metrics; more are answered 503
+
+
+@contextlib.asynccontextmanager
+async def served_beside(app: ASGIApp, listener: socket.socket | None) -> AsyncIterator[None]:
+    """Serve a small application on a port of its own to the end of the block; nothing without a listener.
+
+    It has neither signals nor a drain of its own.
+    """
+    if listener is None:
+        yield
+        return
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        ws="none",
+        server_header=False,
+        limit_concurrency=_MOST_SCRAPERS,
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+    )
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    try:
+        yield
+    finally:
+        await server.shutdown(sockets=[listener])
 
 
 class Server(uvicorn.Server):

@@ -1,6 +1,7 @@
 """The agent's settings, read once in `__main__` and passed down."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -8,6 +9,8 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_agent.access.options import AccessOptions, OidcOptions
+from beckon_agent.principals import Principal
+from beckon_contract.agent_terms import KEY_PREFIX, OIDC_PREFIX
 from beckon_contract.logs import LogLevel
 
 DEFAULT_SYSTEM_PROMPT = (
@@ -26,6 +29,19 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="The address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="The port of the agent.")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="A port of its own for /metrics, which then is at no other: whoever reaches it reads "
+        "the names of agents and tools.",
+    )
+    metrics_users: str = Field(
+        "",
+        description="Without that port: who may read /metrics, key:NAME or oidc:SUBJECT separated by "
+        "commas, or * for everyone who is let in; unset: only callers of this machine, where the agent "
+        "listens on loopback and neither keys nor an issuer are set.",
+    )
     manifests: str = Field(
         "deploy/examples",
         description="The folder of EventTypes and Triggers; several are separated by a colon.",
@@ -198,6 +214,20 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name[:70]!r} is no namespace; write names separated by commas, or *")
         return value
 
+    @field_validator("metrics_users")
+    @classmethod
+    def _names_users(cls, value: str) -> str:
+        for name in listed(value) - {"*"}:
+            if not name.startswith((KEY_PREFIX, OIDC_PREFIX)):
+                raise ValueError(f"{name[:70]!r} is no user; write key:NAME, oidc:SUBJECT, or * for everyone")
+        return value
+
+    @model_validator(mode="after")
+    def _has_two_ports(self) -> Self:
+        if self.metrics_port is not None and self.metrics_port == self.port:
+            raise ValueError("BECKON_METRICS_PORT is the agent's own port; set another, or none")
+        return self
+
     @model_validator(mode="after")
     def _serves_its_own_namespace(self) -> Self:
         watched = self.watched()
@@ -227,6 +257,20 @@ class Settings(BaseSettings):
             )
         keys = Path(self.keys_file) if self.keys_file else None
         return AccessOptions(host=self.host, keys_file=keys, oidc=oidc, anonymous=self.anonymous)
+
+    def may_read_metrics(self) -> Callable[[Principal], bool] | None:
+        """Return who sees the metrics at the agent's port; `None` where they have a port of their own."""
+        if self.metrics_port is not None:
+            return None
+        named = listed(self.metrics_users)
+        local = self.anonymous is None  # then callers without a credential are of this machine
+
+        def may_read(caller: Principal) -> bool:
+            if caller.kind == "nobody":
+                return False
+            return "*" in named or caller.id in named or (local and caller.kind == "anonymous")
+
+        return may_read
 
     def pinned(self) -> tuple[str, ...]:
         """Return the names of the pinned tools in their order."""

@@ -190,7 +190,7 @@ def test_the_network_is_closed_but_for_what_is_allowed() -> None:
         ("operator", [], [8080], {}),
         ("webhook", [8443], [8080], {}),
         ("shim", [], [8083], {8082: "agent"}),
-        ("agent", [8080], [], {}),
+        ("agent", [8080], [], {9090: "namespace monitoring"}),
         ("demo-model", [], [], {8084: "agent"}),
     ],
 )
@@ -205,6 +205,8 @@ def test_a_component_is_reached_only_by_those_who_need_it(
         match rule.get("from"):
             case None:
                 found["all"] += numbers
+            case [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}]:
+                found["pods"] |= dict.fromkeys(numbers, f"namespace {namespace}")
             case [{"namespaceSelector": {}}]:
                 found["cluster"] += numbers
             case [{"podSelector": {"matchLabels": labels}}]:

@@ -10,7 +10,7 @@ from beckon_agent.faces.protected_resource import ProtectedResource
 from beckon_agent.faces.refusals import refusal
 from beckon_agent.principals import EVENTS, NOBODY, Principal, acting_as
 
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", LATE_REPLIES})
+OPEN_PATHS = frozenset({"/healthz", "/readyz", LATE_REPLIES})
 """They are asked by what has no credential; to a stranger they tell nothing of agents.
 
 A late reply proves itself: who was not sent the call cannot answer it.

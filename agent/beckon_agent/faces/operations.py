@@ -1,13 +1,18 @@
 """For those who run the service: `/healthz`, `/readyz`, `/metrics`."""
 
-from fastapi import APIRouter
+from collections.abc import Callable
+
+from fastapi import APIRouter, FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from beckon_agent.faces.described import INTEGER, answer, listed, maybe, obj, word
+from beckon_agent.faces.problems import ProblemError, problem_responses
+from beckon_agent.principals import Principal, principal
 from beckon_agent.roster import Hosted
 from beckon_agent.service import Service
 from beckon_agent.store.health import StoreHealth
+from beckon_contract.problem import Problem
 
 _STATE = obj(
     status=word("ready", "starting", "draining", "store_unavailable"),
@@ -21,6 +26,10 @@ _UNSTORED = (
     "the store cannot be written: its disk may be full, it may be locked, or the database cannot be "
     "reached; the agent's log says which. Chat completions that are not stored are answered; whatever is "
     "stored gets 503 until the store can be written again"
+)
+_NO_METRICS = (
+    "the metrics name agents and tools; whoever runs the service lets callers see them with "
+    "BECKON_METRICS_USERS, or serves them at a port of their own with BECKON_METRICS_PORT"
 )
 
 
@@ -42,7 +51,7 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
         responses={
             **answer("Requests are welcome.", _STATE),
             503: {
-                "description": "The agent is shutting down, has not read its tools yet, or its store cannot be written.",
+                "description": "The agent shuts down, has not read its tools yet, or cannot write its store.",
                 "content": {"application/json": {"schema": _STATE}},
             },
         },
@@ -64,13 +73,36 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
             state["detail"] = _UNSTORED
         return JSONResponse(state, 200 if status == "ready" else 503)
 
-    @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
+    if (may_read := service.metrics.may_read) is not None:
+        _add_metrics(routes, service, may_read)
+    return routes
+
+
+def metrics_app(service: Service) -> FastAPI:
+    """Return an application with `/metrics` alone, for a port that the network guards."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return _metrics(service)
+
+    return app
+
+
+def _add_metrics(routes: APIRouter, service: Service, may_read: Callable[[Principal], bool]) -> None:
+    refused = problem_responses(_403="The operator lets the caller see no metrics.")
+
+    @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, responses=refused)
     async def metrics() -> Response:
         """Return the numbers for Prometheus."""
-        text = service.metrics.text(tools=service.roster.tools, running=service.running)
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
+        if not may_read(principal()):
+            raise ProblemError(Problem(403, "forbidden", "Forbidden", _NO_METRICS))
+        return _metrics(service)
 
-    return routes
+
+def _metrics(service: Service) -> Response:
+    text = service.metrics.text(tools=service.roster.tools, running=service.running)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 def _status(service: Service) -> str:

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from beckon_agent.faces.described import STREAM
 from beckon_agent.faces.event_stream import KEEP_ALIVE, EventStream, event_bytes
 from beckon_agent.faces.models import not_served
-from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.openai_errors import STORE_UNAVAILABLE
+from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.faces.responses.creating import OwnerOf
 from beckon_agent.faces.runs.lookup import find_run

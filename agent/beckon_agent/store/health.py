@@ -49,5 +49,5 @@ class StoreHealth:
         except StoreUnavailable as error:
             return str(error)
         except TimeoutError:
-            return f"no answer within {self._patience:g} s: it is locked by another process, or cannot be reached"
+            return f"no answer within {self._patience:g} s: it is locked, or cannot be reached"
         return ""

@@ -311,13 +311,13 @@ async def test_no_face_lets_a_stranger_in(house: House, stranger: str, face: tup
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-async def test_probes_and_metrics_are_open_and_tell_a_stranger_of_no_agent(
+async def test_probes_are_open_and_tell_a_stranger_of_no_agent_and_the_metrics_are_not(
     house: House, stranger: str
 ) -> None:
     http, headers = house.service.http, bearing(house.credentials[stranger])
 
     assert (await http.get("/healthz", headers=headers)).status_code == 200
-    assert (await http.get("/metrics", headers=headers)).status_code == 200
+    assert (await http.get("/metrics", headers=headers)).status_code == 401
     ready = await http.get("/readyz", headers=headers)
     assert ready.status_code == 200
     assert (ready.json()["agents"], ready.json()["model"]) == ([], None)

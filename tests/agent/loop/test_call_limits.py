@@ -96,7 +96,9 @@ async def test_a_call_that_fails_again_and_again_is_denied(start_agent: StartAge
 async def test_a_call_whose_results_differ_is_made_again(start_agent: StartAgent) -> None:
     """So a model may look at what changes: a queue, a clock, a job."""
     limits = Limits(call_timeout=10, repeated_calls=2)
-    async with start_agent(*[asks_for(("test_look", {}))] * 4, says("ok"), setup=Setup(limits=limits)) as agent:
+    async with start_agent(
+        *[asks_for(("test_look", {}))] * 4, says("ok"), setup=Setup(limits=limits)
+    ) as agent:
         answer = await agent.ask()
 
     assert [event["failed"] for event in answer.finished] == [False] * 4

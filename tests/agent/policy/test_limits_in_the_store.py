@@ -132,7 +132,9 @@ async def test_what_a_dead_process_reserved_is_free_when_its_lease_is_over(
     with pytest.raises(LimitReached):
         await alive.admit_run(held, "u", "next")
 
-    await execute(f"sqlite:///{tmp_path / 'store.db'}", "UPDATE limit_reservations SET expires = expires - 61")
+    await execute(
+        f"sqlite:///{tmp_path / 'store.db'}", "UPDATE limit_reservations SET expires = expires - 61"
+    )
     await alive.admit_run(held, "u", "next")
 
 

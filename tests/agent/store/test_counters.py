@@ -110,7 +110,9 @@ async def test_a_limit_of_none_has_no_place(store: Store) -> None:
     assert (taken.allowed, taken.retry_after) == (False, WINDOW)
 
 
-async def test_a_limit_is_reserved_while_anything_is_left_and_settled_with_what_was_used(store: Store) -> None:
+async def test_a_limit_is_reserved_while_anything_is_left_and_settled_with_what_was_used(
+    store: Store,
+) -> None:
     limit = ReservedLimit(10, WINDOW, WINDOW)
     reserve, settle = store.counters.reserve, store.counters.settle
 

@@ -290,6 +290,18 @@ def test_a_component_is_placed_as_it_is_said(chart: Chart) -> None:
     assert "nodeSelector" not in pods["beckon-shim"]
 
 
+def test_the_metrics_of_the_agent_are_for_those_alone_whom_the_values_name(chart: Chart) -> None:
+    def readers(**agent: Any) -> list[Any]:
+        policy = chart.render({"agent": agent})["NetworkPolicy", "beckon", "beckon-agent"]
+        return [rule.get("from") for rule in policy["spec"]["ingress"] if rule["ports"][0]["port"] == 9090]
+
+    mine = [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+    (usual,) = readers()
+    assert usual[0]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}
+    assert readers(metricsFrom=mine) == [mine]
+    assert readers(metricsFrom=[]) == []
+
+
 def test_prometheus_is_sent_to_services_that_have_metrics(chart: Chart) -> None:
     found = chart.render(CASES["monitored"])
     monitor = found["ServiceMonitor", "beckon", "beckon"]
@@ -303,7 +315,10 @@ def test_prometheus_is_sent_to_services_that_have_metrics(chart: Chart) -> None:
         and endpoint["port"] in [port["name"] for port in each["spec"]["ports"]]
     }
 
-    assert scraped == {"beckon-operator", "beckon-webhook", "beckon-shim-replies", "beckon-agent"}
+    of_agent = found["ServiceMonitor", "beckon", "beckon-agent"]["spec"]
+    assert scraped == {"beckon-operator", "beckon-webhook", "beckon-shim-replies"}
+    assert of_agent["selector"]["matchLabels"]["app.kubernetes.io/component"] == "agent"
+    assert of_agent["endpoints"] == [{"port": "metrics", "path": "/metrics"}]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
 
 

@@ -46,6 +46,7 @@ CHANGES: Mapping[str, Any] = {
     "shim.autoscaling.maxReplicas": 7,
     "shim.autoscaling.metric": "m",
     "shim.autoscaling.waitingCalls": 7,
+    "agent.metricsFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}],
     "operator.replicas": 4,
     "operator.namespaces": ["a"],
     "webhook.enabled": False,

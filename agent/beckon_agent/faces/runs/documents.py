@@ -132,7 +132,11 @@ def _error(call: StoredCall) -> Mapping[str, object]:
 def _dead_letter(call: StoredCall) -> str | None:
     """Return why a call could not be delivered, where that is what became of it."""
     error = _error(call)
-    return wire.text(shown(error.get("message"))) if call.failed and error.get("reason") == "undeliverable" else None
+    return (
+        wire.text(shown(error.get("message")))
+        if call.failed and error.get("reason") == "undeliverable"
+        else None
+    )
 
 
 def _shown(value: object) -> tuple[object, bool]:

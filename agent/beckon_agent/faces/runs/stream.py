@@ -75,7 +75,8 @@ def _told(document: Any) -> tuple[str, dict[str, Any]]:
 
 def _report(report: CallProgressed) -> dict[str, Any]:
     members = asdict(report)
-    return shown({"progress": members.pop("done"), **members})
+    found: dict[str, Any] = shown({"progress": members.pop("done"), **members})
+    return found
 
 
 async def server_sent(told: Paced[Told], keep_alive: float) -> AsyncGenerator[bytes]:

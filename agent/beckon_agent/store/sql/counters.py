@@ -33,9 +33,7 @@ class SqlCounters:
 
     async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
         """Set so much aside, wherever anything is left."""
-        return await self._database.write(
-            lambda connection: _reserve(connection, key, token, amount, limit)
-        )
+        return await self._database.write(lambda connection: _reserve(connection, key, token, amount, limit))
 
     async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
         """Count what was used in place of what was reserved."""
