@@ -79,6 +79,12 @@ async def fail(kind: str) -> str:
     raise RuntimeError("secret internals")
 
 
+@tool(type="test.measure")
+async def measure(digits: int) -> dict[str, object]:
+    """Give an integer of so many digits, and no number for none."""
+    return {"long": int("1" * digits) if digits else float("nan")}
+
+
 @tool(type="test.picture")
 async def picture() -> Media:
     """Draw something."""
@@ -92,4 +98,4 @@ async def danger() -> str:
     return "done"
 
 
-TOOLS: list[AnyTool] = [echo, nap, wait, hurry, fail, picture, danger, steps]
+TOOLS: list[AnyTool] = [echo, nap, wait, hurry, fail, measure, picture, danger, steps]

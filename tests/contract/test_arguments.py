@@ -266,3 +266,31 @@ def test_arguments_given_as_an_object_are_not_changed_in_place() -> None:
 def test_formats_are_advice_for_the_model_and_not_a_reason_to_refuse() -> None:
     schema = {"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}}
     assert read_arguments('{"at": "tomorrow"}', schema).value == {"at": "tomorrow"}
+
+
+@pytest.mark.parametrize("digits", ["１２", "٣", "१", "１.５", "−3"])
+def test_digits_of_other_scripts_are_not_made_numbers(digits: str) -> None:
+    for schema in ("integer", "number"):
+        validator = Validator({"properties": {"n": {"type": schema}}})
+        assert schema in refused(json.dumps({"n": digits}), validator)
+        assert refused(f"{{'n': {digits}}}", validator)
+
+
+def test_a_whole_float_for_an_integer_is_that_integer() -> None:
+    number = {"type": "integer", "minimum": 1}
+    schema = {
+        "properties": {
+            "plain": number,
+            "list": {"items": {"$ref": "#/$defs/number"}},
+            "either": {"anyOf": [{"type": "string"}, number]},
+            "optional": {"type": ["integer", "null"]},
+            "float": {"type": "number"},
+            "both": {"type": ["integer", "number"]},
+        },
+        "$defs": {"number": number},
+    }
+    text = '{"plain": 3.0, "list": [1e3, 2], "either": 4.0, "optional": 5E0, "float": 6.0, "both": 7.0}'
+    read = read_arguments(text, schema)
+    wanted = {"plain": 3, "list": [1000, 2], "either": 4, "optional": 5, "float": 6.0, "both": 7.0}
+    assert (repr(read.value), read.repaired) == (repr(wanted), ())
+    assert "64 bits" in refused('{"plain": 1e30}', Validator(schema))

@@ -14,11 +14,11 @@ from beckon_contract.events import (
     from_http,
     from_structured,
     is_event,
-    is_json,
     is_timestamp,
     to_binary,
     to_structured,
 )
+from beckon_contract.media_types import is_json
 from tests.shared_data import shared_data
 
 MINIMUM = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"), (b"ce-type", b"t")]
@@ -369,3 +369,42 @@ def test_an_event_that_could_not_be_sent_cannot_be_made(attributes: dict[str, ob
 )
 def test_timestamps_are_those_of_rfc_3339(text: str, valid: bool) -> None:
     assert is_timestamp(text) is valid
+
+
+NO_MEDIA_TYPES = ["xyz/", "/json", "a b", "text/plain; charset", "text/plain,text/css", "text//plain", "é/x"]
+MEDIA_TYPES = ["text/plain;charset=utf-8", 'a/b; c="d; \\"e"', "application/vnd.a.b+json ;x=y", "text/plain;"]
+
+
+@pytest.mark.parametrize("content_type", ["xyz", *NO_MEDIA_TYPES])
+def test_a_data_content_type_that_is_no_media_type_is_refused(content_type: str) -> None:
+    with pytest.raises(EventError, match="'datacontenttype' is no"):
+        binary(b"x", content_type=content_type)
+    with pytest.raises(EventError, match="'datacontenttype' is no"):
+        structured(data="x", datacontenttype=content_type)
+
+
+@pytest.mark.parametrize("content_type", MEDIA_TYPES)
+def test_a_media_type_may_have_parameters(content_type: str) -> None:
+    assert binary(b"x", content_type=content_type).datacontenttype == content_type
+
+
+def test_an_event_to_relay_needs_no_subtype_as_knatives_ingress_takes_it() -> None:
+    headers = [*MINIMUM, (b"content-type", b"xyz")]
+    assert from_http(headers, b"x", relayed=True).datacontenttype == "xyz"
+    with pytest.raises(EventError, match="no media type: 'xyz/'"):
+        from_http([*MINIMUM, (b"content-type", b"xyz/")], b"x", relayed=True)
+
+
+LONG = 12345678901234567890123
+
+
+@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
+def test_data_of_no_number_is_refused_by_name(name: str) -> None:
+    event = binary(f'{{"a": [{name}]}}'.encode(), content_type="application/json")
+    with pytest.raises(EventError, match=f"is not JSON: {name}"):
+        event.json()
+
+
+def test_a_long_integer_in_data_stays_an_integer() -> None:
+    found = binary(f'{{"a": [{LONG}, -{LONG}, 1.5]}}'.encode(), content_type="application/json").json()
+    assert repr(found) == repr({"a": [LONG, -LONG, 1.5]})

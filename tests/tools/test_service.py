@@ -4,13 +4,13 @@ import base64
 import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel, Field
 
-from beckon_contract.events import from_http, to_structured
+from beckon_contract.events import from_http, to_binary, to_structured
 from beckon_tools import DeclarationError, Media, ToolError, TryAgain, tool
 from tests.tools.serving import JSON, call, calling
 
@@ -55,6 +55,17 @@ async def look(event: PublicEvent | None = None) -> dict[str, object]:
     return {"id": event.get_id(), "type": event.get_type(), "extension": event.get_extension("colour")}
 
 
+@dataclass
+class Loss:
+    value: float
+
+
+@tool(type="weigh")
+async def weigh(weight: int, more: Any = None) -> int:
+    """Weigh something."""
+    return weight + int(more)
+
+
 @tool(type="give")
 async def give(what: str) -> object:
     """Give a value of the kind that is named."""
@@ -65,6 +76,8 @@ async def give(what: str) -> object:
         "list": [1, {"a": True}],
         "number": 1.5,
         "infinite": [float("inf")],
+        "no number": Loss(float("nan")),
+        "integer": {"long": 2**80, "word": "NaN, Infinity"},
         "bytes": b"\x00\xff",
         "media": Media("audio/wav", b"RIFF"),
         "object": object(),
@@ -123,7 +136,7 @@ async def test_the_first_prototype_wants_the_event_id_in_responseid() -> None:
         ("none", None),
         ("list", [1, {"a": True}]),
         ("number", 1.5),
-        ("infinite", [None]),
+        ("integer", {"long": 2**80, "word": "NaN, Infinity"}),
         ("bytes", {"media_type": "application/octet-stream", "data_base64": "AP8="}),
         ("media", {"media_type": "audio/wav", "data_base64": base64.b64encode(b"RIFF").decode()}),
     ],
@@ -133,15 +146,39 @@ async def test_any_result_that_json_can_say_is_the_data_of_the_reply(what: str, 
         assert await caller.result(call("give", {"what": what})) == result
 
 
-async def test_a_result_that_json_cannot_say_is_a_failure_and_not_retried() -> None:
+@pytest.mark.parametrize(
+    ("what", "named"), [("object", "object"), ("infinite", "Infinity is not"), ("no number", "NaN is not")]
+)
+async def test_a_result_that_json_cannot_say_is_a_failure_and_not_retried(what: str, named: str) -> None:
     async with calling(give) as caller:
-        result = await caller.result(call("give", {"what": "object"}))
-    assert result == {
-        "error": {
-            "reason": "tool_failed",
-            "message": "the tool ran, but its result cannot be written as JSON",
-        }
-    }
+        result = await caller.result(call("give", {"what": what}))
+    assert isinstance(result, dict)
+    assert result["error"]["reason"] == "tool_failed"
+    assert result["error"]["message"].startswith("the tool ran, but its result cannot be written as JSON: ")
+    assert named in result["error"]["message"]
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e400", '{"deep": [NaN]}'])
+async def test_an_argument_that_is_no_number_is_refused_by_name(text: str) -> None:
+    event = replace(call("weigh"), data=f'{{"weight": 1, "more": {text}}}'.encode())
+    async with calling(weigh) as caller:
+        response = await caller.post(event)
+    assert response.status_code == 400
+    assert "NaN is not JSON" in response.text or "Infinity" in response.text
+
+
+async def test_a_long_integer_is_the_argument_that_was_sent() -> None:
+    async with calling(weigh) as caller:
+        assert await caller.result(call("weigh", {"weight": 2**80, "more": 1.0})) == 2**80 + 1
+
+
+async def test_a_call_whose_data_has_no_media_type_is_refused() -> None:
+    async with calling(shout) as caller:
+        headers, body = to_binary(call("shout", {"text": "hi"}))
+        named = [(name, "xyz" if name == "content-type" else value) for name, value in headers]
+        response = await caller.client.post("/", headers=named, content=body)
+    assert response.status_code == 400
+    assert "no media type: 'xyz'" in response.json()["detail"]
 
 
 async def test_a_result_above_the_limit_is_a_failure() -> None:

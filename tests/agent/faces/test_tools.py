@@ -177,3 +177,21 @@ async def test_without_a_report_the_answer_is_whole(agent: RunningAgent) -> None
 
     assert answered.json()["result"] == "a"
     problem(failed, 422, "invalid-arguments")
+
+
+LONG = int("1" * 30)
+
+
+async def test_a_long_integer_stays_whole_and_no_number_is_refused_by_name(agent: RunningAgent) -> None:
+    whole = await agent.http.post("/tools/test_measure", json={"digits": 30})
+    none = await agent.http.post("/tools/test_measure", json={"digits": 0})
+
+    assert json.loads(whole.text)["result"] == {"long": LONG}
+    assert "NaN is not JSON" in str(problem(none, 502, "tool-failed")["detail"])
+
+
+async def test_a_whole_float_arrives_as_the_integer_that_it_is(agent: RunningAgent) -> None:
+    arguments = b'{"text": "hi", "count": 2e0}'
+    headers = {"content-type": "application/json"}
+    response = await agent.http.post("/tools/test_echo", content=arguments, headers=headers)
+    assert response.json()["result"] == "hihi"

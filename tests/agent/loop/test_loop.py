@@ -298,3 +298,29 @@ async def test_a_call_that_broke_off_in_its_arguments_is_not_made(
         answer = await agent.ask()
         assert (answer.error["reason"], answer.text) == ("invalid_arguments", "Let me see.\n\nIt broke off.")
         assert "was cut off" in answer.error["message"]
+
+
+async def test_a_long_integer_of_a_result_is_whole_for_model_and_client(start_agent: StartAgent) -> None:
+    script = asks_for(("test_measure", {"digits": 30})), says("done")
+    async with start_agent(*script, *script) as agent:
+        for answer in (await agent.ask(), await agent.ask_streaming()):
+            assert [event["result"] for event in answer.finished] == [{"long": int("1" * 30)}]
+        for request in (1, 3):
+            assert results(agent, request) == ['{"long":' + "1" * 30 + "}"]
+
+
+async def test_a_long_integer_of_a_refused_call_is_shown_as_it_was_written(start_agent: StartAgent) -> None:
+    asked = call_text('{"text": "hi", "count": ' + "1" * 30 + "}")
+    async with start_agent(asked, says("done")) as agent:
+        answer = await agent.ask()
+        (call,) = agent.asked[1].body["messages"][-2]["tool_calls"]
+    assert "does not fit into 64 bits" in str(answer.error)
+    assert json.loads(call["function"]["arguments"])["count"] == int("1" * 30)
+
+
+async def test_an_integer_for_an_argument_goes_out_as_an_integer(start_agent: StartAgent) -> None:
+    async with start_agent(call_text('{"text": "hi", "count": 2.0}'), says("done")) as agent:
+        answer = await agent.ask()
+        (call,) = agent.asked[1].body["messages"][-2]["tool_calls"]
+    assert [event["result"] for event in answer.finished] == ["hihi"]
+    assert call["function"]["arguments"] == '{"text":"hi","count":2}'

@@ -29,6 +29,7 @@ def content(result: object, *, any_json: bool = False) -> tuple[list[dict[str, A
         ({"a": [1, None]}, '{"a":[1,null]}', {"a": [1, None]}, {"a": [1, None]}),
         ([1, "b"], '[1,"b"]', None, [1, "b"]),
         ([], "[]", None, []),
+        ({"long": 10**30}, '{"long":1' + "0" * 30 + "}", {"long": 10**30}, {"long": 10**30}),
         (0, "0", None, 0),
         (None, "null", None, None),
         ({**PICTURE, "more": 1}, '{"media_type":"image/png","data_base64":"AAAA","more":1}', ..., ...),

@@ -1,5 +1,7 @@
 """Creating responses: whole and streamed, kept and not, one after another."""
 
+import json
+
 import pytest
 
 from beckon_agent.runs import Limits
@@ -331,3 +333,13 @@ async def test_a_405_names_all_methods_of_the_path(start_face: StartFace) -> Non
 
     assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
     assert (conversation.status_code, conversation.headers["allow"]) == (405, "DELETE, GET, POST")
+
+
+async def test_a_long_integer_of_a_result_stays_whole_in_the_store(start_face: StartFace) -> None:
+    async with start_face(asks_for(("test_measure", {"digits": 30})), says("Done.")) as face:
+        whole = await face.ask("go")
+        stored = await face.get(whole["id"])
+
+    (call,) = [item for item in stored["output"] if item["type"] == "mcp_call"]
+    assert json.loads(call["output"]) == {"long": int("1" * 30)}
+    assert stored == whole
