@@ -39,7 +39,7 @@ class Subscriber:
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        received = Request(headers, body, from_http(request.raw_headers, body))
+        received = Request(headers, body, from_http(request.raw_headers, body, relayed=True))
         async with self._arrived:
             self.requests.append(received)
             self._arrived.notify_all()

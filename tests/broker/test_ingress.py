@@ -187,3 +187,15 @@ async def test_brokers_of_one_name_in_several_namespaces_are_apart(tmp_path: Pat
         received = [[request.event.id for request in await each.wait()] for each in (one, two, three)]
 
     assert received == [["e0"], ["e1"], ["e2"]]
+
+
+async def test_a_media_type_without_a_subtype_is_relayed_as_knatives_ingress_does(tmp_path: Path) -> None:
+    async with subscriber() as tool, running_broker(tmp_path, trigger("t", tool.url)) as running:
+        taken = await running.send(event(), headers={"content-type": "xyz"})
+        refused = await running.send(event(), headers={"content-type": "xyz/"})
+
+        [request] = await tool.wait()
+
+    assert (taken.status, refused.status) == (202, 400)
+    assert b"no media type" in refused.body
+    assert request.headers["content-type"] == "xyz"

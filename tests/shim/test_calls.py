@@ -283,3 +283,10 @@ async def test_the_reply_marks_may_have_other_names(broker: Server) -> None:
         assert status == 200
         assert "ce-responseid" not in headers
         assert broker.posts[0].headers["ce-correlationid"] == "stays"
+
+
+async def test_a_call_whose_data_has_no_media_type_is_refused(shim: Shim, echoing: Server) -> None:
+    status, headers, body = await shim.call(content_type="xyz")
+    assert (status, headers["content-type"]) == (400, "application/problem+json")
+    assert "no media type: 'xyz'" in json.loads(body)["detail"]
+    assert not echoing.posts

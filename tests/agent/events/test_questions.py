@@ -95,3 +95,9 @@ async def test_an_attribute_that_cannot_be_read_is_named(attributes: dict[str, s
 
         assert named in problem(response, 400)
         assert agent.asked == []
+
+
+async def test_an_event_whose_data_has_no_media_type_is_refused() -> None:
+    async with answering_agent() as agent:
+        response = await agent.send(asking(), headers={"content-type": "xyz"})
+    assert "no media type: 'xyz'" in problem(response, 400)

@@ -262,3 +262,11 @@ async def test_any_replica_answers_any_request(start_mcp: StartMcp, mode: str) -
 
     assert answers == BENCH.calls == ["0", "1", "2", "3", "4", "5"]
     assert len({sent for sent in in_turn.sent if sent.startswith("POST")}) == 2
+
+
+@both
+async def test_a_long_integer_of_a_result_stays_whole(server: McpServer, mode: str) -> None:
+    async with server.client(mode) as client:
+        result = await client.call_tool("test_measure", {"digits": 30})
+
+    assert result.structured_content == {"long": int("1" * 30)}
