@@ -54,7 +54,8 @@ class StoredRun(NewRun):
     `holder` is the process that works on it, until `held_until`; a queued run is left alone until then.
     It was worked on for `worked` seconds, and on top of that from `since` on: when its holder took it.
     `lost` processes in a row have let their time run out before they noted a step. `error` has the
-    members `code` and `message`. `takeovers` counts all processes that went on with it because another had died.
+    members `code` and `message`. `takeovers` counts all processes that went on with it because another
+    had died.
     """
 
     status: RunStatus
