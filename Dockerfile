@@ -50,13 +50,14 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem --mount=type=s
 
 FROM agent-environment AS agent-packages
 COPY contract contract
+COPY runtime runtime
 COPY manifests manifests
 COPY kube kube
 COPY agent agent
 COPY --from=page /src/agent/beckon_agent/page/vendor agent/beckon_agent/page/vendor
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./manifests ./kube ./agent \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./manifests ./kube ./agent \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-manifests beckon-kube beckon-agent \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-manifests beckon-kube beckon-agent \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS shim-environment
@@ -68,11 +69,12 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 
 FROM shim-environment AS shim-packages
 COPY contract contract
+COPY runtime runtime
 COPY kube kube
 COPY shim shim
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./kube ./shim \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./kube ./shim \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-kube beckon-shim \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-kube beckon-shim \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS operator-environment
@@ -84,10 +86,11 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 
 FROM operator-environment AS operator-packages
 COPY contract contract
+COPY runtime runtime
 COPY operator operator
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./operator \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./operator \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-operator \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-operator \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS tools-environment
@@ -99,12 +102,13 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 
 FROM tools-environment AS tools-packages
 COPY contract contract
+COPY runtime runtime
 COPY manifests manifests
 COPY kube kube
 COPY tools tools
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./manifests ./kube ./tools \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./manifests ./kube ./tools \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-manifests beckon-kube beckon-tools \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-manifests beckon-kube beckon-tools \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 # ---- What runs: the base without what could install anything, and a user with a name

@@ -22,7 +22,6 @@ from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.faces.mcp.cancelling import Cancellations
-from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.operations import metrics_app
 from beckon_agent.folders.roster import FolderRoster
@@ -39,16 +38,18 @@ from beckon_agent.roster import Roster
 from beckon_agent.runs import Agent, Limits
 from beckon_agent.server import Server, served_beside
 from beckon_agent.service import Service
-from beckon_agent.settings import ALL_NAMESPACES, Settings, listed
+from beckon_agent.settings import ALL_NAMESPACES, Settings
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.opening import open_store
 from beckon_agent.telemetry.start import log_fields, start_telemetry
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
 from beckon_kube.server import NotConfigured
+from beckon_runtime.asgi import server_config
 
 logger = logging.getLogger("beckon_agent")
 
+_CLOSING_SECONDS = 1
 _DAY = 86_400.0
 _MODEL_SETTINGS = "OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT"
 
@@ -101,17 +102,20 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             keep_seconds = settings.keep_days * _DAY or None
             pace = Pace.of(settings.lease_seconds)
             engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.tell)
-            doors = Doors.at(settings.host, listed(settings.mcp_hosts), listed(settings.mcp_origins))
+            policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
                 service,
                 _door(settings, session),
                 max_request_bytes=settings.max_request_bytes,
                 mcp=McpSettings(
-                    doors, settings.max_request_bytes, cancellations=Cancellations(store.counters)
+                    policy, settings.max_request_bytes, cancellations=Cancellations(store.counters)
                 ),
                 kept=Kept(store, engine, rules, _reply_keys(settings), settings.store_chats),
             )
-            server = Server(app, service, settings.drain_seconds)
+            config = server_config(
+                app, policy, settings.connection_limits(), closing_seconds=_CLOSING_SECONDS
+            )
+            server = Server(config, service, settings.drain_seconds)
             logger.info("listening on %s:%d", settings.host, settings.port)
             async with served_beside(metrics_app(service), for_metrics):
                 await server.serve(sockets=[listener])
@@ -125,7 +129,7 @@ def _door(settings: Settings, session: aiohttp.ClientSession) -> Door:
         checks = authenticator(settings.access(), session)
     except ValueError as error:
         raise _CannotStart(str(error)) from None
-    if checks.anonymous and not checks.local:
+    if settings.anonymous:
         logger.warning("everybody who reaches %s is let in: BECKON_ANONYMOUS is set", settings.host)
     return functools.partial(
         Access,

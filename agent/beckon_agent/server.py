@@ -8,15 +8,11 @@ from collections.abc import AsyncIterator
 from types import FrameType
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from beckon_agent.memory import settle
 from beckon_agent.service import Service
 
 logger = logging.getLogger(__name__)
-
-_KEEP_ALIVE_SECONDS = 120  # longer than the idle time of Go's clients, which is 90 s
-_CLOSING_SECONDS = 1
 
 
 _MOST_SCRAPERS = 32  # connections at the port of the metrics; more are answered 503
@@ -57,18 +53,8 @@ class Server(uvicorn.Server):
     What runs longer than `drain_seconds` is cut off. A second signal stops at once.
     """
 
-    def __init__(self, app: ASGIApp, service: Service, drain_seconds: float) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                ws="none",
-                server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=_CLOSING_SECONDS,
-            )
-        )
+    def __init__(self, config: uvicorn.Config, service: Service, drain_seconds: float) -> None:
+        super().__init__(config)
         self._service = service
         self._drain_seconds = drain_seconds
         self._loop = asyncio.get_running_loop()

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from beckon_agent.access.options import AccessOptions, OidcOptions
 from beckon_agent.principals import Principal
 from beckon_contract.agent_terms import KEY_PREFIX, OIDC_PREFIX
 from beckon_contract.logs import LogLevel
+from beckon_runtime.settings import ServingSettings
 
 DEFAULT_SYSTEM_PROMPT = (
     "You are a helpful assistant. Use the tools you are given when they help to answer; "
@@ -22,7 +23,7 @@ ALL_NAMESPACES = "*"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """What the agent service reads from its environment."""
 
     model_config = SettingsConfigDict(env_prefix="BECKON_", extra="ignore", populate_by_name=True)
@@ -71,16 +72,6 @@ class Settings(BaseSettings):
         ge=0.5,
         le=300,
         description="Seconds after a replica's last sign of life until another goes on with its runs.",
-    )
-    mcp_hosts: str = Field(
-        "",
-        description="The names by which MCP clients may call this service, separated by commas; empty for "
-        "every name, and for loopback names alone where it listens on loopback.",
-    )
-    mcp_origins: str = Field(
-        "",
-        description="The origins of web pages that may call MCP, such as https://chat.example.com, "
-        "separated by commas.",
     )
     answer_sink: str = Field(
         "",

@@ -7,14 +7,10 @@ from collections.abc import Awaitable, Callable
 from types import FrameType
 
 import uvicorn
-from starlette.types import ASGIApp
 
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 4096
-# Above the idle time of Go's and aiohttp's clients, so that they are the first to let go.
-_KEEP_ALIVE_SECONDS = 120
-_CLOSING_SECONDS = 2
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -36,21 +32,8 @@ class Server(uvicorn.Server):
     A second signal stops at once.
     """
 
-    def __init__(self, app: ASGIApp, drain: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                loop="uvloop",
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=_CLOSING_SECONDS,
-            )
-        )
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
         self._drain = drain
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

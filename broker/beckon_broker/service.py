@@ -17,6 +17,9 @@ from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
 from beckon_manifests.folders import ManifestFolders
 from beckon_manifests.following import Follower
+from beckon_runtime.asgi import server_config
+
+_CLOSING_SECONDS = 2
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +56,14 @@ class Service:
                 Ingress(dispatcher, follower.refresh, metrics, settings.max_event_bytes),
                 Pages(dispatcher, manifests, metrics, self.url),
             )
-            self._server = Server(app, lambda: dispatcher.drain(settings.drain_seconds))
+            config = server_config(
+                app,
+                settings.origin_policy(settings.host),
+                settings.connection_limits(),
+                lifespan="off",
+                closing_seconds=_CLOSING_SECONDS,
+            )
+            self._server = Server(config, lambda: dispatcher.drain(settings.drain_seconds))
             async with asyncio.TaskGroup() as tasks:
                 following = tasks.create_task(follower.run())
                 logger.info("listening on %s; queued events are kept in memory only", self.url)

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
+from beckon_runtime.settings import ServingSettings
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Every setting of `python -m beckon_broker`."""
 
     model_config = SettingsConfigDict(env_prefix="BECKON_BROKER_", extra="ignore", populate_by_name=True)

@@ -17,15 +17,12 @@ from typing import cast
 import httptools
 
 from beckon_contract.problem import Problem
+from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, of_problem
 from beckon_shim.stream import Stream
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
-# Longer than the 90 s for which Knative's Go client keeps an idle connection.
-_IDLE_SECONDS = 120.0
-_SLOW_SECONDS = 30.0
-_SWEEP_SECONDS = 5.0
 # What belongs to an offer of another protocol, and what was answered when it came.
 _OF_THE_OFFER = (b"upgrade", b"connection", b"http2-settings", b"expect")
 _CLOSE: RawHeader = (b"connection", b"close")
@@ -39,16 +36,16 @@ logger = logging.getLogger(__name__)
 class Server:
     """Serves one handler on one socket."""
 
-    def __init__(self, handler: Handler, body_bytes: int) -> None:
+    def __init__(self, handler: Handler, body_bytes: int, limits: ConnectionLimits | None = None) -> None:
         self.handler = handler
         self.body_bytes = body_bytes
         self.connections: set[ServerConnection] = set()
         self._empty = asyncio.Event()
         self._empty.set()
         self.closing = False
+        self.limited = Connections(limits or ConnectionLimits())
         self._loop = asyncio.get_running_loop()
         self._listener: asyncio.Server | None = None
-        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
     async def start(self, bound: socket.socket) -> None:
         """Take connections on a bound socket."""
@@ -82,14 +79,6 @@ class Server:
             await asyncio.wait_for(self._empty.wait(), seconds)
         for connection in list(self.connections):
             connection.abort()
-        self._sweeper.cancel()
-
-    def _sweep(self) -> None:
-        """Close what is idle or too slow, for all connections with one timer."""
-        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
-        now = self._loop.time()
-        for connection in list(self.connections):
-            connection.sweep(now)
 
 
 class ServerConnection(asyncio.Protocol):
@@ -98,6 +87,7 @@ class ServerConnection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
+        self._limited = server.limited
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._url = b""
@@ -112,7 +102,6 @@ class ServerConnection(asyncio.Protocol):
         self._stream: Stream | None = None
         self._stuck = False
         self._paused = False
-        self._since = self._loop.time()
         self._in_head = self.reading = False
 
     # What the server calls.
@@ -123,20 +112,20 @@ class ServerConnection(asyncio.Protocol):
             self._close()
 
     def abort(self) -> None:
-        """Close without sending what is left."""
+        """Close without sending the rest."""
         if self._transport is not None:
             self._transport.abort()
 
-    def sweep(self, now: float) -> None:
-        """Close if the client has been silent, or slow in the middle of something, for too long."""
-        waited = now - self._since
-        if self._refused or (self._stuck and waited > _SLOW_SECONDS):
-            self.abort()
-        elif self._current is None and waited > (_SLOW_SECONDS if self.reading else _IDLE_SECONDS):
-            if self.reading:
-                self._refuse(408, "too-slow", f"the request took longer than {_SLOW_SECONDS:g} s to arrive")
-            else:
-                self._close()
+    # What `Connections` calls.
+
+    def close_idle(self) -> None:
+        """Close without an answer: none is expected."""
+        self._close()
+
+    def close_slow(self) -> None:
+        """Answer 408: the request did not arrive in time."""
+        seconds = self._limited.limits.receive_seconds
+        self._refuse(408, "too-slow", f"the request took longer than {seconds:g} s to arrive")
 
     # What the transport calls.
 
@@ -144,10 +133,15 @@ class ServerConnection(asyncio.Protocol):
         """Keep the transport; uvloop's is no subclass of asyncio's."""
         self._transport = cast(asyncio.Transport, transport)
         self._server.opened(self)
+        peer = transport.get_extra_info("peername")
+        if not self._limited.add(self, str(peer[0]) if peer else ""):
+            self._refuse(503, "too-many-connections", "too many connections; try again")
+            self._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell who works on an answer that nobody waits for it any more."""
         self._server.closed(self)
+        self._limited.remove(self)
         self._transport = None
         self._queue.clear()
         # The parser and this refer to each other, and the collector seldom runs.
@@ -179,11 +173,12 @@ class ServerConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Answer no further requests while the client does not read."""
         self._stuck = True
-        self._since = self._loop.time()
+        self._limited.stuck(self)
 
     def resume_writing(self) -> None:
         """Go on with the piece of an answer, or the requests, that waited."""
         self._stuck = False
+        self._limited.flowing(self)
         if self._stream is not None and self._stream.held is not None:
             piece, self._stream.held = self._stream.held, None
             self._send_piece(self._stream, piece)
@@ -197,7 +192,7 @@ class ServerConnection(asyncio.Protocol):
         self._head = self._size = 0
         self._in_head = self.reading = True
         if self._current is None:
-            self._since = self._loop.time()
+            self._limited.receiving(self)
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the URL."""
@@ -229,6 +224,7 @@ class ServerConnection(asyncio.Protocol):
         if self._parser.should_upgrade():
             return  # `_decline` reads it again
         self.reading = False
+        self._limited.serving(self)
         self._queue.append(self._request())
         self._next()
 
@@ -280,7 +276,7 @@ class ServerConnection(asyncio.Protocol):
             self._go_on(answer, close=close)
             return
         self._current = self._hang_up = None
-        self._since = self._loop.time()
+        self._wait()
         if self._transport is None:
             return
         if isinstance(answer, Piece):
@@ -295,6 +291,11 @@ class ServerConnection(asyncio.Protocol):
         elif self._paused:
             self._paused = False
             self._transport.resume_reading()
+
+    def _wait(self) -> None:
+        """Note what the connection waits for, with no request to answer."""
+        if not self._queue:
+            (self._limited.receiving if self.reading else self._limited.idle)(self)
 
     def _go_on(self, piece: Piece, *, close: bool) -> None:
         """Send a piece of the current answer; nothing is queued for a client that does not read."""
@@ -348,6 +349,7 @@ class ServerConnection(asyncio.Protocol):
         with bytes unread it would be reset, and the answer lost on its way.
         """
         self._refused = True
+        self._limited.refused(self)
         self._send(answer, close=True)
 
     def _close(self) -> None:

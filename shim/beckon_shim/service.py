@@ -19,6 +19,7 @@ from beckon_shim.keys import follow_keys
 from beckon_shim.late import LateReplies
 from beckon_shim.messages import Handler
 from beckon_shim.metrics import Metrics
+from beckon_shim.origins import CheckedOrigins
 from beckon_shim.peers import Addresses, Peers, PodAddresses
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.replies import Replies
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from beckon_shim.cluster import Cluster
 
 _BACKLOG = 4096
+# Of the files that may be open: what callers and Brokers have; the rest is for posts to Brokers.
+_SHARES = (0.45, 0.25)
+# Idle connections, and those of callers whose calls are refused.
+_CONNECTIONS_BESIDE = 1024
 _SIDE_SECONDS = 5.0
 _BROKER_PAUSES = (0.2, 0.4, 0.8)
 # The IP of a Pod that is gone answers nothing at all, and a Broker waits meanwhile.
@@ -87,9 +92,14 @@ class Service:
         doubts = Doubts(self.waiters, settings.dead_letter_grace)
         replies = Replies(exchange, self._status, peers, late, doubts)
         handlers: list[tuple[Handler, str | None]] = [(calls, "/{namespace}/{broker}"), (replies, None)]
+        policy = settings.origin_policy(settings.host)
         self._servers = tuple(
-            Server(handler if traced is None else traced(handler, route), settings.max_event_bytes)
-            for handler, route in handlers
+            Server(
+                CheckedOrigins(handler if traced is None else traced(handler, route), policy),
+                settings.max_event_bytes,
+                settings.connection_limits(share, most=settings.max_waiting + _CONNECTIONS_BESIDE),
+            )
+            for (handler, route), share in zip(handlers, _SHARES, strict=True)
         )
         self._add_gauges()
 

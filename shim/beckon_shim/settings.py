@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from beckon_contract.correlation import check_replica
 from beckon_contract.logs import LogLevel
+from beckon_runtime.settings import ServingSettings
 from beckon_shim.peers import Addresses, pod_replica
 from beckon_shim.targets import Templates
 
@@ -17,7 +18,7 @@ _OWN_ATTRIBUTES = frozenset(
 )
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Everything that can be set; each field says what it means."""
 
     model_config = SettingsConfigDict(env_prefix="BECKON_SHIM_", env_file=None, extra="ignore", frozen=True)

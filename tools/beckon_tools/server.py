@@ -9,6 +9,7 @@ from types import FrameType
 import uvicorn
 
 from beckon_contract import tracing
+from beckon_runtime.asgi import server_config
 from beckon_tools.app import Application, app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
@@ -57,16 +58,11 @@ def run_app(asgi_app: Application, service: str, settings: Settings, *, wordless
 def server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
     """Return the server of an application, not yet running."""
     return uvicorn.Server(
-        uvicorn.Config(
+        server_config(
             asgi_app,
-            http="httptools",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            backlog=4096,
-            # Longer than the 90 s for which Go clients keep idle connections, or they race with the close.
-            timeout_keep_alive=120,
-            timeout_graceful_shutdown=settings.drain_seconds,
+            settings.origin_policy(settings.host),
+            settings.connection_limits(),
+            closing_seconds=settings.drain_seconds,
         )
     )
 

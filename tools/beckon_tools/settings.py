@@ -3,16 +3,17 @@
 from typing import Annotated
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
+from beckon_runtime.settings import ServingSettings
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Every setting of the SDK and of the shipped tools."""
 
     model_config = SettingsConfigDict(env_prefix="BECKON_TOOLS_", extra="ignore", populate_by_name=True)

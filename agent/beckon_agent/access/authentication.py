@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import urlsplit
 
-from beckon_agent.access.addresses import is_loopback
-from beckon_agent.access.errors import BadToken, NotFromHere, NotLetIn
+from beckon_agent.access.errors import BadToken, NotLetIn
 from beckon_agent.access.key_file import KeyFile
 from beckon_agent.principals import ANONYMOUS, Principal
 from beckon_contract.agent_terms import KEY_PREFIX
@@ -32,18 +30,16 @@ class Tokens(Protocol):
 class Authenticator:
     """Tells who sends a request.
 
-    `anonymous` lets in whoever brings no credential. With `local` only requests that were made to
-    this machine by one of its names are let in so: a web page whose domain was made to point here
-    (DNS rebinding), or that merely sends a request here, says where it comes from.
+    `anonymous` lets in callers without a credential. On loopback the server in front has refused the
+    requests of web pages by then (`beckon_contract.origins`).
     """
 
     keys: KeyFile | None = None
     tokens: Tokens | None = None
     anonymous: bool = False
-    local: bool = False
 
     async def identify(self, headers: Headers) -> Principal:
-        """Return who sends a request; raise `NotLetIn`, `NotFromHere` or `KeysUnavailable`."""
+        """Return who sends a request; raise `NotLetIn` or `KeysUnavailable`."""
         found = list(headers)
         credentials = [value for name, value in found if name == b"authorization"]
         closed = self.keys is not None or self.tokens is not None
@@ -51,8 +47,6 @@ class Authenticator:
             return await self._proved(credentials)
         if not self.anonymous:
             raise NotLetIn(self._wanted(), tried=False)
-        if self.local:
-            _refuse_strangers(found)
         return ANONYMOUS  # where there is nothing to check against, a key that a client must send is no claim
 
     async def _proved(self, credentials: list[bytes]) -> Principal:
@@ -82,27 +76,3 @@ class Authenticator:
         if not known:
             return "this service lets nobody in: neither API keys nor an OIDC issuer are set up"
         return f"send {' or '.join(known)} in the header 'authorization: Bearer …'"
-
-
-def _refuse_strangers(headers: Headers) -> None:
-    for name, value in headers:
-        text = value.decode("latin-1")
-        if name == b"host" and not _is_local(f"//{text}"):
-            raise NotFromHere(_not_from_here("host", text))
-        if name == b"origin" and not _is_local(text):
-            raise NotFromHere(_not_from_here("origin", text))
-
-
-def _is_local(address: str) -> bool:
-    try:
-        host = urlsplit(address).hostname
-    except ValueError:
-        return False
-    return host is not None and is_loopback(host)
-
-
-def _not_from_here(header: str, value: str) -> str:
-    return (
-        f"without a key this service is open to this machine alone, and the header {header!r} names "
-        f"{value[:100]!r}; set up API keys or OIDC, or open it with BECKON_ANONYMOUS=true"
-    )

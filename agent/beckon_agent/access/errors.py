@@ -9,10 +9,6 @@ class NotLetIn(Exception):
         self.tried = tried
 
 
-class NotFromHere(Exception):
-    """The service is open to this machine alone, and the request was made in another name."""
-
-
 class BadToken(Exception):
     """A token proves nothing."""
 

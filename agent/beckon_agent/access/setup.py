@@ -5,10 +5,10 @@ from pathlib import Path
 
 import aiohttp
 
-from beckon_agent.access.addresses import is_loopback
 from beckon_agent.access.authentication import Authenticator, Tokens
 from beckon_agent.access.key_file import KeyFile
 from beckon_agent.access.options import AccessOptions, OidcOptions
+from beckon_contract.origins import is_loopback
 
 
 def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Authenticator:
@@ -19,17 +19,15 @@ def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Aut
     keys = None if options.keys_file is None else KeyFile(options.keys_file)
     tokens = None if options.oidc is None else _verifier(options.oidc, session)
     checked = keys is not None or tokens is not None
-    if options.anonymous is not None:
-        local = False
-        anonymous = options.anonymous
-    else:
-        local = anonymous = is_loopback(options.host) and not checked
+    anonymous = options.anonymous
+    if anonymous is None:
+        anonymous = is_loopback(options.host) and not checked
     if not anonymous and not checked:
         raise ValueError(
             f"listening on {options.host}, the agent would let nobody in; set BECKON_KEYS_FILE or "
             "BECKON_OIDC_ISSUER, or open it to everybody who reaches it with BECKON_ANONYMOUS=true"
         )
-    return Authenticator(keys, tokens, anonymous=anonymous, local=local)
+    return Authenticator(keys, tokens, anonymous=anonymous)
 
 
 def _verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:

@@ -14,6 +14,9 @@ from beckon_agent.demo.app import build_app
 from beckon_agent.demo.settings import Settings
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
+from beckon_runtime.asgi import server_config
+
+_CLOSING_SECONDS = 5
 
 logger = logging.getLogger("beckon_agent.demo")
 
@@ -36,12 +39,11 @@ def main() -> int:
     host, port = listener.getsockname()[:2]
     logger.info("the demo model (a stand-in, no language model) answers at http://%s:%d/v1", host, port)
     server = uvicorn.Server(
-        uvicorn.Config(
+        server_config(
             build_app(settings),
-            log_config=None,
-            access_log=False,
-            timeout_keep_alive=120,  # longer than clients keep idle connections
-            timeout_graceful_shutdown=5,
+            settings.origin_policy(settings.host),
+            settings.connection_limits(),
+            closing_seconds=_CLOSING_SECONDS,
         )
     )
 

@@ -1,12 +1,13 @@
 """The settings of the demo model: the environment with the prefix BECKON_DEMO_, or flags."""
 
 from pydantic import AliasChoices, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
+from beckon_runtime.settings import ServingSettings
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Everything that can be set of the demo model."""
 
     model_config = SettingsConfigDict(

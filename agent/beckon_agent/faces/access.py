@@ -3,7 +3,7 @@
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.access.authentication import Authenticator
-from beckon_agent.access.errors import KeysUnavailable, NotFromHere, NotLetIn
+from beckon_agent.access.errors import KeysUnavailable, NotLetIn
 from beckon_agent.faces.late_replies import PATH as LATE_REPLIES
 from beckon_agent.faces.page import is_page
 from beckon_agent.faces.protected_resource import ProtectedResource
@@ -64,8 +64,6 @@ class Access:
             answer = refusal(path, 401, str(error))
             answer.headers["www-authenticate"] = self._challenge(error, scope)
             await answer(scope, receive, send)
-        except NotFromHere as error:
-            await refusal(path, 403, str(error))(scope, receive, send)
         except KeysUnavailable as error:
             await refusal(path, 503, str(error))(scope, receive, send)
         else:
@@ -79,7 +77,7 @@ class Access:
     async def _whoever(self, scope: Scope) -> Principal:
         try:
             return await self._authenticator.identify(scope["headers"])
-        except (NotLetIn, NotFromHere, KeysUnavailable):
+        except (NotLetIn, KeysUnavailable):
             return NOBODY
 
     def _challenge(self, error: NotLetIn, scope: Scope) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +22,6 @@ from beckon_agent.faces.hang_up import ClientGone, unless_gone
 from beckon_agent.faces.mcp import asked
 from beckon_agent.faces.mcp.cancelling import Cancellations
 from beckon_agent.faces.mcp.changes import TOO_MANY, Changes
-from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.errors import refused
 from beckon_agent.faces.mcp.listening import frames
 from beckon_agent.faces.mcp.opening import read
@@ -30,6 +29,7 @@ from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import Service
+from beckon_contract.origins import OriginPolicy
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -45,7 +45,7 @@ _STATELESS = "2026"  # revisions from then on have neither sessions nor a stream
 class McpSettings:
     """How the face is served; `report_every` are the seconds between two notes of progress."""
 
-    doors: Doors = field(default_factory=Doors)
+    origins: OriginPolicy = field(default_factory=OriginPolicy)
     max_request_bytes: int = 4 * 1024 * 1024
     max_listeners: int = 1_000
     report_every: float = 5.0
@@ -123,9 +123,10 @@ class McpFace:
 
     def _admitted(self, request: Request) -> Hosted | Response:
         """Return the agent that is meant, or the answer to a request that is turned away."""
-        closed = self._settings.doors.closed_for(request.headers)
-        if closed is not None:
-            return refused(closed.status, closed.message)
+        # MCP wants it of every server, wherever it listens: 2025-11-25, transports, security warning.
+        policy = replace(self._settings.origins, pages_checked=True)
+        if (problem := policy.refuse(request.headers.raw)) is not None:
+            return refused(problem.status, problem.detail)
         roster = self._service.roster
         name = request.path_params.get("agent") or roster.default
         match roster.find(name):

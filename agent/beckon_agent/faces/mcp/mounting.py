@@ -13,10 +13,10 @@ _THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
 def mount(app: FastAPI, service: Service, settings: McpSettings) -> McpFace:
     """Serve MCP at `/mcp` and `/mcp/{agent}`; the face's `serving` belongs into the lifespan of the app."""
     face = McpFace(service, settings)
-    # For clients that are web pages; whether their requests are served the doors decide.
+    # For clients that are web pages; whether their requests are served decides `OriginPolicy`.
     answering = CORSMiddleware(
         face,
-        allow_origins=sorted(settings.doors.origins),
+        allow_origins=sorted(settings.origins.origins),
         allow_origin_regex=_THIS_MACHINE,
         allow_methods=["GET", "POST"],
         allow_headers=["*"],

@@ -1,0 +1,182 @@
+"""The Host and Origin that a request may name: the defence against web pages of strangers.
+
+A service on loopback has no credentials: it trusts this machine. A browser on this machine runs pages of
+strangers, and reaches every port. A page whose domain was made to point at 127.0.0.1 (DNS rebinding) sends
+its own domain in Host; a page that simply posts to a port sends its own address in Origin. No page can
+change either header.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from beckon_contract.problem import Problem
+
+HOSTS_SETTING = "BECKON_ALLOWED_HOSTS"
+ORIGINS_SETTING = "BECKON_ALLOWED_ORIGINS"
+
+_AUTHORITY = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[^\s/@:\[\]?#\\]{1,253})(?::(?P<port>\d{0,5}))?")
+_ORIGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://(?P<authority>[^/?#]+)")
+_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SHOWN = 80  # characters of a header
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class OriginPolicy:
+    """Which requests of browsers a service takes.
+
+    With `loopback` the names of this machine are allowed, and `hosts` besides. Elsewhere `hosts` alone are;
+    without any, and elsewhere, every name is, and no page is refused unless `pages_checked`.
+    A page is allowed when it is of the very host and port that it calls, or one of `origins`; with
+    `local_pages`, when a server of this machine sent it, whatever its port.
+    """
+
+    loopback: bool = False
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = field(default=frozenset())
+    local_pages: bool = False
+    pages_checked: bool = False
+
+    @classmethod
+    def at(
+        cls, address: str, hosts: str = "", origins: str = "", *, local_pages: bool = False
+    ) -> "OriginPolicy":
+        """Return the policy of a service that listens on an address.
+
+        `hosts` and `origins` are lists with commas, as the settings have them; raises `ValueError`.
+        """
+        return cls(is_loopback(address), parse_hosts(hosts), parse_origins(origins), local_pages)
+
+    def refuse(self, headers: Headers) -> Problem | None:
+        """Return why a request is refused, or `None`; names of headers are in lower case.
+
+        400 for a request whose Host is missing or ambiguous, 421 for a Host that is not of this service,
+        403 for a page of another origin.
+        """
+        checks_host = self.loopback or bool(self.hosts)
+        if not checks_host and not self.pages_checked:
+            return None
+        given: dict[bytes, list[str]] = {b"host": [], b"origin": []}
+        for name, value in headers:
+            if name in given:
+                given[name].append(value.decode("latin-1"))
+        host = _split_authority(given[b"host"][0]) if len(given[b"host"]) == 1 else None
+        if checks_host and host is None:
+            return _unclear_host()
+        if checks_host and host is not None and not self._serves(host[0]):
+            return _wrong_host(given[b"host"][0])
+        for origin in given[b"origin"]:
+            if not self._allows(origin, host if checks_host else None):
+                return _foreign_page(origin)
+        return None
+
+    def _serves(self, name: str) -> bool:
+        if name in self.hosts:
+            return True
+        if self.loopback:
+            return _is_local(name)
+        # Rebinding needs a name. Probes and Prometheus call a Pod by its address.
+        return _is_address(name)
+
+    def _allows(self, origin: str, host: tuple[str, int | None] | None) -> bool:
+        found = _split_origin(origin)
+        if found is None:
+            return False  # "null" too: a sandboxed frame, or a file
+        scheme, name, port = found
+        if origin.lower() in self.origins:
+            return True
+        if host is None:
+            return False  # whose host is not checked may be anyone's
+        if self.local_pages and _is_local(host[0]) and _is_local(name):
+            return True
+        default = _DEFAULT_PORTS.get(scheme)
+        return name == host[0] and (port or default) == (host[1] or default)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine: 127.0.0.0/8, ::1, localhost."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().removesuffix(".") == "localhost"
+
+
+def parse_hosts(text: str) -> frozenset[str]:
+    """Return the names in a list with commas, in lower case; raise `ValueError` with the cure."""
+    names = frozenset(part.strip().lower().strip("[]") for part in text.split(",")) - {""}
+    for name in sorted(names):
+        if not _NAME.fullmatch(name) and not _is_address(name):
+            raise ValueError(
+                f"{name[:_SHOWN]!r} is no host name; write names without scheme, port and *, such as "
+                "beckon.example.com"
+            )
+    return names
+
+
+def parse_origins(text: str) -> frozenset[str]:
+    """Return the origins in a list with commas, in lower case; raise `ValueError` with the cure."""
+    origins = frozenset(part.strip().lower().rstrip("/") for part in text.split(",")) - {""}
+    for origin in sorted(origins):
+        if _split_origin(origin) is None:
+            raise ValueError(
+                f"{origin[:_SHOWN]!r} is no origin; write scheme, host and port as browsers send them, "
+                "such as https://chat.example.com"
+            )
+    return origins
+
+
+def _split_authority(text: str) -> tuple[str, int | None] | None:
+    """Return name and port of `name[:port]`; `None` where it is anything else."""
+    found = _AUTHORITY.fullmatch(text.strip())
+    if found is None:
+        return None
+    port = found["port"]
+    return found["name"].lower().strip("[]").removesuffix("."), int(port) if port else None
+
+
+def _split_origin(text: str) -> tuple[str, str, int | None] | None:
+    """Return scheme, name and port of an origin; `None` where it is none."""
+    found = _ORIGIN.fullmatch(text)
+    authority = _split_authority(found["authority"]) if found else None
+    return (found["scheme"].lower(), *authority) if found and authority else None
+
+
+def _is_local(name: str) -> bool:
+    """Whether a browser takes a name for this machine: no browser looks up NAME.localhost (RFC 6761, 6.3)."""
+    return is_loopback(name) or name.endswith(".localhost")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _unclear_host() -> Problem:
+    detail = "the request has no usable header Host, or several; send one, such as Host: localhost:8080"
+    return Problem(400, "bad-host", "Bad request", detail)
+
+
+def _wrong_host(host: str) -> Problem:
+    return Problem(
+        421,
+        "host-not-allowed",
+        "Misdirected request",
+        f"this service does not answer for the host {host[:_SHOWN]!r}; "
+        f"call it by localhost or by its address, or allow the name with {HOSTS_SETTING}",
+    )
+
+
+def _foreign_page(origin: str) -> Problem:
+    return Problem(
+        403,
+        "origin-not-allowed",
+        "Forbidden",
+        f"web pages of {origin[:_SHOWN]!r} may not call this service; allow them with {ORIGINS_SETTING}",
+    )

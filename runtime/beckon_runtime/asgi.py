@@ -1,0 +1,215 @@
+"""ASGI applications on uvicorn, with the check of Host and Origin and limits on connections.
+
+uvicorn waits for ever for the rest of a request, takes headers of any size, and accepts connections until
+the process has no files left. `server_config` is where every ASGI service gets its own limits.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Literal
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from beckon_contract.origins import OriginPolicy
+from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_runtime.connections import ConnectionLimits, Connections
+
+_BACKLOG = 4096
+_HEAD_BYTES = 65_536
+
+logger = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+
+class OriginCheck:
+    """An ASGI application behind the check of Host and Origin; health and metrics are checked as well.
+
+    Refusals are problem documents, whatever the application's own errors look like.
+    """
+
+    def __init__(self, app: Application, policy: OriginPolicy) -> None:
+        self._app = app
+        self._policy = policy
+
+    async def __call__(
+        self,
+        scope: Scope,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        """Serve one scope."""
+        problem = self._policy.refuse(scope["headers"]) if scope["type"] == "http" else None
+        if problem is None:
+            await self._app(scope, receive, send)
+            return
+        logger.info("answered %d: %s", problem.status, problem.detail)
+        body = problem.body()
+        headers = [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+class LimitedConfig(uvicorn.Config):
+    """uvicorn's settings with the connections of the one port that they are for."""
+
+    connections: Connections
+
+
+def server_config(
+    app: Application,
+    policy: OriginPolicy,
+    limits: ConnectionLimits,
+    *,
+    lifespan: Literal["auto", "on", "off"] = "auto",
+    closing_seconds: int | None = None,
+) -> LimitedConfig:
+    """Return uvicorn's settings for an application behind a policy, with these limits.
+
+    `closing_seconds` is how long requests may go on once the server stops.
+    """
+    config = LimitedConfig(
+        OriginCheck(app, policy),
+        http=LimitedProtocol,
+        ws="none",
+        lifespan=lifespan,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        # uvicorn's own timer would restart with every byte; `Connections` closes what is idle.
+        timeout_keep_alive=max(1, round(limits.idle_seconds)),
+        timeout_graceful_shutdown=closing_seconds,
+    )
+    config.connections = Connections(limits)
+    return config
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 with limits on connections, and on size and time of what they send."""
+
+    config: LimitedConfig
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._ours = self.config.connections
+        self._head_bytes = 0
+        self._in_head = self._refused = False
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, or answer 503 where there is no room."""
+        super().connection_made(transport)
+        if not self._ours.add(self, self.client[0] if self.client else ""):
+            self._refuse(
+                Problem(503, "too-many-connections", "Service unavailable", "too many connections; try again")
+            )
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place of the connection to others."""
+        self._ours.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, as long as the head of the request is not too large."""
+        if self._refused:
+            return
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEAD_BYTES:
+                detail = f"URL and headers are larger than {_HEAD_BYTES} bytes"
+                self._refuse(Problem(431, "head-too-large", "Request header fields too large", detail))
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read."""
+        super().pause_writing()
+        self._ours.stuck(self)
+
+    def resume_writing(self) -> None:
+        """Note that the client reads again."""
+        super().resume_writing()
+        self._ours.flowing(self)
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """Start the clock of a request, unless the one before is still being answered."""
+        super().on_message_begin()
+        self._head_bytes, self._in_head = 0, True
+        if self._answered():
+            self._ours.receiving(self)
+
+    def on_headers_complete(self) -> None:
+        """Stop counting the head: it is whole."""
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Stop the clock: the request is whole."""
+        super().on_message_complete()
+        if self._answered():
+            self._ours.idle(self)  # it was answered before it was whole
+        else:
+            self._ours.serving(self)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for the rest of this one."""
+        super().on_response_complete()
+        if self._answered() and not self.transport.is_closing():
+            (self._ours.receiving if self.cycle.more_body or self._in_head else self._ours.idle)(self)
+
+    # What `Connections` calls.
+
+    def close_idle(self) -> None:
+        """Close without an answer: none is expected."""
+        self.transport.close()
+
+    def close_slow(self) -> None:
+        """Answer 408 and close; an answer that has begun is cut off."""
+        if self.flow.read_paused:
+            self._ours.receiving(self)  # the application is slow, not the client
+        elif not self._answered() and self.cycle.response_started:
+            self.transport.close()
+        else:
+            seconds = self._ours.limits.receive_seconds
+            detail = f"the request took longer than {seconds:g} s to arrive"
+            self._refuse(Problem(408, "too-slow", "Request timeout", detail))
+
+    def abort(self) -> None:
+        """Close without sending the rest."""
+        self.transport.abort()
+
+    def _answered(self) -> bool:
+        """Whether no request is being answered."""
+        # There is no cycle before the first request, whatever the types of uvicorn say.
+        return not self.pipeline and (not self.cycle or self.cycle.response_complete)
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer in place of the application, and take nothing more.
+
+        The connection stays half open until the client closes it or the next sweep: closed with bytes unread
+        it would be reset, and the answer lost.
+        """
+        if self._refused or self.transport.is_closing():
+            return
+        self._refused = True
+        body = problem.body()
+        head = (
+            f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: {MEDIA_TYPE}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.write_eof()
+        self._ours.refused(self)

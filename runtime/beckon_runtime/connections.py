@@ -1,0 +1,222 @@
+"""Connections of one port: counted, closed when idle or slow, and fewer than the process may open.
+
+Anyone who reaches a port may open connections and send nothing, or a byte now and then. Without limits the
+process runs out of files, and its health checks fail with everything else.
+"""
+
+import asyncio
+import logging
+import resource
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+_LEAST = 8
+_SWEEP_SECONDS = 5.0
+_LOG_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How many connections a port has at once, and how many seconds it waits for their clients."""
+
+    total: int = 768
+    per_client: int = 384
+    receive_seconds: float = 30.0
+    idle_seconds: float = 120.0
+
+    @classmethod
+    def within_files(
+        cls,
+        *,
+        share: float,
+        total: int = 0,
+        per_client: int = 0,
+        receive_seconds: float = 30.0,
+        idle_seconds: float = 120.0,
+        most: int = 8192,
+    ) -> "ConnectionLimits":
+        """Return limits below the number of files that this process may open.
+
+        `share` is the part of them that the port may have, `most` the limit where `total` is 0.
+        A `per_client` of 0 is half of all.
+        """
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        allowed = max(_LEAST, int(files * share)) if files != resource.RLIM_INFINITY else max(total, most)
+        if total > allowed:
+            logger.warning(
+                "BECKON_MAX_CONNECTIONS is %d, and only %d files may be open: %d connections are taken; "
+                "raise the limit of files (ulimit -n)",
+                total,
+                files,
+                allowed,
+            )
+        number = min(total or most, allowed)
+        return cls(number, min(per_client or max(1, number // 2), number), receive_seconds, idle_seconds)
+
+
+class Connection(Protocol):
+    """A connection as its port sees it; each method closes it."""
+
+    def close_idle(self) -> None:
+        """Close, because no request is being received or answered, or to make room."""
+
+    def close_slow(self) -> None:
+        """Close, because a request did not arrive in time."""
+
+    def abort(self) -> None:
+        """Close and drop what is not sent, because the client does not read it."""
+
+
+class Connections:
+    """The connections of one port, by what each of them waits for.
+
+    A connection is idle, or receives a request, or serves one. Those that serve one are never closed here,
+    unless their client stops reading: an answer may take minutes.
+    """
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._client_of: dict[Connection, str] = {}
+        self._clients: Counter[str] = Counter()
+        # In the order of their times, so that the first is the oldest.
+        self._idle: OrderedDict[Connection, float] = OrderedDict()
+        self._receiving: OrderedDict[Connection, float] = OrderedDict()
+        self._stuck: OrderedDict[Connection, float] = OrderedDict()
+        self._refused: OrderedDict[Connection, float] = OrderedDict()
+        # Those that never sent a whole request: the first to go when there is no room.
+        self._new: OrderedDict[Connection, None] = OrderedDict()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._logged = float("-inf")
+        shortest = min(limits.receive_seconds, limits.idle_seconds)
+        self._pause = min(_SWEEP_SECONDS, max(0.01, shortest / 4))
+
+    def __len__(self) -> int:
+        return len(self._client_of)
+
+    def add(self, connection: Connection, client: str) -> bool:
+        """Take a connection of a client's address; `False` where there is no room even so.
+
+        Where the port or the client is at its limit, the connection takes the place of an idle one.
+        """
+        full = len(self._client_of) >= self.limits.total
+        if full or self._clients[client] >= self.limits.per_client:
+            replaced = next(self._replaceable(None if full else client), None)
+            self._log_full("all clients" if full else client, refused=replaced is None)
+            if replaced is None:
+                return False
+            self.remove(replaced)
+            replaced.close_idle()
+        self._client_of[connection] = client
+        self._clients[client] += 1
+        self._new[connection] = None
+        self.idle(connection)
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(self._pause, self._sweep)
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection; one that is not known is no error."""
+        client = self._client_of.pop(connection, None)
+        if client is None:
+            return
+        self._clients[client] -= 1
+        if not self._clients[client]:
+            del self._clients[client]
+        for waiting in (self._idle, self._receiving, self._stuck, self._refused):
+            waiting.pop(connection, None)
+        self._new.pop(connection, None)
+        if not self._client_of and self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    def idle(self, connection: Connection) -> None:
+        """Note that the connection waits for a request."""
+        if connection in self._client_of:
+            self._receiving.pop(connection, None)
+            self._move(connection, self._idle)
+
+    def receiving(self, connection: Connection) -> None:
+        """Note that a request has begun to arrive."""
+        if connection in self._client_of:
+            self._idle.pop(connection, None)
+            self._move(connection, self._receiving)
+
+    def serving(self, connection: Connection) -> None:
+        """Note that a request is there as a whole, and its answer is being made."""
+        self._idle.pop(connection, None)
+        self._receiving.pop(connection, None)
+        self._new.pop(connection, None)
+
+    def stuck(self, connection: Connection) -> None:
+        """Note that the client does not read what is sent."""
+        if connection in self._client_of:
+            self._move(connection, self._stuck)
+
+    def flowing(self, connection: Connection) -> None:
+        """Note that the client reads again."""
+        self._stuck.pop(connection, None)
+
+    def refused(self, connection: Connection) -> None:
+        """Note that the last answer is sent: the next sweep closes the connection, if not its client."""
+        self.serving(connection)
+        if connection in self._client_of:
+            self._move(connection, self._refused)
+
+    def _move(self, connection: Connection, waiting: OrderedDict[Connection, float]) -> None:
+        waiting[connection] = asyncio.get_running_loop().time()
+        waiting.move_to_end(connection)
+
+    def _replaceable(self, client: str | None) -> Iterator[Connection]:
+        """Yield the connections that may be closed to make room, of one client or of all."""
+        for waiting in (self._refused, self._new, self._idle, self._receiving):
+            for connection in waiting:
+                if client is None or self._client_of[connection] == client:
+                    yield connection
+
+    def _sweep(self) -> None:
+        """Close what has waited too long, for all connections with one timer."""
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(self._pause, self._sweep)
+        now = loop.time()
+        for connection in list(_older(self._idle, now - self.limits.idle_seconds)):
+            self._idle.pop(connection, None)
+            connection.close_idle()
+        for connection in list(_older(self._receiving, now - self.limits.receive_seconds)):
+            self._receiving.pop(connection, None)
+            connection.close_slow()
+        for connection in list(_older(self._stuck, now - self.limits.idle_seconds)):
+            self._stuck.pop(connection, None)
+            connection.abort()
+        for connection in list(_older(self._refused, now - self._pause)):
+            self._refused.pop(connection, None)
+            connection.abort()
+
+    def _log_full(self, whose: str, *, refused: bool) -> None:
+        """Warn of a limit that is reached, once a minute: a flood of connections is no flood of logs."""
+        now = asyncio.get_running_loop().time()
+        if now < self._logged + _LOG_SECONDS:
+            return
+        self._logged = now
+        number, name = (
+            (self.limits.total, "BECKON_MAX_CONNECTIONS")
+            if whose == "all clients"
+            else (self.limits.per_client, "BECKON_MAX_CONNECTIONS_PER_CLIENT")
+        )
+        logger.warning(
+            "connection limit reached (%d of %s): new connections %s; if the clients are right, raise %s",
+            number,
+            whose,
+            "get 503" if refused else "take the place of idle ones",
+            name,
+        )
+
+
+def _older(waiting: OrderedDict[Connection, float], limit: float) -> Iterator[Connection]:
+    for connection, since in waiting.items():
+        if since > limit:
+            return
+        yield connection

@@ -1,0 +1,85 @@
+"""Settings of every service that opens a port, with the same names everywhere."""
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from beckon_contract.origins import OriginPolicy, parse_hosts, parse_origins
+from beckon_runtime.connections import ConnectionLimits
+
+
+class ServingSettings(BaseSettings):
+    """The base of a service's settings: who may call its ports, and how slowly."""
+
+    model_config = SettingsConfigDict(populate_by_name=True)
+
+    allowed_hosts: str = Field(
+        "",
+        validation_alias="BECKON_ALLOWED_HOSTS",
+        description="Names by which the service may be called, separated by commas. On loopback: besides "
+        "localhost and the addresses of loopback. Elsewhere: these alone and addresses; empty for any name.",
+    )
+    allowed_origins: str = Field(
+        "",
+        validation_alias="BECKON_ALLOWED_ORIGINS",
+        description="Origins of web pages that may call the service, such as https://chat.example.com, "
+        "separated by commas, besides its own.",
+    )
+    receive_seconds: float = Field(
+        30,
+        gt=0,
+        le=3600,
+        validation_alias="BECKON_RECEIVE_SECONDS",
+        description="Seconds in which a request must arrive whole, headers and body; later it gets 408.",
+    )
+    idle_seconds: float = Field(
+        120,
+        gt=0,
+        le=86_400,
+        validation_alias="BECKON_IDLE_SECONDS",
+        description="Seconds after which a connection without a request is closed, and one whose client "
+        "reads nothing of its answer; above the 90 s of Go's clients.",
+    )
+    max_connections: int = Field(
+        0,
+        ge=0,
+        validation_alias="BECKON_MAX_CONNECTIONS",
+        description="Connections that a port has at once: a further one takes the place of the one that is "
+        "idle longest, or gets 503. 0: 8192, or three quarters of the files that the process may open where "
+        "that is less.",
+    )
+    max_connections_per_client: int = Field(
+        0,
+        ge=0,
+        validation_alias="BECKON_MAX_CONNECTIONS_PER_CLIENT",
+        description="The same for the connections of one address, which may be a proxy. 0: half of all.",
+    )
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_hosts(cls, value: str) -> str:
+        parse_hosts(value)
+        return value
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, value: str) -> str:
+        parse_origins(value)
+        return value
+
+    def origin_policy(self, address: str, *, local_pages: bool = False) -> OriginPolicy:
+        """Return which hosts and pages are allowed at a port that listens on an address."""
+        return OriginPolicy.at(address, self.allowed_hosts, self.allowed_origins, local_pages=local_pages)
+
+    def connection_limits(self, share: float = 0.75, most: int = 8192) -> ConnectionLimits:
+        """Return the limits of a port that may have this share of the files that the process may open.
+
+        `most` connections are taken at once where the setting leaves their number open.
+        """
+        return ConnectionLimits.within_files(
+            share=share,
+            total=self.max_connections,
+            per_client=self.max_connections_per_client,
+            receive_seconds=self.receive_seconds,
+            idle_seconds=self.idle_seconds,
+            most=most,
+        )
