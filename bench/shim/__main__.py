@@ -114,7 +114,9 @@ class Bench:
         held = await self._held(total)
         during = self._shim.rss_megabytes()
         release = Pool("127.0.0.1", self._stub_port, 1)
-        release.send(b"POST /release HTTP/1.1\r\nhost: bench\r\ncontent-length: 0\r\n\r\n", lambda *_: None)
+        release.send(
+            b"POST /release HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n", lambda *_: None
+        )
         result = await run.result()
         release.close()
         pool.close()
@@ -151,7 +153,7 @@ class Bench:
 
 async def _gauge(port: int, name: str) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /metrics HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
+    writer.write(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     text = (await reader.read()).decode()
     writer.close()
     return int(float(text.split(f"\n{name} ")[1].split("\n")[0]))

@@ -11,7 +11,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 Done = Callable[[int, bytes], None]
 
 
-def request(path: str, headers: list[tuple[str, str]], body: bytes, host: str = "bench") -> bytes:
+def request(path: str, headers: list[tuple[str, str]], body: bytes, host: str = "localhost") -> bytes:
     """Return the bytes of a POST."""
     lines = [f"POST {path} HTTP/1.1", f"host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers]

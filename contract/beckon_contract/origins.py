@@ -70,7 +70,7 @@ class OriginPolicy:
         if checks_host and host is not None and not self._serves(host[0]):
             return _wrong_host(given[b"host"][0])
         for origin in given[b"origin"]:
-            if not self._allows(origin, host if checks_host else None):
+            if host is None or not self._allows(origin, *host, same_origin=checks_host):
                 return _foreign_page(origin)
         return None
 
@@ -82,19 +82,18 @@ class OriginPolicy:
         # Rebinding needs a name. Probes and Prometheus call a Pod by its address.
         return _is_address(name)
 
-    def _allows(self, origin: str, host: tuple[str, int | None] | None) -> bool:
+    def _allows(self, origin: str, host: str, host_port: int | None, *, same_origin: bool) -> bool:
+        """Whether a page may call this host; `same_origin` where the host itself is known to be right."""
         found = _split_origin(origin)
         if found is None:
             return False  # "null" too: a sandboxed frame, or a file
         scheme, name, port = found
         if origin.lower() in self.origins:
             return True
-        if host is None:
-            return False  # whose host is not checked may be anyone's
-        if self.local_pages and _is_local(host[0]) and _is_local(name):
+        if self.local_pages and _is_local(host) and _is_local(name):
             return True
         default = _DEFAULT_PORTS.get(scheme)
-        return name == host[0] and (port or default) == (host[1] or default)
+        return same_origin and name == host and (port or default) == (host_port or default)
 
 
 def is_loopback(host: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Literal
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from beckon_contract.origins import OriginPolicy
 from beckon_contract.problem import MEDIA_TYPE, Problem
@@ -193,8 +193,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _answered(self) -> bool:
         """Whether no request is being answered."""
-        # There is no cycle before the first request, whatever the types of uvicorn say.
-        return not self.pipeline and (not self.cycle or self.cycle.response_complete)
+        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+        return not self.pipeline and (cycle is None or cycle.response_complete)
 
     def _refuse(self, problem: Problem) -> None:
         """Answer in place of the application, and take nothing more.

@@ -189,7 +189,9 @@ async def test_a_full_table_is_503_and_frees_up_again(broker: Server) -> None:
 async def test_a_caller_that_hangs_up_frees_its_slot(shim: Shim, broker: Server) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", shim.service.port)
     head = "".join(f"{name}: {value}\r\n" for name, value in CALL.items())
-    writer.write(f"POST /default/main HTTP/1.1\r\nhost: x\r\n{head}content-length: 2\r\n\r\n{{}}".encode())
+    writer.write(
+        f"POST /default/main HTTP/1.1\r\nhost: localhost\r\n{head}content-length: 2\r\n\r\n{{}}".encode()
+    )
     await until(lambda: len(broker.posts) == 1)
     assert len(shim.service.waiters) == 1
     writer.close()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from beckon_runtime.connections import ConnectionLimits
 from beckon_shim.messages import Answer, HangUp, Piece, Request, Respond
 from beckon_shim.server import Server, ServerConnection
 from beckon_shim.service import listen
@@ -85,6 +86,12 @@ async def server(handler: Recorder) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def client(server: Server) -> AsyncIterator[Client]:
+    async with connected(server) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Server) -> AsyncIterator[Client]:
     bound = listen("127.0.0.1", 0)
     port = bound.getsockname()[1]
     await server.start(bound)
@@ -93,6 +100,7 @@ async def client(server: Server) -> AsyncIterator[Client]:
     client.writer.close()
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
         await client.writer.wait_closed()
+    await server.stop(0.1)
 
 
 async def test_a_connection_is_kept_for_many_requests(client: Client, handler: Recorder) -> None:
@@ -219,19 +227,24 @@ async def test_a_defect_is_500_without_a_trace(
     assert "RuntimeError" in caplog.text
 
 
-async def test_silent_and_slow_clients_are_closed(client: Client, server: Server) -> None:
-    client.writer.write(POST)
-    await client.answer()
-    (connection,) = server.connections
-    now = asyncio.get_running_loop().time()
-    connection.sweep(now + 110)
-    client.writer.write(POST[:30])
-    await until(lambda: connection.reading)
-    connection.sweep(now + 20)
-    assert connection in server.connections
-    connection.sweep(now + 110)
-    assert (await client.answer())[0] == 408
-    assert await client.ended()
+async def test_a_request_that_does_not_arrive_in_time_is_408(handler: Recorder) -> None:
+    async with connected(Server(handler, 1000, ConnectionLimits(receive_seconds=0.1))) as client:
+        client.writer.write(POST)
+        assert (await client.answer())[0] == 200
+        client.writer.write(POST[:30])
+        assert (await client.answer())[0] == 408
+        assert await client.ended()
+
+
+async def test_an_idle_connection_is_closed_and_a_held_answer_is_not(handler: Recorder) -> None:
+    async with connected(Server(handler, 1000, ConnectionLimits(idle_seconds=0.1))) as client:
+        handler.hold = True
+        client.writer.write(POST)
+        await until(lambda: len(handler.waiting) == 1)
+        await asyncio.sleep(0.3)  # longer than what is idle may last
+        handler.waiting.pop()(Answer(200, [], b"late", ""))
+        assert (await client.answer())[2] == b"late"
+        assert await client.ended()
 
 
 async def test_stopping_closes_idle_connections_and_lets_answers_out(

@@ -151,32 +151,6 @@ async def test_on_loopback_nobody_needs_a_key_where_none_is_set_up(session: aioh
     assert plain.json() == with_a_key_of_a_client_that_must_send_one.json() == ANONYMOUS.document()
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"host": "localhost:8080"}, 200),
-        ({"host": "[::1]:8080"}, 200),
-        ({"host": "127.0.0.1", "origin": "http://localhost:3000"}, 200),
-        ({"host": "evil.example"}, 403),
-        ({"host": "evil.example:8080"}, 403),
-        ({"host": "127.0.0.1.evil.example"}, 403),
-        ({"host": "localhost@evil.example"}, 403),
-        ({"host": "["}, 403),
-        ({"host": "localhost", "origin": "https://evil.example"}, 403),
-        ({"host": "localhost", "origin": "null"}, 403),
-    ],
-)
-async def test_without_keys_only_this_machine_in_its_own_name_is_let_in(
-    headers: dict[str, str], status: int, session: aiohttp.ClientSession
-) -> None:
-    async with behind(authenticator(AccessOptions(host="localhost"), session)) as http:
-        answer = await http.get("/tools", headers=headers)
-
-    assert answer.status_code == status
-    if status == 403:
-        assert "BECKON_ANONYMOUS=true" in answer.json()["detail"]
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "agent.example", ""])
 async def test_a_service_that_is_open_to_a_network_does_not_start_without_saying_who_is_let_in(
     host: str, session: aiohttp.ClientSession

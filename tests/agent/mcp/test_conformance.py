@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
+from beckon_contract.origins import OriginPolicy
 from tests.agent.event_platform import event_platform
 from tests.agent.mcp.conformance_tools import TOOLS, by_hand
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server
@@ -30,7 +30,7 @@ pytestmark = [
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpServer]:
     """A face in front of the suite's tools, as on a laptop."""
     folder = tmp_path_factory.mktemp("manifests")
-    settings = McpSettings(Doors.at("127.0.0.1"), report_every=0.1)
+    settings = McpSettings(OriginPolicy.at("127.0.0.1", local_pages=True), report_every=0.1)
     async with (
         event_platform(folder, TOOLS, {}, *by_hand(TOOLS[0].service)) as platform,
         mcp_server(platform.shim, platform.folder, settings) as running,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.faces.mcp.doors import Doors
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.roster import Hosted, NotServed
+from beckon_contract.origins import OriginPolicy
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import ACCEPT, BODY_LIMIT, LEGACY, MODERN, McpServer, request
 from tests.agent.tools_for_tests import BENCH
@@ -198,7 +198,7 @@ async def test_only_the_beginning_of_a_session_gets_an_id(start_mcp: StartMcp) -
 async def test_pages_of_strangers_call_nothing(
     start_mcp: StartMcp, mode: str, host: str, origin: str | None, status: int
 ) -> None:
-    settings = McpSettings(Doors.at("0.0.0.0", origins=["https://chat.example.com"]))
+    settings = McpSettings(OriginPolicy.at("0.0.0.0", origins="https://chat.example.com", local_pages=True))
     given = {**headers(mode), "host": host, **({"origin": origin} if origin else {})}
     body = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     async with start_mcp(settings) as server:
@@ -220,7 +220,7 @@ async def test_pages_that_are_let_in_may_read_the_answers(
     start_mcp: StartMcp, origin: str, allowed: bool
 ) -> None:
     asked = {"access-control-request-method": "POST", "access-control-request-headers": "mcp-session-id"}
-    settings = McpSettings(Doors.at("127.0.0.1", origins=["https://chat.example.com"]))
+    settings = McpSettings(OriginPolicy.at("127.0.0.1", origins="https://chat.example.com", local_pages=True))
     async with start_mcp(settings) as server:
         before = await server.http.options("/mcp", headers={"origin": origin, **asked})
         after = await server.http.post(
