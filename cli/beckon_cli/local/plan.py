@@ -9,6 +9,7 @@ from pathlib import Path
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService
 from beckon_cli.settings import Settings
+from beckon_contract.addresses import CLUSTER_DOMAIN
 
 _LOOPBACK = "127.0.0.1"
 _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON_STORE"})
@@ -92,15 +93,22 @@ def folders(settings: Settings, generated: Path) -> str:
     return f"{settings.manifests.resolve()}:{generated}"
 
 
-def tool_program(local: LocalService, port: int, broker: str, manifests: str) -> Program:
+def tool_program(
+    local: LocalService, port: int, broker: str, manifests: str, allowed_hosts: str = ""
+) -> Program:
     """Return the program of a tool; an adapter finds its rules in the folders `manifests`.
 
     It finds its port in `PORT`, as in Knative, and in `K_SINK`, as with a SinkBinding, its Broker at the
-    broker service `broker`, for answers that it sends later.
+    broker service `broker`, for answers that it sends later. The adapter calls it by the name that its
+    Service has in a cluster, so it is allowed that name besides the `allowed_hosts` of the settings.
     """
     url = f"http://{_LOOPBACK}:{port}"
     sink = f"{broker}/{local.service.namespace}/{local.broker}"
+    dns_name = f"{local.service.name}.{local.service.namespace}.svc"
     environment = {
+        "BECKON_ALLOWED_HOSTS": ",".join(
+            filter(None, (allowed_hosts, dns_name, f"{dns_name}.{CLUSTER_DOMAIN}"))
+        ),
         "PORT": str(port),
         "BECKON_HOST": _LOOPBACK,
         "K_SINK": sink,

@@ -132,7 +132,8 @@ class Platform:
 
     async def _start_tool(self, local: LocalService) -> None:
         manifests = plan.folders(self.settings, self._state)
-        program = plan.tool_program(local, next(self._ports), self.addresses.broker, manifests)
+        allowed = self._environment.get("BECKON_ALLOWED_HOSTS", "")
+        program = plan.tool_program(local, next(self._ports), self.addresses.broker, manifests, allowed)
         process = Process(program, plan.for_tools(self._environment))
         self._tools[local.service] = process
         await process.start()

@@ -4,17 +4,18 @@
     GET  /books/{id}                   one book, 404 for none
     POST /books/{id}/reservations      {"reader": "Ann"}, 409 where it is lent
 
-Only the standard library, as a service might be that was there before: run
-`python -m beckon_tools.adapter.library`.
+Run `python -m beckon_tools.adapter.library`.
 """
 
 import json
-import os
-import signal
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
+
+from beckon_tools.__main__ import read_settings
+from beckon_tools.app import Receive, Scope, Send
+from beckon_tools.errors import UsageError
+from beckon_tools.server import run_app
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -33,42 +34,43 @@ BOOKS: dict[int, dict[str, Any]] = {
 _LARGEST_BODY = 10_000
 
 
-class Library(BaseHTTPRequestHandler):
-    """Answers one request after the other."""
-
-    def do_GET(self) -> None:
-        """Answer a question."""
-        url = urlsplit(self.path)
-        match url.path.strip("/").split("/"):
-            case ["books"]:
-                self._answer(_search({name: values[0] for name, values in parse_qs(url.query).items()}))
-            case ["books", number]:
-                book = _book(number)
-                self._answer((200, book) if book else (404, {"message": f"there is no book {number}"}))
-            case _:
-                self._answer((404, {"message": "there are only books here"}))
-
-    def do_POST(self) -> None:
-        """Reserve a book."""
-        size = min(int(self.headers.get("content-length") or 0), _LARGEST_BODY)
-        body = self.rfile.read(size)
-        match urlsplit(self.path).path.strip("/").split("/"):
-            case ["books", number, "reservations"]:
-                self._answer(_reserve(number, body))
-            case _:
-                self._answer((404, {"message": "only books can be reserved"}))
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 its name in http.server
-        """Say nothing of requests."""
-
-    def _answer(self, answer: Answer) -> None:
-        status, document = answer
+async def library(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one request."""
+    if scope["type"] == "http":
+        status, document = _answer(scope, await _body(receive))
         body = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+async def _body(receive: Receive) -> bytes:
+    body, more = b"", True
+    while more and len(body) <= _LARGEST_BODY:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body
+
+
+def _answer(scope: Scope, body: bytes) -> Answer:
+    if len(body) > _LARGEST_BODY:
+        return 413, {"message": f"the request is larger than {_LARGEST_BODY} bytes"}
+    match scope["method"], *scope["path"].strip("/").split("/"):
+        case "GET", "healthz":
+            return 200, {"status": "ok"}
+        case "GET", "books":
+            given = parse_qs(scope["query_string"].decode("latin-1"))
+            return _search({name: values[0] for name, values in given.items()})
+        case "GET", "books", number:
+            book = _book(number)
+            return (200, book) if book else (404, {"message": f"there is no book {number}"})
+        case "POST", "books", number, "reservations":
+            return _reserve(number, body)
+        case "GET" | "POST", *_:
+            return 404, {"message": "there are only books here"}
+        case _:
+            return 405, {"message": "use GET or POST"}
 
 
 def _search(wanted: dict[str, str]) -> Answer:
@@ -99,13 +101,15 @@ def _reserve(number: str, body: bytes) -> Answer:
     return 201, {"reserved": book["title"], "reader": reader}
 
 
-def main() -> None:
-    """Serve until SIGTERM."""
-    address = os.environ.get("BECKON_HOST", "127.0.0.1"), int(os.environ.get("PORT", "8080"))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with ThreadingHTTPServer(address, Library) as server:
-        server.serve_forever()
+def main() -> int:
+    """Serve until SIGTERM; 2 where the port is taken or a setting is wrong."""
+    try:
+        run_app(library, "library", read_settings())
+    except UsageError as error:
+        sys.stderr.write(f"library: {error}\n")
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
