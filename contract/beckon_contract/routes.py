@@ -28,13 +28,15 @@ class Listener:
     """A Trigger as a possible way of calls.
 
     `wanted_type` is the one type its filter can pass, `None` where there is no such type;
-    `not_ready` why its status says that it takes no events, empty where it does not say so.
+    `not_ready` why its status says that it takes no events, empty where it does not say so;
+    `unavailable` the same of a Trigger that took events as it is written now, and routes still.
     """
 
     resource: Resource
     trigger: Trigger
     wanted_type: str | None
     not_ready: str
+    unavailable: str = ""
 
     @property
     def catches_all(self) -> bool:

@@ -19,7 +19,9 @@ KIND = "Tool"
 PLURAL = "tools"
 
 # In the order in which they are judged; Ready is made of the first three.
-CONDITIONS = ("Declared", "Routed", "Answerable", "DeadLettered", READY)
+CONDITIONS = ("Declared", "Routed", "Answerable", "Available", "DeadLettered", READY)
+_DECIDING = frozenset(CONDITIONS[:3])
+_WARNING = frozenset(("Available", "DeadLettered"))
 
 
 def tool_spec(tool: Tool) -> dict[str, Any]:
@@ -86,10 +88,18 @@ def read_tool(resource: Resource) -> Tool | Refusal:
 
 
 def ready_from(conditions: Iterable[Condition]) -> Condition:
-    """Return the Ready condition: the first that is not True decides, DeadLettered never does."""
-    for found in conditions:
-        if found.type not in {"DeadLettered", READY} and found.status != "True":
-            return Condition(READY, found.status, found.reason, found.message)
+    """Return the Ready condition, made of the first three conditions.
+
+    The first of them that is not True decides. Where all are, Ready is True, and a condition that
+    only warns gives it its reason: `kubectl get tools` shows no other.
+    """
+    found = list(conditions)
+    for one in found:
+        if one.type in _DECIDING and one.status != "True":
+            return Condition(READY, one.status, one.reason, one.message)
+    for one in found:
+        if one.type in _WARNING and one.status == "False":
+            return Condition(READY, "True", one.reason, one.message)
     return Condition(READY, "True", "Ready")
 
 

@@ -10,6 +10,7 @@ from beckon_contract.resources import Resource
 from beckon_contract.routes import BrokenTrigger, Listener, read_trigger, route_table
 from beckon_operator.cluster import Cluster, Touched
 from beckon_operator.judging.around import Around
+from beckon_operator.judging.last_ready import LastReady
 from beckon_operator.judging.rules import Rules
 from beckon_operator.judging.verdicts import NamespaceJudge
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
@@ -33,6 +34,7 @@ def read_controlled(resource: Resource) -> Listener | BrokenTrigger:
 class _Namespace:
     judge: NamespaceJudge = field(default_factory=NamespaceJudge)
     triggers: Memory[Listener | BrokenTrigger] = field(default_factory=lambda: Memory(read_controlled))
+    last_ready: LastReady = field(default_factory=LastReady)
     around: Around | None = None
     # The types whose Triggers have changed since `around` was made, `None` for everything.
     touched: Touched = None
@@ -93,7 +95,9 @@ class Judge:
             known.touched = None if touched is None else known.touched | touched
 
     def _judge(self, namespace: str) -> None:
-        known = self._namespaces.setdefault(namespace, _Namespace())
+        if namespace not in self._namespaces:
+            self._namespaces[namespace] = self._begin(namespace)
+        known = self._namespaces[namespace]
         around, touched = known.around, known.touched
         if around is None or touched is None or touched:
             around = self._around(namespace, known)
@@ -114,15 +118,27 @@ class Judge:
             del self._namespaces[namespace]
         self._ledger.want(namespace, known.wanted)
 
+    def _begin(self, namespace: str) -> _Namespace:
+        known = _Namespace()
+        for tool in self._ledger.tools.within(namespace).values():
+            known.last_ready.restore(tool.last_ready)
+        return known
+
     def _around(self, namespace: str, known: _Namespace) -> Around:
         triggers = by_key(self._resources(TRIGGERS, namespace))
-        table = route_table(known.triggers.read(triggers))
+        brokers = self._resources(BROKERS, namespace)
+        known.last_ready.observe(brokers, triggers.values())
+        read = (
+            known.last_ready.separate_outage(one) if isinstance(one, Listener) else one
+            for one in known.triggers.read(triggers)
+        )
         return Around(
             namespace,
-            Router(table, elsewhere=self.cluster.asking_for),
-            self._resources(BROKERS, namespace),
+            Router(route_table(read), elsewhere=self.cluster.asking_for),
+            brokers,
             self._resources(SERVICES, namespace),
             self._rules,
+            known.last_ready,
         )
 
     def _resources(self, kind: Kind, namespace: str) -> list[Resource]:

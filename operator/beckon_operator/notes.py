@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from beckon_contract import tool_resources
-from beckon_contract.conditions import Condition
+from beckon_contract.conditions import READY, Condition
 from beckon_operator.api import Api, Refused, path_to
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted
@@ -26,6 +26,7 @@ _WAITING = 256  # more at once are dropped: a first start with thousands of Tool
 _PAUSE = 0.05  # seconds between two: twenty a second
 _MAX_NOTE = 1024  # characters, Kubernetes' limit
 _MAX_NAME = 253
+_DOUBTFUL = frozenset(("ParametersMayBeStale", "NameCollision"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +131,4 @@ def _changed(condition: Condition, before: ToolSeen | None) -> bool:
 
 
 def _is_doubtful(condition: Condition) -> bool:
-    return condition.reason in {"ParametersMayBeStale", "NameCollision"}
+    return condition.reason in _DOUBTFUL or (condition.type == READY and condition.reason != READY)

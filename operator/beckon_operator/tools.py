@@ -12,6 +12,8 @@ from beckon_contract.eventtypes import GROUP as EVENTING
 from beckon_contract.eventtypes import KIND as EVENT_TYPE
 from beckon_contract.ways import FIELD as WAYS
 from beckon_contract.ways import way_document
+from beckon_operator.judging.last_ready import FIELD as LAST_READY
+from beckon_operator.judging.last_ready import ObjectVersion, read_last_ready, version_document
 from beckon_operator.judging.verdicts import Verdict
 from beckon_operator.observed import version_of
 
@@ -31,7 +33,8 @@ class SeenCondition:
 class ToolSeen:
     """A Tool as it was seen: what it says, as a digest, and what a new version of it has to keep.
 
-    `owner` is the uid of the EventType that it was made for, empty where somebody else made it.
+    `owner` is the uid of the EventType that it was made for, empty where somebody else made it;
+    `last_ready` what its status says of the Broker and the Triggers that have been ready.
     """
 
     namespace: str
@@ -43,6 +46,7 @@ class ToolSeen:
     leaving: bool = False
     conditions: Mapping[str, SeenCondition] = field(default_factory=dict)
     kept: Mapping[str, Any] = field(default_factory=dict)
+    last_ready: tuple[ObjectVersion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         "spec": _plain(document.get("spec") or {}),
         "eventType": status.get("eventType") or {},
         WAYS: status.get(WAYS) or [],
+        LAST_READY: status.get(LAST_READY) or [],
         "conditions": [
             {name: value for name, value in one.items() if name != "lastTransitionTime"} for one in conditions
         ],
@@ -88,6 +93,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         leaving=bool(metadata.get("deletionTimestamp")),
         conditions={str(one.get("type")): _seen_condition(one) for one in conditions},
         kept={name: metadata[name] for name in ("annotations", "finalizers") if metadata.get(name)},
+        last_ready=read_last_ready(status),
     )
 
 
@@ -116,7 +122,7 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
             "conditions": [
                 {**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]
             ],
-            **({WAYS: content[WAYS]} if content[WAYS] else {}),
+            **{name: content[name] for name in (WAYS, LAST_READY) if content[name]},
         },
     }
 
@@ -137,6 +143,7 @@ def _content(verdict: Verdict) -> dict[str, Any]:
         "spec": _plain(verdict.spec),
         "eventType": {"uid": event_type.uid, "generation": event_type.generation},
         WAYS: _plain([way_document(one) for one in verdict.ways]),
+        LAST_READY: [version_document(one) for one in verdict.last_ready],
         "conditions": [_document(condition) for condition in verdict.conditions],
     }
 

@@ -222,7 +222,12 @@ def judged(**states: str) -> list[Condition]:
     ("states", "ready"),
     [
         ({}, Condition(READY, "True", "Ready")),
-        ({"DeadLettered": "False"}, Condition(READY, "True", "Ready")),
+        ({"DeadLettered": "False"}, Condition(READY, "True", "DeadLetteredReason", "about DeadLettered")),
+        ({"DeadLettered": "Unknown"}, Condition(READY, "True", "Ready")),
+        (
+            {"Available": "False", "DeadLettered": "False"},
+            Condition(READY, "True", "AvailableReason", "about Available"),
+        ),
         ({"Routed": "False"}, Condition(READY, "False", "RoutedReason", "about Routed")),
         (
             {"Routed": "Unknown", "Answerable": "False"},
@@ -233,7 +238,7 @@ def judged(**states: str) -> list[Condition]:
             Condition(READY, "False", "DeclaredReason", "about Declared"),
         ),
     ],
-    ids=["all", "dead-letters", "one", "first-counts", "two"],
+    ids=["all", "dead-letters", "unknown-sink", "outage", "one", "first-counts", "two"],
 )
 def test_ready_says_what_the_first_condition_says_that_is_not_true(
     states: dict[str, str], ready: Condition

@@ -61,7 +61,8 @@ def test_knatives_fallback_in_the_status_of_an_overriding_trigger_is_not_believe
     assert words(found) == ("False", "TriggerOverrides")
 
 
-def test_undeliverable_calls_that_nobody_tells_of_leave_a_tool_ready() -> None:
+def test_a_tool_without_a_dead_letter_sink_is_ready_and_its_reason_says_what_is_missing() -> None:
     verdict = Judged(event_type(), broker(spec={}), trigger(), reply_trigger()).verdict()
 
-    assert words(verdict.ready) == ("True", "Ready")
+    assert words(verdict.ready) == ("True", "NoDeadLetterSink")
+    assert verdict.ready.message.startswith("Broker default has no dead-letter sink")

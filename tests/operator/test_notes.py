@@ -25,11 +25,17 @@ def test_a_new_tool_is_told_of_with_what_is_worth_knowing() -> None:
 
 
 def test_a_change_of_ready_is_told_and_nothing_else() -> None:
-    gone = trigger(status=ready("False", "Gone"))
+    gone = trigger(status=ready("False", "Gone"), generation=2)
 
     assert notes(Judged(*AROUND, event_type()), gone) == [("Warning", "TriggerNotReady")]
     assert notes(Judged(*AROUND, event_type()), event_type(spec={"description": "Better."})) == []
-    assert notes(Judged(*AROUND, event_type()), broker(spec={})) == []
+
+
+def test_an_outage_and_a_missing_dead_letter_sink_are_warnings() -> None:
+    away = trigger(status=ready("False", "BrokerNotReady"))
+
+    assert notes(Judged(*AROUND, event_type()), away) == [("Warning", "TriggerUnavailable")]
+    assert notes(Judged(*AROUND, event_type()), broker(spec={})) == [("Warning", "NoDeadLetterSink")]
 
 
 def test_a_doubt_about_the_parameters_is_a_warning() -> None:

@@ -112,12 +112,19 @@ def test_whatever_somebody_changed_is_seen(what: str) -> None:
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     judged = Judged(*AROUND, event_type())
     seen = read_seen(stored(document(wanted(judged.verdict()), None, NOW)))
-    judged.see(trigger(status=ready("False", "Gone")))
+    judged.see(trigger(status=ready("False", "Gone"), generation=2))
 
     again = document(wanted(judged.verdict()), seen, LATER)
 
     times = {found["type"]: found["lastTransitionTime"] for found in again["status"]["conditions"]}
-    assert times == {"Declared": NOW, "Routed": LATER, "Answerable": NOW, "DeadLettered": NOW, "Ready": LATER}
+    assert times == {
+        "Declared": NOW,
+        "Routed": LATER,
+        "Answerable": NOW,
+        "Available": LATER,
+        "DeadLettered": NOW,
+        "Ready": LATER,
+    }
 
 
 def test_a_new_version_is_written_over_the_one_that_was_seen_and_keeps_what_is_not_ours() -> None:

@@ -10,6 +10,7 @@ from beckon_contract.entries import Router
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
 from beckon_contract.triggers import InvalidResource, parse_broker
+from beckon_operator.judging.last_ready import LastReady, ObjectVersion
 from beckon_operator.judging.rules import Rules
 
 SERVING = "serving.knative.dev"
@@ -17,11 +18,15 @@ SERVING = "serving.knative.dev"
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """A Broker as far as calls depend on it; `delivery` is `None` where Knative would refuse the Broker."""
+    """A Broker as far as calls depend on it; `delivery` is `None` where Knative would refuse the Broker.
+
+    `last_ready` is the version in which it has been ready, `None` where it never was.
+    """
 
     resource: Resource
     ready: Condition | None
     delivery: Delivery | None
+    last_ready: ObjectVersion | None = None
 
 
 class Around:
@@ -34,12 +39,16 @@ class Around:
         brokers: Iterable[Resource],
         services: Iterable[Resource],
         rules: Rules,
+        last_ready: LastReady,
     ) -> None:
         known = list(services)
         self.namespace = namespace
         self.router = router
         self.rules = rules
-        self.brokers: Mapping[str, BrokerView] = {one.name: _view(one) for one in brokers}
+        self.last_ready = last_ready
+        self.brokers: Mapping[str, BrokerView] = {
+            one.name: _view(one, last_ready.broker(one.name)) for one in brokers
+        }
         self.services: Mapping[str, Resource] = {one.name: one for one in known}
         self._shared: dict[tuple[str, str], Condition] = {}
         self._book = AddressBook(known, rules.cluster_domain)
@@ -96,9 +105,9 @@ def is_knative_service(reference: Reference) -> bool:
     return reference.kind == "Service" and reference.api_version.partition("/")[0] == SERVING
 
 
-def _view(resource: Resource) -> BrokerView:
+def _view(resource: Resource, last_ready: ObjectVersion | None) -> BrokerView:
     try:
         delivery = parse_broker(resource).delivery
     except InvalidResource:
         delivery = None
-    return BrokerView(resource, condition(resource.status, READY), delivery)
+    return BrokerView(resource, condition(resource.status, READY), delivery, last_ready)

@@ -19,7 +19,7 @@ def judge_answerable(tool: Tool, around: Around) -> Condition:
 def _of_broker(broker: str, around: Around) -> Condition:
     passing = around.reply_listeners(broker)
     to_shim = [one for one in passing if _leads_to_shim(one, around)]
-    ready = [one for one in to_shim if not one.not_ready]
+    ready = reply_triggers(broker, around)
     if ready:
         message = f"Trigger {ready[0].trigger.name} brings replies to the shim"
         return Condition(ANSWERABLE, "True", "ReplyTrigger", message)
@@ -34,6 +34,12 @@ def _of_broker(broker: str, around: Around) -> Condition:
         return Condition(ANSWERABLE, "False", "RepliesElsewhere", message)
     message = f"no Trigger brings replies of Broker {broker} to the shim; write {_trigger(broker, around)}"
     return Condition(ANSWERABLE, "False", "NoReplyTrigger", message)
+
+
+def reply_triggers(broker: str, around: Around) -> list[Listener]:
+    """Return the Triggers that bring replies of a Broker to the shim, by name; all are or were ready."""
+    passing = around.reply_listeners(broker)
+    return [one for one in passing if not one.not_ready and _leads_to_shim(one, around)]
 
 
 def _leads_to_shim(listener: Listener, around: Around) -> bool:

@@ -85,7 +85,8 @@ def _missing_broker(tool: Tool, around: Around, also: str) -> str:
 
 
 def _broker_obstacles(name: str, broker: BrokerView) -> Iterator[Condition]:
-    if broker.ready is None or broker.ready.status != "True":
+    # One that was ready has an outage: the condition Available shows it, and calls wait.
+    if broker.last_ready is None and (broker.ready is None or broker.ready.status != "True"):
         why = broker.ready.words if broker.ready else _NOT_JUDGED
         yield _no("BrokerNotReady", f"Broker {name} is not ready: {why}")
 

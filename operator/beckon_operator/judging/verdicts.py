@@ -8,12 +8,14 @@ from beckon_contract.conditions import Condition
 from beckon_contract.entries import Entry, EntryReader
 from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import ready_from, tool_spec
-from beckon_contract.tools import Skipped
+from beckon_contract.tools import Skipped, Tool
 from beckon_contract.ways import Way
 from beckon_operator.judging.around import Around
+from beckon_operator.judging.availability import AVAILABLE, judge_available
 from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
 from beckon_operator.judging.declaring import judge_declared
-from beckon_operator.judging.replying import ANSWERABLE, judge_answerable
+from beckon_operator.judging.last_ready import ObjectVersion
+from beckon_operator.judging.replying import ANSWERABLE, judge_answerable, reply_triggers
 from beckon_operator.judging.routing import ROUTED, judge_routed, ways_of
 from beckon_operator.observed import Observed
 
@@ -22,13 +24,15 @@ from beckon_operator.observed import Observed
 class Verdict:
     """What the Tool of an EventType says.
 
-    The conditions are in the order of the contract, Ready last; `ways` are the Triggers of its calls.
+    The conditions are in the order of the contract, Ready last; `ways` are the Triggers of its calls;
+    `last_ready` the Broker and the Triggers of its route that have been ready as they are written now.
     """
 
     event_type: Resource
     spec: Mapping[str, Any]
     conditions: tuple[Condition, ...]
     ways: tuple[Way, ...] = ()
+    last_ready: tuple[ObjectVersion, ...] = ()
 
     @property
     def ready(self) -> Condition:
@@ -95,12 +99,25 @@ def judge_entry(entry: Entry, one: Observed, around: Around, declared: Condition
     declared = declared or judge_declared(entry, one.history, remembered=one.remembered)
     tool = entry.tool
     if tool is None or declared.status != "True":
-        unknown = [_unknown(name) for name in (ROUTED, ANSWERABLE, DEAD_LETTERED)]
+        unknown = [_unknown(name) for name in (ROUTED, ANSWERABLE, AVAILABLE, DEAD_LETTERED)]
         return _verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
     routed, tool = judge_routed(entry, tool, around)
-    answerable, dead_lettered = judge_answerable(tool, around), judge_dead_lettered(tool, around)
-    verdict = _verdict(one.resource, tool_spec(tool), [declared, routed, answerable, dead_lettered])
-    return replace(verdict, ways=ways_of(tool, around))
+    answerable = judge_answerable(tool, around)
+    available = judge_available(tool, around, (routed, answerable))
+    dead_lettered = judge_dead_lettered(tool, around)
+    conditions = [declared, routed, answerable, available, dead_lettered]
+    verdict = _verdict(one.resource, tool_spec(tool), conditions)
+    ways = ways_of(tool, around)
+    return replace(verdict, ways=ways, last_ready=_last_ready(tool, ways, around))
+
+
+def _last_ready(tool: Tool, ways: Iterable[Way], around: Around) -> tuple[ObjectVersion, ...]:
+    if tool.dispatch == "direct":
+        return ()
+    replies = (one.trigger.name for one in reply_triggers(tool.broker, around))
+    names = sorted({*(one.trigger for one in ways), *replies})
+    found = (around.last_ready.broker(tool.broker), *map(around.last_ready.trigger, names))
+    return tuple(version for version in found if version is not None)
 
 
 def _declares_the_same(known: _Judged, entry: Entry, observed: Observed) -> bool:

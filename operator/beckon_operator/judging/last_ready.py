@@ -1,0 +1,103 @@
+"""Brokers and Triggers that have been ready: what separates an outage from a missing route.
+
+Knative marks a Broker and all its Triggers not ready while a pod of the Broker restarts. Nothing
+of the route has changed then, so its tools stay ready, and their calls wait. A Trigger counts only
+as it is written now: its uid and its generation are compared. Of a Broker only the uid is, because
+its class and its config cannot be changed. The Tools hold the same list, for the next process.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from beckon_contract.conditions import READY, condition
+from beckon_contract.resources import Resource
+from beckon_contract.routes import Listener
+
+FIELD = "lastReady"
+
+_BROKER, _TRIGGER = "Broker", "Trigger"
+_SUBSCRIBER_RESOLVED = "SubscriberResolved"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """One object as it was written at one time; the generation of a Broker is always 0."""
+
+    kind: str
+    name: str
+    uid: str
+    generation: int
+
+
+class LastReady:
+    """The Brokers and Triggers of one namespace that have been ready as they are written now."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], ObjectVersion] = {}
+
+    def restore(self, versions: Iterable[ObjectVersion]) -> None:
+        """Take over what an earlier process wrote into the Tools."""
+        for version in versions:
+            self._known.setdefault((version.kind, version.name), version)
+
+    def observe(self, brokers: Iterable[Resource], triggers: Iterable[Resource]) -> None:
+        """Take all Brokers and Triggers of the namespace; forget those that are gone or rewritten."""
+        before, self._known = self._known, {}
+        for resource in (*brokers, *triggers):
+            version = _version(resource)
+            key = version.kind, version.name
+            if before.get(key) == version or _is_ready(resource):
+                self._known[key] = version
+
+    def broker(self, name: str) -> ObjectVersion | None:
+        """Return the version in which a Broker has been ready."""
+        return self._known.get((_BROKER, name))
+
+    def trigger(self, name: str) -> ObjectVersion | None:
+        """Return the version in which a Trigger has been ready."""
+        return self._known.get((_TRIGGER, name))
+
+    def separate_outage(self, listener: Listener) -> Listener:
+        """Return a Trigger that is not ready for now as one that routes and is unavailable."""
+        # A subscriber that cannot be resolved is gone: that is a missing route, whatever was before.
+        resolved = condition(listener.resource.status, _SUBSCRIBER_RESOLVED)
+        if (
+            not listener.not_ready
+            or self.trigger(listener.trigger.name) is None
+            or (resolved is not None and resolved.status == "False")
+        ):
+            return listener
+        return replace(listener, not_ready="", unavailable=listener.not_ready)
+
+
+def version_document(version: ObjectVersion) -> dict[str, Any]:
+    """Return a version as an item of `status.lastReady`; a generation of 0 is left out."""
+    document: dict[str, Any] = {"kind": version.kind, "name": version.name, "uid": version.uid}
+    return {**document, "generation": version.generation} if version.generation else document
+
+
+def read_last_ready(status: Mapping[str, Any]) -> tuple[ObjectVersion, ...]:
+    """Return the versions in the status of a Tool; what is malformed is left out."""
+    written = status.get(FIELD)
+    found = []
+    for one in written if isinstance(written, list) else ():
+        if not isinstance(one, Mapping):
+            continue
+        kind, name, uid = (one.get(field) for field in ("kind", "name", "uid"))
+        generation = one.get("generation", 0)
+        if isinstance(kind, str) and isinstance(name, str) and isinstance(uid, str):
+            found.append(ObjectVersion(kind, name, uid, generation if isinstance(generation, int) else -1))
+    return tuple(found)
+
+
+def _version(resource: Resource) -> ObjectVersion:
+    generation = resource.generation if resource.kind == _TRIGGER else 0
+    return ObjectVersion(resource.kind, resource.name, resource.uid, generation)
+
+
+def _is_ready(resource: Resource) -> bool:
+    """Whether the controller calls an object ready as it is written now."""
+    ready = condition(resource.status, READY)
+    observed = resource.status.get("observedGeneration", resource.generation)
+    return ready is not None and ready.status == "True" and bool(observed == resource.generation)
