@@ -17,6 +17,7 @@ GROUP = "eventing.knative.dev"
 KIND = "EventType"
 VERSIONS = ("v1beta1", "v1beta2", "v1beta3")
 TOOL_LABEL = "beckon.dev/tool"
+NO_DESCRIPTION = "NoDescription"
 AUTO_CREATED = "Event Type auto-created by controller"  # knative/eventing pkg/eventtype/eventtypes.go
 
 MAX_ATTRIBUTE = 1024  # characters; an attribute travels in an HTTP header
@@ -129,14 +130,14 @@ def why_no_tool(event_type: EventType) -> tuple[str, str] | None:
     if label is not None:
         message = f'must be "true" or "false", not {label[:40]!r}'
         raise InvalidEventType([FieldProblem(f"metadata.labels[{TOOL_LABEL}]", message)], "InvalidLabel")
-    if not event_type.description:
-        return "NoDescription", f'no spec.description; write one, or set label {TOOL_LABEL}: "true"'
     creator = _creator(event_type)
     if creator is not None:
         return (
             "MadeByController",
             f'created by {creator}; set label {TOOL_LABEL}: "true" to offer it all the same',
         )
+    if not event_type.description:
+        return NO_DESCRIPTION, f'no spec.description; write one, or set label {TOOL_LABEL}: "true"'
     return None
 
 

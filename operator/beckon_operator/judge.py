@@ -116,7 +116,7 @@ class Judge:
         )
         if not known.wanted:
             del self._namespaces[namespace]
-        self._ledger.want(namespace, known.wanted)
+        self._ledger.want(namespace, known.wanted, known.judge.undescribed)
 
     def _begin(self, namespace: str) -> _Namespace:
         known = _Namespace()
@@ -138,7 +138,7 @@ class Judge:
             brokers,
             self._resources(SERVICES, namespace),
             self._rules,
-            known.last_ready,
+            last_ready=known.last_ready,
         )
 
     def _resources(self, kind: Kind, namespace: str) -> list[Resource]:

@@ -4,19 +4,23 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from beckon_operator.judging.verdicts import Verdict
+from beckon_operator.judging.verdicts import UndescribedEventType, Verdict
 from beckon_operator.store import Store
 from beckon_operator.tools import ToolSeen, ToolWanted
 
 
 class Action(Enum):
-    """What brings a Tool to what it should be; a `FOREIGN` one is left to whoever made it."""
+    """What brings a Tool to what it should be.
+
+    A `FOREIGN` Tool is left alone; `EXPLAIN` is an Event about an EventType that gets none.
+    """
 
     NOTHING = "nothing"
     CREATE = "create"
     REPLACE = "replace"
     DELETE = "delete"
     FOREIGN = "foreign"
+    EXPLAIN = "explain"
 
 
 class Ledger:
@@ -25,6 +29,8 @@ class Ledger:
     def __init__(self) -> None:
         self.tools: Store[ToolSeen] = Store()
         self._wanted: dict[str, Mapping[str, ToolWanted]] = {}
+        self._undescribed: dict[str, Mapping[str, UndescribedEventType]] = {}
+        self._explained: set[str] = set()
         self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._queued: set[tuple[str, str]] = set()
         # What was written as which version: the API server may store it in other words.
@@ -44,13 +50,32 @@ class Ledger:
         """Return what a Tool should be, `None` where there should be none."""
         return self._wanted.get(namespace, {}).get(name)
 
-    def want(self, namespace: str, tools: Mapping[str, ToolWanted]) -> None:
-        """Take the Tools that a namespace should have, all of them."""
+    def undescribed(self, namespace: str, name: str) -> UndescribedEventType | None:
+        """Return an EventType that gets no Tool for want of a description."""
+        return self._undescribed.get(namespace, {}).get(name)
+
+    def want(
+        self,
+        namespace: str,
+        tools: Mapping[str, ToolWanted],
+        undescribed: Mapping[str, UndescribedEventType] | None = None,
+    ) -> None:
+        """Take the Tools that a namespace should have, and its EventTypes without a description: all."""
         before = self._wanted.pop(namespace, {})
         if tools:
             self._wanted[namespace] = tools
-        for name in before.keys() | tools.keys() | self.tools.within(namespace).keys():
+        skipped, skipped_before = undescribed or {}, self._undescribed.pop(namespace, {})
+        if skipped:
+            self._undescribed[namespace] = skipped
+        uids = {one.event_type.uid for one in skipped.values()}
+        self._explained -= {one.event_type.uid for one in skipped_before.values()} - uids
+        known = self.tools.within(namespace)
+        for name in before.keys() | tools.keys() | known.keys() | skipped.keys():
             self.consider(namespace, name)
+
+    def explained(self, uid: str) -> None:
+        """Take the word that the Event about an EventType was posted."""
+        self._explained.add(uid)
 
     def wrote(self, tool: ToolWanted, uid: str, version: int) -> None:
         """Take the word that a Tool was written, and is stored as this version."""
@@ -63,8 +88,12 @@ class Ledger:
     def action(self, namespace: str, name: str) -> Action:
         """Return what brings a Tool to what it should be."""
         tool, seen = self.wanted(namespace, name), self.tools.get(namespace, name)
+        if seen is None and tool is None:
+            skipped = self.undescribed(namespace, name)
+            explain = skipped is not None and skipped.event_type.uid not in self._explained
+            return Action.EXPLAIN if explain else Action.NOTHING
         if seen is None:
-            return Action.NOTHING if tool is None else Action.CREATE
+            return Action.CREATE
         if not seen.owner:
             return Action.NOTHING if tool is None else Action.FOREIGN
         if seen.leaving:
@@ -87,6 +116,9 @@ class Ledger:
             self.consider(verdict.event_type.namespace, verdict.event_type.name)
         for seen in list(self.tools):
             self.consider(seen.namespace, seen.name)
+        for namespace, names in list(self._undescribed.items()):
+            for name in names:
+                self.consider(namespace, name)
 
     async def take(self) -> tuple[str, str]:
         """Wait for the next Tool in the queue; it may be queued again at once."""

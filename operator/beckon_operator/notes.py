@@ -1,4 +1,4 @@
-"""Kubernetes Events about Tools: what `kubectl describe tool` and `kubectl events` show.
+"""Kubernetes Events about Tools and EventTypes: what `kubectl describe` and `kubectl events` show.
 
 They are notes, not state: there are at most so many of them, and none is worth a retry.
 """
@@ -15,7 +15,10 @@ import httpx2
 
 from beckon_contract import tool_resources
 from beckon_contract.conditions import READY, Condition
+from beckon_contract.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.eventtypes import NO_DESCRIPTION
 from beckon_operator.api import Api, Refused, path_to
+from beckon_operator.judging.verdicts import UndescribedEventType
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted
 
@@ -31,21 +34,23 @@ _DOUBTFUL = frozenset(("ParametersMayBeStale", "NameCollision"))
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One Event: what changed about which Tool."""
+    """One Event: what changed about which object, a Tool if not said otherwise."""
 
     namespace: str
-    tool: str
+    regarding: str
     uid: str
     type: str
     reason: str
     message: str
+    api_version: str = tool_resources.API_VERSION
+    kind: str = tool_resources.KIND
 
     @property
     def name(self) -> str:
         """A name that the same news has again, so that it is told once."""
         text = "\n".join((self.uid, self.type, self.reason, self.message))
         ending = "." + hashlib.sha256(text.encode()).hexdigest()[:16]
-        return self.tool[: _MAX_NAME - len(ending)] + ending
+        return self.regarding[: _MAX_NAME - len(ending)] + ending
 
 
 def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
@@ -68,6 +73,21 @@ def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
         )
         for one in found
     ]
+
+
+def note_on_undescribed(skipped: UndescribedEventType) -> Note:
+    """Return the Event about an EventType that gets no Tool: there is no Tool to show a condition."""
+    event_type = skipped.event_type
+    return Note(
+        event_type.namespace,
+        event_type.name,
+        event_type.uid,
+        "Warning",
+        NO_DESCRIPTION,
+        f"no Tool is made of this EventType: {skipped.message}",
+        event_type.api_version,
+        EVENT_TYPE,
+    )
 
 
 class Notebook:
@@ -98,7 +118,8 @@ class Notebook:
                 known = isinstance(error, Refused) and error.status == 409
                 self._metrics.events.labels("known" if known else "failed").inc()
                 if not known:
-                    logger.debug("an Event about Tool %s/%s failed: %r", note.namespace, note.tool, error)
+                    about = note.kind, note.namespace, note.regarding
+                    logger.debug("an Event about %s %s/%s failed: %r", *about, error)
             else:
                 self._metrics.events.labels("posted").inc()
             await asyncio.sleep(_PAUSE)
@@ -116,10 +137,10 @@ class Notebook:
             "reportingController": "beckon.dev/operator",
             "reportingInstance": self._identity,
             "regarding": {
-                "apiVersion": tool_resources.API_VERSION,
-                "kind": tool_resources.KIND,
+                "apiVersion": note.api_version,
+                "kind": note.kind,
                 "namespace": note.namespace,
-                "name": note.tool,
+                "name": note.regarding,
                 "uid": note.uid,
             },
         }

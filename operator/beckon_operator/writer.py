@@ -14,7 +14,7 @@ from beckon_operator.cluster import Cluster
 from beckon_operator.kinds import TOOLS
 from beckon_operator.ledger import Action, Ledger
 from beckon_operator.metrics import Metrics
-from beckon_operator.notes import Notebook, notes_of
+from beckon_operator.notes import Notebook, note_on_undescribed, notes_of
 from beckon_operator.tools import ToolSeen, ToolWanted, document
 
 logger = logging.getLogger(__name__)
@@ -83,6 +83,11 @@ class Writer:
 
     async def _act(self, action: Action, namespace: str, name: str) -> None:
         tool, seen = self._ledger.wanted(namespace, name), self._ledger.tools.get(namespace, name)
+        undescribed = self._ledger.undescribed(namespace, name)
+        if action is Action.EXPLAIN and undescribed is not None:
+            self._notebook.take([note_on_undescribed(undescribed)])
+            self._ledger.explained(undescribed.event_type.uid)
+            return
         try:
             if tool is not None:
                 await self._write(tool, seen)

@@ -1,4 +1,7 @@
-from beckon_operator.notes import Note, notes_of
+import pytest
+
+from beckon_operator.ledger import Action
+from beckon_operator.notes import Note, note_on_undescribed, notes_of
 from beckon_operator.tools import document, read_seen, wanted
 from tests.operator.documents import Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged
@@ -42,6 +45,59 @@ def test_a_doubt_about_the_parameters_is_a_warning() -> None:
     rival = event_type("get-weather")
 
     assert notes(Judged(*AROUND, event_type()), rival) == [("Warning", "NameCollision")]
+
+
+def action(judged: Judged) -> Action:
+    return judged.ledger.action("team", "get.weather")
+
+
+def test_an_event_type_without_a_description_has_an_event_that_says_what_to_write() -> None:
+    judged = Judged(*AROUND, event_type(spec={"description": ""}))
+    skipped = judged.ledger.undescribed("team", "get.weather")
+
+    assert action(judged) is Action.EXPLAIN
+    assert skipped is not None
+    note = note_on_undescribed(skipped)
+    assert (note.api_version, note.kind) == ("eventing.knative.dev/v1beta2", "EventType")
+    assert (note.regarding, note.uid) == ("get.weather", "uid-EventType-get.weather")
+    assert (note.type, note.reason) == ("Warning", "NoDescription")
+    assert 'no spec.description; write one, or set label beckon.dev/tool: "true"' in note.message
+
+
+def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missing_again() -> None:
+    judged = Judged(*AROUND, event_type(spec={"description": ""}))
+    judged.ledger.explained("uid-EventType-get.weather")
+    judged.see(event_type(spec={"description": ""}, labels={"a": "b"}))
+    assert action(judged) is Action.NOTHING
+
+    judged.see(event_type())
+    assert action(judged) is Action.CREATE
+    judged.see(event_type(spec={"description": ""}))
+    assert action(judged) is Action.EXPLAIN
+
+
+def test_a_tool_that_lost_its_description_is_deleted_before_that_is_explained() -> None:
+    judged = Judged(*AROUND, event_type())
+    tool = stored(document(wanted(judged.verdict()), None, NOW))
+    judged.see(tool, event_type(spec={"description": ""}))
+    assert action(judged) is Action.DELETE
+
+    judged.lose(tool)
+    assert action(judged) is Action.EXPLAIN
+
+
+@pytest.mark.parametrize(
+    "skipped",
+    [
+        {"labels": {"beckon.dev/tool": "false"}},
+        {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u", "controller": True}]},
+    ],
+    ids=["by-label", "by-a-controller"],
+)
+def test_an_event_type_that_is_no_tool_on_purpose_has_no_event(skipped: Document) -> None:
+    judged = Judged(*AROUND, event_type(spec={"description": ""}, **skipped))
+
+    assert action(judged) is Action.NOTHING
 
 
 def test_the_same_news_has_the_same_name_and_other_news_another() -> None:

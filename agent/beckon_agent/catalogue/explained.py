@@ -11,6 +11,7 @@ StationKind = Literal["EventType", "Broker", "Trigger", "Service", "Reply"]
 StationState = Literal["ok", "broken", "unknown"]
 
 DECLARED, ROUTED, ANSWERABLE, DEAD_LETTERED = "Declared", "Routed", "Answerable", "DeadLettered"
+AVAILABLE = "Available"
 
 # Where a call stops, by the reason of the condition Routed; with any other it is the Trigger.
 _STOPS: Mapping[str, StationKind] = {
@@ -20,6 +21,13 @@ _STOPS: Mapping[str, StationKind] = {
     "ServiceNotReady": "Service",
     "NoReference": "Service",
     "AddressUnknown": "Service",
+}
+
+# Where a call waits through an outage, by the reason of the condition Available.
+_WAITS: Mapping[str, StationKind] = {
+    "BrokerUnavailable": "Broker",
+    "TriggerUnavailable": "Trigger",
+    "ReplyTriggerUnavailable": "Reply",
 }
 
 
@@ -130,6 +138,9 @@ def _stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
         return "EventType", declared.message
     if routed is not None and routed.status == "False":
         return _STOPS.get(routed.reason, "Trigger"), routed.message
+    available = judged.get(AVAILABLE)
+    if available is not None and available.status == "False":
+        return _WAITS.get(available.reason), available.message
     return None, ""
 
 

@@ -39,6 +39,7 @@ class Around:
         brokers: Iterable[Resource],
         services: Iterable[Resource],
         rules: Rules,
+        *,
         last_ready: LastReady,
     ) -> None:
         known = list(services)

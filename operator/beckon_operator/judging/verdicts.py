@@ -6,6 +6,7 @@ from typing import Any
 
 from beckon_contract.conditions import Condition
 from beckon_contract.entries import Entry, EntryReader
+from beckon_contract.eventtypes import NO_DESCRIPTION
 from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import ready_from, tool_spec
 from beckon_contract.tools import Skipped, Tool
@@ -41,6 +42,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class UndescribedEventType:
+    """An EventType without a Tool for want of a description, and what to write."""
+
+    event_type: Resource
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Judged:
     """An EventType with all that its verdict was made of."""
 
@@ -56,6 +65,8 @@ class NamespaceJudge:
     def __init__(self) -> None:
         self._reader = EntryReader()
         self._judged: dict[str, _Judged] = {}
+        # EventTypes that somebody wrote and forgot to describe, by name; other skipped ones are no mistake.
+        self.undescribed: Mapping[str, UndescribedEventType] = {}
 
     def judge(
         self, event_types: Iterable[Observed], around: Around, touched: Collection[str] | None = None
@@ -68,6 +79,11 @@ class NamespaceJudge:
         found = {one.resource.key: one for one in event_types}
         resources = {key: one.resource for key, one in found.items()}
         entries = self._reader.read(resources, around.router, touched)
+        self.undescribed = {
+            entry.resource.name: UndescribedEventType(entry.resource, entry.found.message)
+            for entry in entries
+            if isinstance(entry.found, Skipped) and entry.found.reason == NO_DESCRIPTION
+        }
         self._judged = {
             entry.resource.name: self._one(entry, found[entry.resource.key], around, touched)
             for entry in entries

@@ -73,6 +73,21 @@ def test_the_reason_says_where_a_call_stops(reason: str, broken: str) -> None:
     assert [(one.kind, one.detail) for one in found.route if one.state == "broken"] == [(broken, "because")]
 
 
+@pytest.mark.parametrize(
+    ("reason", "waits_at"),
+    [("BrokerUnavailable", "Broker"), ("TriggerUnavailable", "Trigger"), ("ReplyTriggerUnavailable", "Reply")],
+)
+def test_an_outage_is_shown_at_the_station_where_calls_wait(reason: str, waits_at: str) -> None:
+    routed, away = ("Routed", "True", "Routed", ""), ("Available", "False", reason, "away for now")
+
+    found = explanation(from_object(tool(DECLARED, routed, REPLIES, away)))
+
+    assert found.condition("Available") is not None
+    assert [(one.kind, one.detail) for one in found.route if one.state == "broken"] == [
+        (waits_at, "away for now")
+    ]
+
+
 def test_replies_that_do_not_come_back_are_the_last_station() -> None:
     routed = ("Routed", "True", "Routed", "")
     lost = ("Answerable", "False", "NoReplyTrigger", "write one")

@@ -11,15 +11,19 @@ const MEANS = {
     Declared: "The EventType says enough to be called",
     Routed: "A call reaches the service",
     Answerable: "Replies find their way back",
+    Available: "A call gets through now",
+    Answering: "Its calls are answered",
     DeadLettered: "A call that cannot be delivered is told at once",
     Ready: "Models are offered it",
 };
 
+// What is missing here takes no tool away.
+export const WARNINGS = new Set(["Available", "Answering", "DeadLettered"]);
+
 export function Conditions({ conditions }) {
     return html`<ul class="conditions">${conditions.map((one) => {
         const state = STATES[one.status] ?? STATES.Unknown;
-        // Only these do not keep a tool from being called.
-        const tone = one.status === "False" && one.type === "DeadLettered" ? "warn" : state.tone;
+        const tone = one.status === "False" && WARNINGS.has(one.type) ? "warn" : state.tone;
         return html`<li key=${one.type} class=${`condition condition-${tone}`}>
             <span class="condition-mark"><${Icon} name=${state.icon} size="14" /></span>
             <div>

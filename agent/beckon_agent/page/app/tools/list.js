@@ -7,6 +7,7 @@ import { announce } from "../live.js";
 import { Icon } from "../parts/icons.js";
 import { Busy, Empty, Notice } from "../parts/notice.js";
 import { href } from "../route.js";
+import { WARNINGS } from "./conditions.js";
 
 const PAGE = 50;
 const PAUSE = 250; // milliseconds after the last letter
@@ -59,7 +60,7 @@ function Filters({ wanted, counts, onWanted }) {
 
 function Row({ entry }) {
     const [tone, name] = BADGES[entry.state];
-    const stops = entry.conditions.find((one) => one.status === "False" && one.type !== "DeadLettered");
+    const stops = entry.conditions.find((one) => one.status === "False" && !WARNINGS.has(one.type));
     const title = entry.event_type
         ? html`<a href=${href("tools", entry.namespace, entry.event_type)}>${entry.name}</a>`
         : html`<span class="tool-name">${entry.name}</span>`;
