@@ -16,6 +16,7 @@ from uvicorn.loops.auto import auto_loop_factory
 from beckon_agent.access.permitted import PermittedRoster
 from beckon_agent.access.setup import authenticator
 from beckon_agent.app import Door, Kept, build_app
+from beckon_agent.calling.caller import CallObserver
 from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.engine.engine import Pace, RunEngine
 from beckon_agent.faces.access import Access
@@ -93,7 +94,8 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             limits = SharedLimits(store.counters, metrics.limit_reached)
-            caller = LimitedCaller(Dispatcher(session, settings.shim_url), limits)
+            observer = roster if isinstance(roster, CallObserver) else None
+            caller = LimitedCaller(Dispatcher(session, settings.shim_url), limits, observer)
             permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"

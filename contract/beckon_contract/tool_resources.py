@@ -20,6 +20,8 @@ PLURAL = "tools"
 
 # In the order in which they are judged; Ready is made of the first three.
 CONDITIONS = ("Declared", "Routed", "Answerable", "Available", "DeadLettered", READY)
+# Written by the agents, who know how calls end, into the list of the operator, who leaves it there.
+ANSWERING = "Answering"
 _DECIDING = frozenset(CONDITIONS[:3])
 _WARNING = frozenset(("Available", "DeadLettered"))
 

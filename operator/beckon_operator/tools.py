@@ -34,7 +34,8 @@ class ToolSeen:
     """A Tool as it was seen: what it says, as a digest, and what a new version of it has to keep.
 
     `owner` is the uid of the EventType that it was made for, empty where somebody else made it;
-    `last_ready` what its status says of the Broker and the Triggers that have been ready.
+    `last_ready` what its status says of the Broker and the Triggers that have been ready; `answering`
+    the condition that agents write.
     """
 
     namespace: str
@@ -47,6 +48,7 @@ class ToolSeen:
     conditions: Mapping[str, SeenCondition] = field(default_factory=dict)
     kept: Mapping[str, Any] = field(default_factory=dict)
     last_ready: tuple[ObjectVersion, ...] = ()
+    answering: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
     """Read a Tool as the API server sends it, whoever wrote it."""
     metadata, status = document["metadata"], _mapping(document.get("status"))
     owner: Mapping[str, Any] = next(filter(_is_controller, metadata.get("ownerReferences") or []), {})
-    conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
+    everything = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
+    conditions = [one for one in everything if one.get("type") != tool_resources.ANSWERING]
+    answering = next((one for one in everything if one.get("type") == tool_resources.ANSWERING), None)
     content = {
         "labels": metadata.get("labels") or {},
         "owner": owner,
@@ -94,6 +98,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         conditions={str(one.get("type")): _seen_condition(one) for one in conditions},
         kept={name: metadata[name] for name in ("annotations", "finalizers") if metadata.get(name)},
         last_ready=read_last_ready(status),
+        answering=answering,
     )
 
 
@@ -120,7 +125,8 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
         "status": {
             "eventType": content["eventType"],
             "conditions": [
-                {**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]
+                *({**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]),
+                *((seen.answering,) if seen is not None and seen.answering is not None else ()),
             ],
             **{name: content[name] for name in (WAYS, LAST_READY) if content[name]},
         },

@@ -208,6 +208,21 @@ class ApiServer:
         await self.put("agents", {**found, "status": {**found.get("status", {}), **status}})
         return web.json_response(self.objects["agents", namespace, name])
 
+    async def patch_tool(self, request: web.Request) -> web.Response:
+        """Merge a patch into a Tool; a `resourceVersion` in it must be the newest one."""
+        key = "tools", request.match_info["namespace"], request.match_info["name"]
+        self.asked.append(("PATCH", request.path))
+        assert request.headers["content-type"] == "application/merge-patch+json"
+        if refused := self.refuse(request):
+            return _error(*refused)
+        found, patch = self.objects.get(key), await request.json()
+        if found is None:
+            return _error(404, "tools not found")
+        if patch["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+            return _error(409, "the object has been modified")
+        await self.put("tools", {**found, "status": {**found["status"], **patch["status"]}})
+        return web.json_response(self.objects[key])
+
     def application(self) -> web.Application:
         """Return the routes."""
         app = web.Application()
@@ -217,6 +232,7 @@ class ApiServer:
                 web.get(f"{_GROUP}/{{plural}}", self.collection),
                 web.get(f"{within}/{{plural}}", self.collection),
                 web.patch(f"{within}/agents/{{name}}/status", self.patch_status),
+                web.patch(f"{within}/tools/{{name}}", self.patch_tool),
                 web.get("/api/v1/namespaces/{namespace}/secrets/{name}", self.secret),
                 web.post(_TOKENS, self.token),
             ]

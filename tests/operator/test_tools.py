@@ -94,6 +94,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "reason": lambda tool: tool["status"]["conditions"][0].update(reason="Other"),
     "condition": lambda tool: tool["status"]["conditions"].pop(),
     "origin": lambda tool: tool["status"].update(eventType={}),
+    "proof": lambda tool: tool["status"]["lastReady"].pop(),
     "way": lambda tool: tool["status"]["ways"][0].update(address="http://elsewhere"),
     "status": lambda tool: tool.pop("status"),
     "spec": lambda tool: tool.pop("spec"),
@@ -125,6 +126,18 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
         "DeadLettered": NOW,
         "Ready": LATER,
     }
+
+
+def test_the_condition_that_agents_write_is_no_difference_and_is_left_there() -> None:
+    tool = wanted(Judged(*AROUND, event_type()).verdict())
+    reported = stored(document(tool, None, NOW))
+    answering = {"type": "Answering", "status": "False", "reason": "CallsFail", "lastTransitionTime": NOW}
+    reported["status"]["conditions"].insert(0, answering)
+
+    seen = read_seen(reported)
+
+    assert seen.digest == tool.digest
+    assert document(tool, seen, LATER)["status"]["conditions"][-1] == answering
 
 
 def test_a_new_version_is_written_over_the_one_that_was_seen_and_keeps_what_is_not_ours() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from typing import Protocol, runtime_checkable
 
 from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.calling.exchange import Call, Outcome, failed
@@ -22,11 +23,21 @@ class AnswersLater(Exception):
     """The tool has taken the call; its answer comes by an event that no connection waits for."""
 
 
+@runtime_checkable
+class CallObserver(Protocol):
+    """Something that learns how the calls of each tool end."""
+
+    def call_ended(self, tool: Tool, outcome: str) -> None:
+        """Take `answered` or the reason of the failure; must not raise or block."""
+        ...
+
+
 class Caller:
     """Makes the calls of runs."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, observer: CallObserver | None = None) -> None:
         self._dispatcher = dispatcher
+        self._observer = observer
 
     async def make(
         self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
@@ -72,7 +83,10 @@ class Caller:
             return None
         seconds = time.monotonic() - begun
         asked, result, tokens = call.asked, outcome.result, outcome.tokens
-        return CallFinished(asked.id, asked.name, result, outcome.failed, seconds, tokens)
+        finished = CallFinished(asked.id, asked.name, result, outcome.failed, seconds, tokens)
+        if self._observer is not None and isinstance(call.way, Tool):
+            self._observer.call_ended(call.way, outcomes.outcome(finished))
+        return finished
 
     async def _send(self, call: Call) -> Outcome:
         try:

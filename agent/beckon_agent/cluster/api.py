@@ -17,7 +17,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from beckon_contract.resources import Key
-from beckon_contract.tool_resources import API_VERSION
+from beckon_contract.tool_resources import API_VERSION, PLURAL
 from beckon_kube.server import (
     ANSWER,
     CONNECT,
@@ -102,6 +102,12 @@ class KubernetesApi:
         """Write the status of an object over what is there, and return the object."""
         path = f"{Collection(API_VERSION, collection, key.namespace).path}/{key.name}/status"
         return await self._ask("PATCH", path, body={"status": status})
+
+    async def patch_tool(self, place: tuple[str, str], change: Document) -> Document:
+        """Merge a change into a Tool, given by namespace and name, and return the Tool."""
+        namespace, name = place
+        path = f"{Collection(API_VERSION, PLURAL, namespace).path}/{name}"
+        return await self._ask("PATCH", path, body=change)
 
     async def close(self) -> None:
         """Close the connections."""

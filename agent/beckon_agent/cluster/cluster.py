@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from beckon_agent.cluster.answering import AnsweringReporter
 from beckon_agent.cluster.api import KubernetesApi
 from beckon_agent.cluster.keeper import StatusKeeper
 from beckon_agent.cluster.probes import NOT_ASKED, Probes
@@ -18,6 +19,7 @@ from beckon_agent.hosting.own import Own
 from beckon_agent.roster import Hosted, NotServed
 from beckon_contract import agent_resources, tool_resources
 from beckon_contract.resources import Key
+from beckon_contract.tools import Tool
 from beckon_kube.contact import Contact
 from beckon_kube.reflector import Reflector
 from beckon_kube.server import Collection as Objects
@@ -34,6 +36,7 @@ class Periods:
     keys: float = 30.0
     models: float = 60.0
     statuses: float = 60.0
+    answering: float = 10.0
 
 
 class Cluster:
@@ -60,6 +63,7 @@ class Cluster:
         )
         self._keeper = StatusKeeper(self._write_status, self._agents, self._status, every.statuses)
         scopes: Collection[str | None] = [None] if None in namespaces else sorted(filter(None, namespaces))
+        self._answering = AnsweringReporter(self._tools.stored, server.patch_tool, every.answering)
         self._reflectors = [
             Reflector(
                 server,
@@ -95,6 +99,10 @@ class Cluster:
         """Return the agents that take requests, the service's own first."""
         return self._agents.hosted()
 
+    def call_ended(self, tool: Tool, outcome: str) -> None:
+        """Take how a call ended, for the condition Answering of its Tool."""
+        self._answering.call_ended(tool, outcome)
+
     async def watch(self) -> None:
         """Follow the API server until cancelled; while it is away, what is known stays in force."""
         self._probes.follow()
@@ -103,6 +111,7 @@ class Cluster:
                 tasks.create_task(reflector.run())
             tasks.create_task(self._keys.run())
             tasks.create_task(self._keep_statuses())
+            tasks.create_task(self._answering.run())
 
     async def close(self) -> None:
         """Close the connections to all models."""

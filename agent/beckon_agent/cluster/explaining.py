@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from beckon_agent.catalogue.explained import Explanation, Way, delivery_words, route
 from beckon_contract.conditions import Condition, condition
 from beckon_contract.resources import Resource
-from beckon_contract.tool_resources import CONDITIONS
+from beckon_contract.tool_resources import ANSWERING, CONDITIONS
 from beckon_contract.ways import read_ways
 
 
 def explanation(tool: Resource) -> Explanation:
     """Return the explanation that a Tool is: the operator has followed its Triggers, and says where to."""
-    found = (condition(tool.status, name) for name in CONDITIONS)
+    found = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
     conditions = [one for one in found if isinstance(one, Condition)]
     kind, broker, address = (_text(tool.spec, name) for name in ("type", "broker", "address"))
     direct = tool.spec.get("dispatch") == "direct"

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from weakref import WeakSet
 
 from beckon_agent.catalogue.explained import Explanation
+from beckon_agent.cluster.answering import StoredTool, ToolPlace
 from beckon_agent.cluster.explaining import explanation
 from beckon_agent.retrieval.choosing import Among, Chooser, FittingTools
 from beckon_agent.retrieval.indexes import Indexes
@@ -30,6 +31,7 @@ class _Entry:
     labels: Mapping[str, str]
     read: Tool | Refusal
     written: Resource | None = None
+    version: str = ""
 
 
 class AgentTools:
@@ -119,12 +121,21 @@ class ToolStore:
         metadata = document["metadata"]
         namespace, name = str(metadata["namespace"]), str(metadata["name"])
         try:
-            entry = _entry(from_object(document, f"Tool {name}"))
+            version = str(metadata.get("resourceVersion") or "")
+            entry = _entry(from_object(document, f"Tool {name}"), version)
         except ValueError as error:
             refusal = Refusal(name, namespace, "InvalidTool", "", str(error), f"Tool {name}")
             entry = _Entry(name, name, {}, refusal)
         self._shelf(namespace).entries[name] = entry
         self._tell(namespace, name)
+
+    def stored(self, place: ToolPlace) -> StoredTool | None:
+        """Return a Tool as it was seen last, by namespace and name."""
+        namespace, name = place
+        entry = self._shelf(namespace).entries.get(name)
+        if entry is None or entry.written is None:
+            return None
+        return StoredTool(entry.version, entry.written.status)
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget a Tool."""
@@ -140,10 +151,11 @@ class ToolStore:
         return self._shelves.setdefault(namespace, _Shelf())
 
 
-def _entry(resource: Resource) -> _Entry:
+def _entry(resource: Resource, version: str) -> _Entry:
     shown = resource.spec.get("name")
     name = shown if isinstance(shown, str) and shown else resource.name
-    return _Entry(name, resource.name, resource.labels, _usable(read_tool(resource)), resource)
+    read = _usable(read_tool(resource))
+    return _Entry(name, resource.name, resource.labels, read, resource, version)
 
 
 def _usable(tool: Tool | Refusal) -> Tool | Refusal:

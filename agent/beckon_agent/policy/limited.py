@@ -3,7 +3,7 @@
 import logging
 import time
 
-from beckon_agent.calling.caller import Caller
+from beckon_agent.calling.caller import Caller, CallObserver
 from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.calling.exchange import Outcome, failed
 from beckon_agent.calling.prepared import Prepared
@@ -24,8 +24,8 @@ class LimitedCaller(Caller):
     The user is the principal of the task that makes the call.
     """
 
-    def __init__(self, dispatcher: Dispatcher, limits: Limits) -> None:
-        super().__init__(dispatcher)
+    def __init__(self, dispatcher: Dispatcher, limits: Limits, observer: CallObserver | None = None) -> None:
+        super().__init__(dispatcher, observer)
         self._limits = limits
 
     async def make(

@@ -66,9 +66,11 @@ async def running_cluster(
     metrics = Metrics()
     async with api, aiohttp.ClientSession() as session:
         own = Own(agent, ModelSpec(model, "m" if model else "", "native", key))
-        cluster = Cluster(api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1))
+        cluster = Cluster(
+            api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1, answering=0.05)
+        )
         metrics.follow(lambda: cluster.connected, lambda: cluster.age)
-        service = Service(cluster, Caller(Dispatcher(session, shim)), metrics, max_runs=16)
+        service = Service(cluster, Caller(Dispatcher(session, shim), cluster), metrics, max_runs=16)
         app = build_app(service, open_door, max_request_bytes=200_000)
         try:
             async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:

@@ -75,7 +75,11 @@ def test_the_reason_says_where_a_call_stops(reason: str, broken: str) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "waits_at"),
-    [("BrokerUnavailable", "Broker"), ("TriggerUnavailable", "Trigger"), ("ReplyTriggerUnavailable", "Reply")],
+    [
+        ("BrokerUnavailable", "Broker"),
+        ("TriggerUnavailable", "Trigger"),
+        ("ReplyTriggerUnavailable", "Reply"),
+    ],
 )
 def test_an_outage_is_shown_at_the_station_where_calls_wait(reason: str, waits_at: str) -> None:
     routed, away = ("Routed", "True", "Routed", ""), ("Available", "False", reason, "away for now")
