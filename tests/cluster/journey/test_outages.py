@@ -1,4 +1,4 @@
-"""A pod of the Broker is deleted while calls go on: no tool is taken away, and the Tool says what is wrong."""
+"""A pod of the Broker is deleted while calls go on: no tool is taken away, and the Tool shows why."""
 
 import threading
 import time

@@ -1,12 +1,17 @@
 """What Beckon may do in a cluster, and what it did: nothing to an EventType."""
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.cluster.audit import writers
-from tests.cluster.kube import Kube
+from tests.cluster.kube import Kube, condition, until
 from tests.cluster.platform import NAMESPACE, Platform
 
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:beckon-operator"
+AGENT = f"system:serviceaccount:{NAMESPACE}:beckon-agent"
+TOOL = "get.current.weather"
 WRITING = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -36,3 +41,32 @@ def test_no_request_of_beckon_tried_to_write_to_an_eventtype(platform: Platform)
 
     assert any("eventing-controller" in writer for writer in found)  # whose status updates are there
     assert not any(writer.startswith(f"system:serviceaccount:{NAMESPACE}:") for writer in found)
+
+
+def test_the_agent_may_change_the_condition_answering_of_a_tool_and_nothing_else(
+    installed: Platform,
+) -> None:
+    until(lambda: condition(installed.kube.find("tool", TOOL), "Ready")[0] == "True", what="the Tool")
+    there = installed.kube.get("tool", TOOL)["status"]["conditions"]
+    others = [one for one in there if one["type"] != "Answering"]
+    answering = {"type": "Answering", "status": "True", "reason": "CallsAnswered"}
+    forged = [{**one, "message": "forged"} for one in others]
+    refused: tuple[dict[str, Any], ...] = (
+        {"spec": {"description": "Forged."}},
+        {"metadata": {"labels": {"team": "forged"}}},
+        {"metadata": {"ownerReferences": []}},
+        {"status": {"eventType": {"uid": "forged"}}},
+        {"status": {"lastReady": []}},
+        {"status": {"conditions": [*forged, answering]}},
+        {"status": {"conditions": [answering]}},
+    )
+
+    assert _patch(installed.kube, {"status": {"conditions": [*others, answering]}}) == ""
+    for change in refused:
+        assert "may change the condition Answering" in _patch(installed.kube, change), change
+
+
+def _patch(kube: Kube, change: dict[str, Any]) -> str:
+    """Patch the Tool as the agent's account; return what the API server said against it."""
+    body = ["--type=merge", "-p", json.dumps(change), "--as", AGENT]
+    return kube.attempt("patch", "tool", TOOL, *body).stderr
