@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from beckon_tools import Hints, TryAgain, tool
+from beckon_tools import Hints, Retry, tool
 
 _BUSY = 2  # deliveries before the stock is known
 
@@ -25,5 +25,5 @@ async def book(
 async def count(item: Annotated[str, Field(description="What is counted")]) -> dict[str, object]:
     """Count what is left of an item in each store."""
     if next(_asked) % (_BUSY + 1):
-        raise TryAgain("the stores are being counted")
+        raise Retry("the stores are being counted")
     return {"item": item, "stores": [{"store": "Oslo", "left": 12}, {"store": "Bergen", "left": 3}]}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from beckon_tools import Hints, ToolError, TryAgain, tool
+from beckon_tools import Hints, ToolError, Retry, tool
 
 _turn = itertools.count(1)
 _moods = itertools.count(1)
@@ -68,7 +68,7 @@ async def refuse() -> str:
 async def moody() -> str:
     """Answer at the third delivery."""
     if next(_moods) % 3:
-        raise TryAgain("not in the mood")
+        raise Retry("not in the mood")
     return "all right"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from beckon_contract.deliveries import DELIVERIES, read_deliveries, told
-from beckon_tools import TryAgain, tool
+from beckon_tools import Hints, Retry, tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.deliveries import Deliveries
 from beckon_tools.outcomes.shared import CallKey
@@ -17,7 +17,7 @@ class Moody:
         self.failures = list(failures)
 
     def tool(self) -> AnyTool:
-        @tool(type="moody")
+        @tool(type="moody", hints=Hints(idempotent=True))
         async def moody() -> str:
             """Fail, and then answer."""
             if self.failures:
@@ -35,7 +35,7 @@ async def test_a_call_that_came_once_says_nothing_of_it() -> None:
 
 
 async def test_deliveries_that_failed_are_told_by_the_reply_that_came_at_last() -> None:
-    async with calling(Moody(TryAgain("not now"), RuntimeError("broken")).tool()) as caller:
+    async with calling(Moody(Retry("not now"), RuntimeError("broken")).tool()) as caller:
         statuses = [(await caller.post(call("moody", {}))).status_code for _ in range(2)]
         reply = await caller.reply(call("moody", {}))
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from beckon_tools import ToolError, tool
+from beckon_tools import Retry, ToolError, tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.outcomes.shared import CallKey
@@ -78,11 +78,20 @@ async def test_a_tool_error_is_remembered() -> None:
     assert results[0] == results[1] == {"error": {"reason": "tool_failed", "message": "no"}}
 
 
-async def test_a_crash_is_not_remembered_so_that_the_brokers_retry_runs_again() -> None:
-    gate = Gate([RuntimeError("first"), "second time lucky"])
+async def test_an_exception_is_remembered_so_that_a_second_delivery_does_not_run() -> None:
+    gate = Gate([RuntimeError("no paper"), "second time lucky"])
     gate.may_finish.set()
     async with calling(gate.tool()) as caller:
-        assert (await caller.post(call("gated", {}))).status_code == 500
+        results = [await caller.result(call("gated", {})) for _ in range(2)]
+    assert gate.runs == 1
+    assert results == [{"error": {"reason": "tool_failed", "message": "RuntimeError: no paper"}}] * 2
+
+
+async def test_a_run_that_wants_another_delivery_is_not_remembered() -> None:
+    gate = Gate([Retry("not now"), "second time lucky"])
+    gate.may_finish.set()
+    async with calling(gate.tool()) as caller:
+        assert (await caller.post(call("gated", {}))).status_code == 503
         assert await caller.result(call("gated", {})) == "second time lucky"
 
 

@@ -39,7 +39,7 @@ async def outcomes(caller: Caller) -> dict[str, float]:
     [
         ({"kind": "result"}, "replied"),
         ({"kind": "error"}, "tool_failed"),
-        ({"kind": "crash"}, "tool_crashed"),
+        ({"kind": "crash"}, "tool_failed"),
         ({"kind": "later"}, "accepted"),
         ({}, "invalid_arguments"),
     ],

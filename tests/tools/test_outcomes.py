@@ -14,7 +14,7 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from beckon_contract.deliveries import read_deliveries
-from beckon_tools import Later, Ticket, ToolError, tool
+from beckon_tools import Later, Retry, Ticket, ToolError, tool
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
@@ -114,24 +114,27 @@ async def test_while_one_replica_runs_a_call_the_others_wait_for_its_outcome(url
     assert gate.runs == 1
 
 
-async def test_a_failure_that_is_told_to_the_model_is_shared_and_a_crash_is_run_again(url: str) -> None:
-    gate = Gate(RuntimeError("once"), ToolError("no"))
+@pytest.mark.parametrize("error", [ToolError("RuntimeError: no"), RuntimeError("no")], ids=repr)
+async def test_a_failure_is_shared_and_a_run_that_wants_another_delivery_is_not(
+    url: str, error: Exception
+) -> None:
+    gate = Gate(Retry("once"), error)
     gate.may_finish.set()
     shared = {"remember_url": SecretStr(url)}
     async with calling(gate.tool(), **shared) as one, calling(gate.tool(), **shared) as other:
-        assert (await one.post(call(gate.name, {}))).status_code == 500
-        told = {"error": {"reason": "tool_failed", "message": "no"}}
-        assert await other.result(call(gate.name, {})) == told
-        assert await one.result(call(gate.name, {})) == told
+        assert (await one.post(call(gate.name, {}))).status_code == 503
+        failure = {"error": {"reason": "tool_failed", "message": "RuntimeError: no"}}
+        assert await other.result(call(gate.name, {})) == failure
+        assert await one.result(call(gate.name, {})) == failure
     assert gate.runs == 2
 
 
 async def test_replicas_count_the_deliveries_of_a_call_together(url: str) -> None:
-    gate = Gate(RuntimeError("once"))
+    gate = Gate(Retry("once"))
     gate.may_finish.set()
     shared = {"remember_url": SecretStr(url)}
     async with calling(gate.tool(), **shared) as one, calling(gate.tool(), **shared) as other:
-        assert (await one.post(call(gate.name, {}))).status_code == 500
+        assert (await one.post(call(gate.name, {}))).status_code == 503
         second = await other.reply(call(gate.name, {}))
         third = await one.reply(call(gate.name, {}))
         another = await one.reply(call(gate.name, {}, id="another"))

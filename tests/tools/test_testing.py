@@ -1,8 +1,9 @@
 """The test double: what a tool's author sees of a call without any platform."""
 
 import asyncio
+from dataclasses import replace
 
-from beckon_tools import Later, Progress, Ticket, ToolError, tool
+from beckon_tools import Hints, Later, Progress, Ticket, ToolError, tool
 from beckon_tools.settings import Settings
 from beckon_tools.testing import Trial, call_tool
 
@@ -35,7 +36,7 @@ async def wait() -> None:
 @tool(type="crash")
 async def crash() -> None:
     """Crash."""
-    raise RuntimeError("not for the model")
+    raise RuntimeError("the printer burns")
 
 
 def test_a_result_is_what_the_model_gets() -> None:
@@ -62,11 +63,18 @@ def test_bad_arguments_are_told_by_name() -> None:
     assert "nummer: unknown parameter" in answer.message
 
 
-def test_a_crash_is_what_a_broker_tries_again() -> None:
+def test_an_exception_is_what_the_model_reads() -> None:
     answer = call_tool(crash)
 
+    assert (answer.status, answer.reason) == (200, "tool_failed")
+    assert answer.message == "RuntimeError: the printer burns"
+
+
+def test_an_exception_of_an_idempotent_tool_is_what_a_broker_tries_again() -> None:
+    answer = call_tool(replace(crash, hints=Hints(idempotent=True)))
+
     assert (answer.status, answer.reason) == (500, "tool-crashed")
-    assert "not for the model" not in answer.message
+    assert answer.message == "RuntimeError: the printer burns"
 
 
 async def test_a_call_that_comes_twice_runs_once() -> None:

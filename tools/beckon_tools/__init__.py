@@ -18,7 +18,7 @@ line stay in their modules.
 
 from beckon_tools.app import app
 from beckon_tools.declaration import Hints, Tool, tool
-from beckon_tools.errors import DeclarationError, NotSent, ToolError, TryAgain
+from beckon_tools.errors import DeclarationError, NotSent, OutcomeUnknown, Retry, ToolError
 from beckon_tools.later import Later, Ticket
 from beckon_tools.progress import Progress
 from beckon_tools.results import Media
@@ -30,11 +30,12 @@ __all__ = [
     "Later",
     "Media",
     "NotSent",
+    "OutcomeUnknown",
     "Progress",
+    "Retry",
     "Ticket",
     "Tool",
     "ToolError",
-    "TryAgain",
     "app",
     "serve",
     "tool",

@@ -12,11 +12,11 @@ from beckon_contract.events import CloudEvent, EventError, RawHeaders, from_http
 from beckon_contract.failures import Reason
 from beckon_contract.logs import about
 from beckon_contract.problem import MEDIA_TYPE, Problem, for_dead_letter
-from beckon_tools.calls import run_call
+from beckon_tools.calls import IdempotentFault, run_call
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.deliveries import Deliveries
 from beckon_tools.duplicates import Busy, OnceOnly
-from beckon_tools.errors import TryAgain
+from beckon_tools.errors import Retry
 from beckon_tools.expiry import has_expired
 from beckon_tools.metrics import CONTENT_TYPE, Metrics
 from beckon_tools.outcomes.ledger import Unavailable
@@ -58,9 +58,10 @@ Find = Callable[[str, str], Awaitable[AnyTool | None]]
 class ToolApp:
     """One tool over HTTP, or all that `find` knows.
 
-    `POST /` takes the call event. 200: a reply event, a tool's own failure included. 204: an
-    event of another type, which a broad Trigger may send: not ours, and not to be retried.
-    4xx: bad, and brokers do not retry it; 500 and 503: brokers do.
+    `POST /` takes the call event. 200: a reply event, failures and exceptions of the function
+    included. 204: an event of another type, which a broad Trigger may send: not ours, and not to be
+    retried. 4xx: bad, and brokers do not retry it. 503: the function has not run, or raised `Retry`;
+    500: the function of an idempotent tool raised; brokers deliver both again.
     """
 
     def __init__(
@@ -162,13 +163,11 @@ class ToolApp:
             logger.error("event %s was not run: %s", call.id, error)  # noqa: TRY400 - the trace tells no more
             detail = "whether the call has run already cannot be said now; come again"
             raise Refused(Problem(503, "unavailable", "Unavailable", detail), ("retry-after", "1")) from None
-        except TryAgain as error:
+        except Retry as error:
             after = [] if error.after is None else [("retry-after", str(error.after))]
             raise Refused(Problem(503, "try-again", "Not now", str(error)), *after) from None
-        except Exception:
-            logger.exception("the tool %s failed on event %s", tool.name, call.id)
-            detail = "the tool failed unexpectedly; its log says why, under the id of the event"
-            raise Refused(Problem(500, "tool-crashed", "The tool failed", detail)) from None
+        except IdempotentFault as error:
+            raise Refused(Problem(500, "tool-crashed", "The tool failed", str(error))) from None
 
     async def _body(self, receive: Receive) -> bytes:
         try:

@@ -3,27 +3,32 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
+from opentelemetry import trace
 
 from beckon_contract.events import CloudEvent, EventError
 from beckon_contract.failures import Reason
 from beckon_contract.media_types import is_json
 from beckon_tools.declaration import AnyTool
-from beckon_tools.errors import ToolError
+from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.expiry import seconds_left
 from beckon_tools.later import Later, Ticket
 from beckon_tools.progress import Progress
 from beckon_tools.replies import NO_ANSWER_YET, failure_data, reply_event
 from beckon_tools.results import NotJson, to_data
 from beckon_tools.settings import Settings
+from beckon_tools.signature import InvalidArguments
+from beckon_tools.spans import failed
 from beckon_tools.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
+_PASSWORD = re.compile(r"://[^\s/@]+@")  # of an address: drivers of databases repeat it
 _LONGEST = 4000  # characters of an error that a model is told: a page of text, about a thousand tokens
 
 
@@ -31,12 +36,18 @@ class OutOfTime(Exception):
     """The call expired before the function had ended."""
 
 
+class IdempotentFault(Exception):
+    """An exception of a function that another run cannot harm; the message names it."""
+
+
 async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes:
-    """Run the tool on a call and return the data of the reply, `ToolError` told as a failure.
+    """Run the tool on a call and return the data of the reply.
 
-    `NO_ANSWER_YET` is that of a call which is answered later.
+    An exception of the function is a result, too: the failure `tool_failed` with its type and message.
+    `NO_ANSWER_YET` is the data of a call that is answered later.
 
-    Raises `InvalidArguments` and `EventError` for a bad call, and whatever the function raises.
+    Raises `InvalidArguments` and `EventError` for a bad call, `Retry` where the function does, and
+    `IdempotentFault` for an exception in a tool whose hints say that it is idempotent.
     """
     if not is_json(call.datacontenttype):
         raise EventError(f"the arguments must be application/json, not {call.datacontenttype!r}")
@@ -48,8 +59,9 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         data = NO_ANSWER_YET if isinstance(result, Later) else to_data(result)
     except ToolError as error:
         message = shortened(str(error))
-        logger.info("%s told event %s: %s", tool.name, call.id, message)
-        return failure_data(Reason.TOOL_FAILED, message)
+        logger.info("%s refused event %s: %s", tool.name, call.id, message)
+        reason = Reason.OUTCOME_UNKNOWN if isinstance(error, OutcomeUnknown) else Reason.TOOL_FAILED
+        return failure_data(reason, message)
     except OutOfTime:
         logger.warning("event %s expired while %s ran, and was given up", call.id, tool.name)
         return failure_data(Reason.TIMEOUT, "the call expired while the tool ran; the tool was stopped")
@@ -60,11 +72,45 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
             Reason.TOOL_FAILED,
             f"the tool ran, but its result cannot be written as JSON: {shortened(str(error))}",
         )
+    except (Retry, InvalidArguments, EventError):
+        raise
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        return _fault(tool, call, error)
     limit = settings.reply_limit
     if len(data) > limit:
         message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"
         return failure_data(Reason.TOOL_FAILED, message)
     return data
+
+
+def _fault(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
+    """Return the failure that an exception of the function is, or raise `IdempotentFault`.
+
+    Nobody knows what the function did before it raised: another delivery could do that again.
+    """
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error  # the run itself is ended
+    logger.error("the tool %s failed on event %s", tool.name, call.id, exc_info=error)
+    text = shortened("; ".join(_words(error)))
+    failed(trace.get_current_span(), type(error).__name__)
+    if tool.hints.idempotent:
+        raise IdempotentFault(text) from None
+    return failure_data(Reason.TOOL_FAILED, text)
+
+
+def _words(error: BaseException) -> Iterator[str]:
+    """Yield type and message of an exception, or of each in a group, as a TaskGroup raises."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _words(inner)
+    else:
+        name = type(error).__name__
+        try:
+            text = str(error)
+        except Exception:  # its own fault: a text is all that is wanted
+            text = ""
+        yield f"{name}: {_PASSWORD.sub('://[hidden]@', text)}" if text else name
 
 
 def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
@@ -102,6 +148,7 @@ async def _function(tool: AnyTool, arguments: Mapping[str, Any], seconds: float 
 
 def shortened(message: str) -> str:
     """Return a message for the model, cut where it is longer than anybody would read."""
+    message = message.encode("utf-8", "replace").decode()  # half a character is no JSON
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1].rstrip() + "…"
 
 

@@ -1,8 +1,9 @@
 """The errors of the SDK; each class says who must act.
 
 ToolError           the model: the call failed for good, the message says what to change
+OutcomeUnknown      the model: the call may have had its effect, another one may repeat it
 DeclarationError    the tool's author: the function cannot become a tool
-TryAgain            the Broker: nothing is wrong with the call, deliver it again
+Retry               the Broker: nothing is wrong with the call, deliver it again
 NotSent             whoever sends an answer later: keep the ticket, and try again
 UsageError          whoever typed the command: one line on standard error, exit 2
 """
@@ -12,11 +13,18 @@ class ToolError(Exception):
     """The tool cannot do what was asked; the message is for the model, and is not retried."""
 
 
-class TryAgain(Exception):
-    """The tool cannot run now; the call is answered so that the Broker delivers it again.
+class OutcomeUnknown(ToolError):
+    """A failure after which nobody can say whether the call had its effect.
 
-    `after` is in how many seconds at the soonest. When the Broker has given up, the message is what
-    the model is told.
+    The model reads the reason `outcome_unknown`, which does not invite another call.
+    """
+
+
+class Retry(Exception):
+    """A request for another delivery: the function has had no effect.
+
+    The Broker delivers the call again, after `after` seconds at the soonest. When the Broker gives
+    up, the model reads the message. Every other exception ends the call, see `Tool.hints.idempotent`.
     """
 
     def __init__(self, message: str, *, after: int | None = None) -> None:

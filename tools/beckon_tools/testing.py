@@ -35,8 +35,9 @@ _SOURCE = "/beckon/agents/default/trial"
 class Answer:
     """What came of a call: `result`, or for one that failed its `reason` and `message`.
 
-    `reason` is "invalid_arguments", "tool_failed" or "timeout", as a model is told, or the kind of
-    problem that a Broker sees, such as "tool-crashed" with the `status` 500. `later`: the call is
+    `reason` is "invalid_arguments", "tool_failed", "outcome_unknown" or "timeout", as a model reads it, or
+    the kind of problem that a Broker sees: "try-again" with the `status` 503 for `Retry`, "tool-crashed"
+    with 500 for an exception of an idempotent tool. `later`: the call is
     taken, and answered by its ticket.
     """
 

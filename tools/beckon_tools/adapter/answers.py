@@ -9,7 +9,7 @@ from jmespath.exceptions import JMESPathError
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_tools.adapter.outbound.way import Answer
 from beckon_tools.adapter.rule import JSON, HttpRule
-from beckon_tools.errors import ToolError, TryAgain
+from beckon_tools.errors import Retry, ToolError
 from beckon_tools.results import Media
 from beckon_tools.signature import InvalidArguments
 
@@ -46,7 +46,7 @@ def result_of(rule: HttpRule, answer: Answer, host: str) -> object:
     """Return the result of a call.
 
     Raises `InvalidArguments` for what the model can mend (400, 422), `ToolError` for other refusals,
-    and `TryAgain` for what may pass (429, 5xx).
+    and `Retry` for what may pass (429, 5xx).
     """
     if answer.status >= 400:
         _fail(answer, host)
@@ -116,7 +116,7 @@ def _fail(answer: Answer, host: str) -> NoReturn:
     said = _words(answer)
     told = f"{host} answered {answer.status}" + (f": {said}" if said else "")
     if answer.status == 429 or answer.status >= 500:
-        raise TryAgain(told, after=_seconds(answer.retry_after))
+        raise Retry(told, after=_seconds(answer.retry_after))
     if answer.status in (400, 422):
         raise InvalidArguments((told,))
     if answer.status in (401, 403, 407):

@@ -16,7 +16,7 @@ from beckon_tools.adapter.outbound.way import Answer, TooLarge, Unreachable, Way
 from beckon_tools.adapter.request import HttpRequest, build_request
 from beckon_tools.adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_tools.adapter.templates import UnfitArgument
-from beckon_tools.errors import ToolError, TryAgain
+from beckon_tools.errors import Retry, ToolError
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.spans import asking, failed
 
@@ -45,7 +45,7 @@ class HttpCaller:
     async def call(self, rule: HttpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
-        Raises `InvalidArguments`, `ToolError`, and `TryAgain` where the Broker should deliver it again.
+        Raises `InvalidArguments`, `ToolError`, and `Retry` where the Broker should deliver it again.
         """
         host = urlsplit(rule.url).hostname or ""
         try:
@@ -107,7 +107,7 @@ def _complete(request: HttpRequest, call: Call) -> HttpRequest:
 def _lost(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exception:
     """Return what a call without an answer becomes: repeated only where that does no harm."""
     if rule.method in IDEMPOTENT or call.repeatable or not error.sent:
-        return TryAgain(f"{host} {error}")
+        return Retry(f"{host} {error}")
     return ToolError(f"{host} {error}; the call may have had its effect, and was not repeated")
 
 

@@ -24,7 +24,7 @@ from beckon_tools.adapter.outbound.credentials import Credentials, NoCredential
 from beckon_tools.adapter.outbound.hosts import NotAllowed
 from beckon_tools.adapter.outbound.limited import LimitedTransport
 from beckon_tools.adapter.outbound.way import TooLarge, Unreachable, Way
-from beckon_tools.errors import ToolError, TryAgain
+from beckon_tools.errors import Retry, ToolError
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class McpCaller:
     async def call(self, rule: McpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
-        Raises `ToolError`, and `TryAgain` where the Broker should deliver it again.
+        Raises `ToolError`, and `Retry` where the Broker should deliver it again.
         """
         name = urlsplit(rule.server).hostname or rule.server
         trace.get_current_span().set_attributes(
@@ -186,5 +186,5 @@ class _Sealing(httpx2.Auth):
 def _lost(name: str, error: Unreachable, call: Call) -> Exception:
     """Return what a call without an answer becomes: repeated only where that does no harm."""
     if call.repeatable or not error.sent:
-        return TryAgain(f"the MCP server {name} {error}")
+        return Retry(f"the MCP server {name} {error}")
     return ToolError(f"the MCP server {name} {error}; the call may have had its effect, and was not repeated")
