@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from beckon_contract.events import from_http, to_binary, to_structured
 from beckon_tools import DeclarationError, Hints, Media, OutcomeUnknown, Retry, ToolError, tool
+from beckon_tools.calls import shortened
 from beckon_tools.declaration import AnyTool
 from tests.tools.serving import JSON, call, calling
 
@@ -221,7 +222,6 @@ class _Unprintable(Exception):
         (ValueError(), "ValueError"),
         (KeyError("colour"), "KeyError: 'colour'"),
         (TimeoutError("slow"), "TimeoutError: slow"),
-        (OSError("no half \ud83d"), "OSError: no half ?"),
         (
             OSError("cannot reach postgresql://me:pass@db/x"),
             "OSError: cannot reach postgresql://[hidden]@db/x",
@@ -259,6 +259,10 @@ async def test_whatever_a_function_raises_it_runs_once(
     reason = "outcome_unknown" if isinstance(error, OutcomeUnknown) else "tool_failed"
     assert answers == [{"error": {"reason": reason, "message": message}}] * 6
     assert len(runs) == 1
+
+
+def test_a_text_that_cannot_be_written_as_json_is_written_as_far_as_it_can() -> None:
+    assert shortened("no half \ud83d") == "no half ?"
 
 
 async def test_an_exception_of_an_idempotent_tool_is_for_the_broker_to_try_again() -> None:

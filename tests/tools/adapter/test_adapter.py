@@ -210,8 +210,60 @@ async def test_a_post_that_may_have_had_its_effect_is_not_repeated_unless_it_may
         async with adapting(way_to(local(port)), event_type(rule, idempotent="true")) as adapter:
             response = await adapter.post(asked({}))
 
+    assert error["reason"] == "outcome_unknown"
     assert "may have had its effect, and was not repeated" in error["message"]
     assert response.status_code == 503
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (told({"message": "down"}, 500), "tool_failed"),
+        (told({"message": "down"}, 502), "outcome_unknown"),
+        (told({"message": "down"}, 503), "outcome_unknown"),
+        (told({"message": "down"}, 504), "outcome_unknown"),
+        (Told(200, b"x", (("content-length", "9"),), breaks_off=True), "outcome_unknown"),
+    ],
+    ids=["500", "502", "503", "504", "breaks off"],
+)
+async def test_what_may_have_had_its_effect_is_sent_once_however_often_the_call_comes(
+    method: str, answer: Told, reason: str
+) -> None:
+    api = PlainApi([answer])
+    async with serving(api) as port:
+        rule = {"url": f"http://api.test:{port}/", "method": method, "retries": 5}
+        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
+            errors = [failure(await adapter.result(asked({}))) for _ in range(6)]
+        async with adapting(way_to(local(port)), event_type(rule, idempotent="true")) as adapter:
+            repeatable = await adapter.post(asked({}))
+
+    assert [error["reason"] for error in errors] == [reason] * 6
+    assert len(api.asked) == 2
+    assert repeatable.status_code == 503
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_post_that_the_api_wants_later_is_for_the_broker_to_repeat(status: int) -> None:
+    api = PlainApi([told({}, status, ("retry-after", "7"))])
+    async with serving(api) as port:
+        rule = {"url": f"http://api.test:{port}/", "method": "POST"}
+        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
+            response = await adapter.post(asked({}))
+
+    assert (response.status_code, response.headers["retry-after"]) == (503, "7")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_post_that_was_answered_with_a_redirect_is_never_repeated(status: int) -> None:
+    api = PlainApi([Told(303, b"", (("location", "/done"),)), told({}, status, ("retry-after", "7"))])
+    async with serving(api) as port:
+        rule = {"url": f"http://api.test:{port}/", "method": "POST"}
+        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
+            for _ in range(2):
+                failure(await adapter.result(asked({})))
+
+    assert [one.method for one in api.asked] == ["POST", "GET"]
 
 
 async def test_a_post_that_never_arrived_is_repeated() -> None:
@@ -226,7 +278,7 @@ async def test_a_post_that_never_arrived_is_repeated() -> None:
 
 
 async def test_every_delivery_of_a_call_has_one_idempotency_key() -> None:
-    api = PlainApi([told({}, 503), told({})])
+    api = PlainApi([told({}, 429), told({})])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": "POST"}
         async with adapting(way_to(local(port)), event_type(rule)) as adapter:

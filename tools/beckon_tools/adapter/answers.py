@@ -9,11 +9,14 @@ from jmespath.exceptions import JMESPathError
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_tools.adapter.outbound.way import Answer
 from beckon_tools.adapter.rule import JSON, HttpRule
-from beckon_tools.errors import Retry, ToolError
+from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.results import Media
 from beckon_tools.signature import InvalidArguments
 
 MAX_WORDS = 300  # characters of what an API says of a failure; a dead letter holds 512 bytes
+
+# Said by a proxy that has no answer of the API; the numbers from 520 are Cloudflare's.
+_OF_GATEWAYS = frozenset({502, 503, 504, *range(520, 531)})
 
 _TEXTUAL = frozenset(
     {
@@ -42,14 +45,15 @@ _WORDS = (
 )
 
 
-def result_of(rule: HttpRule, answer: Answer, host: str) -> object:
+def result_of(rule: HttpRule, answer: Answer, host: str, *, repeatable: bool) -> object:
     """Return the result of a call.
 
-    Raises `InvalidArguments` for what the model can mend (400, 422), `ToolError` for other refusals,
-    and `Retry` for what may pass (429, 5xx).
+    Raises `InvalidArguments` for what the model can mend (400, 422), and `ToolError` for other refusals.
+    What may pass (429, 5xx) is a `Retry` where the request is `repeatable` or cannot have begun; other
+    errors of the API are a `ToolError`, those of what is before it an `OutcomeUnknown`.
     """
     if answer.status >= 400:
-        _fail(answer, host)
+        _fail(answer, host, repeatable=repeatable)
     if answer.status == 304 or answer.status < 200 or answer.status >= 300:
         raise ToolError(f"{host} answered with status {answer.status}, which is no result")
     if not answer.body.strip():
@@ -112,16 +116,25 @@ def _select(expression: str, answer: Answer, document: object, host: str) -> obj
         raise ToolError(f"the rule's result does not fit what {host} answered: {first[:MAX_WORDS]}") from None
 
 
-def _fail(answer: Answer, host: str) -> NoReturn:
+def _fail(answer: Answer, host: str, *, repeatable: bool) -> NoReturn:
     said = _words(answer)
     told = f"{host} answered {answer.status}" + (f": {said}" if said else "")
-    if answer.status == 429 or answer.status >= 500:
+    if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
         raise Retry(told, after=_seconds(answer.retry_after))
+    if answer.status in _OF_GATEWAYS:
+        raise OutcomeUnknown(f"{told}; the call may have had its effect, and was not repeated")
     if answer.status in (400, 422):
         raise InvalidArguments((told,))
     if answer.status in (401, 403, 407):
         told += "; the credential is for the owner of the HTTP adapter to mend"
     raise ToolError(told)
+
+
+def _has_not_begun(answer: Answer) -> bool:
+    """Whether the API refused the request before it did anything: too many of them, or come later."""
+    if answer.redirected:
+        return False
+    return answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
 
 
 def _words(answer: Answer) -> str:

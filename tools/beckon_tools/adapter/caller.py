@@ -16,7 +16,7 @@ from beckon_tools.adapter.outbound.way import Answer, TooLarge, Unreachable, Way
 from beckon_tools.adapter.request import HttpRequest, build_request
 from beckon_tools.adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_tools.adapter.templates import UnfitArgument
-from beckon_tools.errors import Retry, ToolError
+from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.spans import asking, failed
 
@@ -45,7 +45,8 @@ class HttpCaller:
     async def call(self, rule: HttpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
-        Raises `InvalidArguments`, `ToolError`, and `Retry` where the Broker should deliver it again.
+        Raises `InvalidArguments`, `ToolError`, `OutcomeUnknown`, and `Retry` where the Broker should deliver
+        it again.
         """
         host = urlsplit(rule.url).hostname or ""
         try:
@@ -60,7 +61,7 @@ class HttpCaller:
             raise ToolError(f"{host} {error}") from None
         except Unreachable as error:
             raise _lost(rule, call, host, error) from None
-        return result_of(rule, answer, host)
+        return result_of(rule, answer, host, repeatable=_is_repeatable(rule, call))
 
     async def _send(self, rule: HttpRule, request: HttpRequest) -> Answer:
         """Send a request, one that may be repeated as often as the rule says; return the last answer."""
@@ -104,11 +105,16 @@ def _complete(request: HttpRequest, call: Call) -> HttpRequest:
     return replace(request, headers=(*request.headers, *more))
 
 
+def _is_repeatable(rule: HttpRule, call: Call) -> bool:
+    """Whether another request does no harm, by HTTP or by what the EventType says."""
+    return rule.method in IDEMPOTENT or call.repeatable
+
+
 def _lost(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exception:
     """Return what a call without an answer becomes: repeated only where that does no harm."""
-    if rule.method in IDEMPOTENT or call.repeatable or not error.sent:
+    if _is_repeatable(rule, call) or not error.sent:
         return Retry(f"{host} {error}")
-    return ToolError(f"{host} {error}; the call may have had its effect, and was not repeated")
+    return OutcomeUnknown(f"{host} {error}; the call may have had its effect, and was not repeated")
 
 
 def _joining(request: HttpRequest) -> HttpRequest:

@@ -24,7 +24,7 @@ from beckon_tools.adapter.outbound.credentials import Credentials, NoCredential
 from beckon_tools.adapter.outbound.hosts import NotAllowed
 from beckon_tools.adapter.outbound.limited import LimitedTransport
 from beckon_tools.adapter.outbound.way import TooLarge, Unreachable, Way
-from beckon_tools.errors import Retry, ToolError
+from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 
 logger = logging.getLogger(__name__)
 
@@ -187,4 +187,6 @@ def _lost(name: str, error: Unreachable, call: Call) -> Exception:
     """Return what a call without an answer becomes: repeated only where that does no harm."""
     if call.repeatable or not error.sent:
         return Retry(f"the MCP server {name} {error}")
-    return ToolError(f"the MCP server {name} {error}; the call may have had its effect, and was not repeated")
+    return OutcomeUnknown(
+        f"the MCP server {name} {error}; the call may have had its effect, and was not repeated"
+    )

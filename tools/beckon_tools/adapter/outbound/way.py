@@ -32,13 +32,17 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an API answered; the secrets of the request are taken out of `body`."""
+    """What an API answered; the secrets of the request are taken out of `body`.
+
+    `redirected`: another request was answered before, which may have had its effect.
+    """
 
     status: int
     media_type: str
     charset: str
     body: bytes = field(repr=False)
     retry_after: str = ""
+    redirected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +65,23 @@ class Way:
                 return await self._follow(request, credential)
         except TimeoutError:
             raise Unreachable(f"did not answer within {timeout:g} seconds", sent=True) from None
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise Unreachable(f"cannot be reached ({type(error).__name__})", sent=False) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Unreachable(f"broke off ({type(error).__name__})", sent=True) from None
 
     async def _follow(self, request: HttpRequest, credential: str | None) -> Answer:
-        for _ in range(_HOPS + 1):
+        for hop in range(_HOPS + 1):
             url = httpx2.URL(request.url)
             self.allowed.find(url.scheme, url.host, url.port)
             sealed = self.credentials.seal(credential, url) if credential else Sealed()
             prepared = self._prepare(request, sealed)
-            response = await self.client.send(prepared, stream=True, follow_redirects=False)
+            try:
+                response = await self.client.send(prepared, stream=True, follow_redirects=False)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+                # The request that a redirect answered has been sent.
+                raise Unreachable(f"cannot be reached ({type(error).__name__})", sent=hop > 0) from None
             try:
                 if response.status_code not in _REDIRECTS or "location" not in response.headers:
-                    return await self._read(response, sealed)
+                    return replace(await self._read(response, sealed), redirected=hop > 0)
                 request, credential = _next(request, url, response, credential)
             finally:
                 await response.aclose()

@@ -1,0 +1,215 @@
+"""The outbox: answers that no Broker has acknowledged, in a file that outlives the process.
+
+An answer is written before it is sent for the first time, and removed when a Broker acknowledges it. Its
+id is the same at every attempt, by which Brokers and agents know a second one. Several processes may
+share the file, such as the tool and a worker: a lease on an answer lets one of them send it at a time.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
+from beckon_tools.errors import NotSent, UsageError
+from beckon_tools.sink import NotAcknowledged, has_sink, post
+
+logger = logging.getLogger(__name__)
+
+OUTBOX = "BECKON_TOOLS_OUTBOX"
+"""The environment variable with the path of the outbox, for processes that are no tool, too."""
+
+KEEP_SECONDS = 86_400.0
+"""How long an answer is sent again at least: agents wait a day where an EventType names no time."""
+
+_MOST = 10_000  # answers in one file
+_ATTEMPT_SECONDS = 10.0
+_LEASE_SECONDS = 15.0  # longer than an attempt
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # between two attempts
+_LONGEST_RETRY_AFTER = 3600.0
+_LOOK_SECONDS = 5.0  # how soon an answer of another process is seen
+_AT_ONCE = 8  # attempts side by side
+# A Broker that answers so will never take the event; everything else may pass.
+_FINAL = frozenset({400, 405, 410, 413, 414, 415, 422, 431})
+
+_MAKE = """
+CREATE TABLE IF NOT EXISTS beckon_outbox (
+    id TEXT NOT NULL,
+    sink TEXT NOT NULL,
+    event TEXT NOT NULL,
+    expires REAL NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due REAL NOT NULL,
+    leased REAL NOT NULL DEFAULT 0,
+    PRIMARY KEY (id, sink)
+)
+"""
+_PUT = "INSERT INTO beckon_outbox (id, sink, event, expires, due) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_LEASE = "UPDATE beckon_outbox SET leased = ? WHERE id = ? AND sink = ? AND leased <= ?"
+_DUE = (
+    "SELECT id, sink, event, expires, attempts FROM beckon_outbox WHERE due <= ? AND leased <= ? "
+    "ORDER BY due LIMIT ?"
+)
+_NEXT = "SELECT min(max(due, leased)) FROM beckon_outbox"
+_LATER = "UPDATE beckon_outbox SET attempts = attempts + 1, due = ?, leased = 0 WHERE id = ? AND sink = ?"
+_REMOVE = "DELETE FROM beckon_outbox WHERE id = ? AND sink = ?"
+
+
+class _Answer(NamedTuple):
+    """One row: an event for a sink, "" for the one that `K_SINK` names. Times in seconds since 1970."""
+
+    id: str
+    sink: str
+    event: str
+    expires: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Answers in the SQLite file at `path`, which is made for its owner alone.
+
+    Methods raise `OSError` and `sqlite3.Error` where the file cannot be read or written.
+    """
+
+    path: Path
+
+    async def send(self, event: CloudEvent, sink: str, expires: datetime | None) -> None:
+        """Send an answer, or leave it in the outbox: on return it is acknowledged, or in the file.
+
+        Raises `NotSent` where it is neither: no Broker is known, it refuses the event for good, or the
+        file cannot be written.
+        """
+        if not (sink or has_sink()):
+            await post(event, "answer", sink=sink)  # which raises, with the cure
+        text, now = to_structured(event)[1].decode(), time.time()
+        until = max(now + KEEP_SECONDS, expires.timestamp() if expires else 0)
+        answer = _Answer(event.id, sink, text, until, 0)
+        try:
+            mine = await asyncio.to_thread(self._put, answer, now)
+        except (OSError, sqlite3.Error) as error:
+            raise NotSent(f"the outbox {self.path} ({OUTBOX}) takes no answer: {error}") from None
+        if mine and (refusal := await self._attempt(answer)):
+            raise NotSent(refusal)
+
+    async def flush(self) -> None:
+        """Attempt every answer that is due, once; answers that other processes send now are left out."""
+        due = await asyncio.to_thread(self._due)
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def attempt(answer: _Answer) -> None:
+            async with limit:
+                if await asyncio.to_thread(self._lease, answer):
+                    await self._attempt(answer)
+
+        await asyncio.gather(*(attempt(answer) for answer in due))
+
+    async def run(self) -> None:
+        """Attempt answers when they are due, until cancelled."""
+        while True:
+            pause = _LOOK_SECONDS
+            try:
+                await self.flush()
+                pause = min(pause, await asyncio.to_thread(self._seconds))
+            except (OSError, sqlite3.Error) as error:
+                logger.error("the outbox %s cannot be read: %s", self.path, error)  # noqa: TRY400 says all
+            await asyncio.sleep(max(pause, 0.05))
+
+    async def is_empty(self) -> bool:
+        """Whether every answer was acknowledged or given up."""
+        return await asyncio.to_thread(self._seconds) == float("inf")
+
+    def check(self) -> None:
+        """Raise `UsageError` where the file cannot be written."""
+        try:
+            with self._open():
+                pass
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(
+                f"{OUTBOX}: {self.path} cannot be written: {error}; name a file in a folder that can be"
+            ) from None
+
+    async def _attempt(self, answer: _Answer) -> str:
+        """Send an answer once; return why it is given up, "" where it is acknowledged or stays."""
+        try:
+            event = from_structured(answer.event.encode())
+            await post(event, "answer", sink=answer.sink, seconds=_ATTEMPT_SECONDS, tries=0)
+        except NotAcknowledged as error:
+            now = time.time()
+            pause = _pause(answer.attempts, error.retry_after)
+            if error.status not in _FINAL and now + pause < answer.expires:
+                logger.warning("answer %s stays in the outbox for %.1f s: %s", answer.id, pause, error)
+                await self._write(_LATER, now + pause, answer.id, answer.sink)
+                return ""
+            refusal = str(error)
+        except EventError as error:
+            refusal = f"it cannot be read: {error}"
+        else:
+            refusal = ""
+        if refusal:
+            logger.error("answer %s is given up: %s", answer.id, refusal)
+        await self._write(_REMOVE, answer.id, answer.sink)
+        return refusal
+
+    async def _write(self, statement: str, *values: object) -> None:
+        """Write what became of an attempt; where that fails, the answer is attempted again."""
+        with suppress(sqlite3.Error, OSError):
+            await asyncio.to_thread(self._execute, statement, *values)
+
+    def _execute(self, statement: str, *values: object) -> int:
+        with self._open() as database:
+            return database.execute(statement, values).rowcount
+
+    def _put(self, answer: _Answer, now: float) -> bool:
+        """Write an answer and lease it; `False` where another attempt has the lease."""
+        with self._open() as database:
+            (number,) = database.execute("SELECT count(*) FROM beckon_outbox").fetchone()
+            if number >= _MOST:
+                raise OSError(f"it is full ({_MOST} answers); see whether the Broker runs")
+            database.execute(_PUT, (answer.id, answer.sink, answer.event, answer.expires, now))
+            lease = (now + _LEASE_SECONDS, answer.id, answer.sink, now)
+            return database.execute(_LEASE, lease).rowcount == 1
+
+    def _lease(self, answer: _Answer) -> bool:
+        now = time.time()
+        return self._execute(_LEASE, now + _LEASE_SECONDS, answer.id, answer.sink, now) == 1
+
+    def _due(self) -> list[_Answer]:
+        now = time.time()
+        with self._open() as database:
+            return [_Answer(*row) for row in database.execute(_DUE, (now, now, _AT_ONCE * 8))]
+
+    def _seconds(self) -> float:
+        """Return in how many seconds the next answer is due, infinity where there is none."""
+        with self._open() as database:
+            (due,) = database.execute(_NEXT).fetchone()
+        return float("inf") if due is None else due - time.time()
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for one transaction, made for its owner alone where there is none."""
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with closing(sqlite3.connect(self.path, timeout=5)) as database, database:
+            database.execute(_MAKE)
+            yield database
+
+
+def _pause(attempts: int, retry_after: float | None) -> float:
+    """Return the seconds before the next attempt: twice as many each time, or those that the Broker names."""
+    doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 20))
+    wanted = min(retry_after or 0, _LONGEST_RETRY_AFTER)
+    return max(doubled, wanted) * random.uniform(1, 1.2)  # noqa: S311 - so that many do not meet
+
+
+class OutboxSender:
+    """Sends what an outbox holds for as long as its process lives."""
+
+    _running: dict[tuple[int, Path], asyncio.Task[None]] = {}
