@@ -27,9 +27,9 @@ def configured(**changes: object) -> Settings:
 
 
 @asynccontextmanager
-async def served(asgi_app: Callable[..., Awaitable[None]]) -> AsyncIterator[str]:
-    """Serve an ASGI application on a free port and give its address."""
-    listener = listen("127.0.0.1", 0)
+async def served(asgi_app: Callable[..., Awaitable[None]], port: int = 0) -> AsyncIterator[str]:
+    """Serve an ASGI application, on a free port unless one is given, and give its address."""
+    listener = listen("127.0.0.1", port)
     server = uvicorn.Server(uvicorn.Config(asgi_app, log_config=None, http="httptools"))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:

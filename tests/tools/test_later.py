@@ -31,6 +31,7 @@ class Broker:
     def __init__(self) -> None:
         self.events: list[CloudEvent] = []
         self.status = 202
+        self.headers: list[tuple[bytes, bytes]] = []
         self.url = ""
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
@@ -38,7 +39,7 @@ class Broker:
             return
         body = (await receive())["body"]
         self.events.append(from_http(scope["headers"], body))
-        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -79,7 +79,8 @@ async def test_a_time_out_of_the_tools_own_is_no_expiry_of_its_call() -> None:
 
     later = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     async with calling(slow) as caller:
-        assert (await caller.post(call("slow", {}, expirytime=later))).status_code == 500
+        result = await caller.result(call("slow", {}, expirytime=later))
+    assert result == {"error": {"reason": "tool_failed", "message": "TimeoutError"}}
 
 
 async def test_what_a_tool_error_says_is_cut_to_what_a_model_would_read() -> None:
@@ -99,7 +100,10 @@ def stop_iteration() -> None:
 
 async def test_a_plain_function_may_raise_anything() -> None:
     async with calling(stop_iteration) as caller:
-        assert (await caller.post(call("stop", {}))).status_code == 500
+        result = await caller.result(call("stop", {}))
+    assert result == {
+        "error": {"reason": "tool_failed", "message": "RuntimeError: the function raised StopIteration()"}
+    }
 
 
 async def test_a_plain_function_runs_in_the_context_of_its_call() -> None:

@@ -20,6 +20,7 @@ from beckon_tools.app import app
 from beckon_tools.declaration import Hints, Tool, tool
 from beckon_tools.errors import DeclarationError, NotSent, OutcomeUnknown, Retry, ToolError
 from beckon_tools.later import Later, Ticket
+from beckon_tools.outbox import flush_outbox
 from beckon_tools.progress import Progress
 from beckon_tools.results import Media
 from beckon_tools.server import serve
@@ -37,6 +38,7 @@ __all__ = [
     "Tool",
     "ToolError",
     "app",
+    "flush_outbox",
     "serve",
     "tool",
 ]

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.registry import Collector
@@ -19,6 +20,7 @@ from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.errors import Retry
 from beckon_tools.expiry import has_expired
 from beckon_tools.metrics import CONTENT_TYPE, Metrics
+from beckon_tools.outbox import Outbox
 from beckon_tools.outcomes.ledger import Unavailable
 from beckon_tools.outcomes.opening import open_ledger
 from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
@@ -79,6 +81,9 @@ class ToolApp:
             running=settings.concurrency,
             shared=shared,
         )
+        self._outbox = Outbox(Path(settings.outbox)) if settings.outbox else None
+        if self._outbox is not None:
+            self._outbox.check()
         self._metrics = Metrics(running=lambda: self._calls.running, collectors=collectors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,10 +103,14 @@ class ToolApp:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
+        sending = self._outbox.start() if self._outbox else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._calls.drain(_ABANDONED_SECONDS)
         await self._calls.close()
+        if sending is not None:
+            sending.cancel()
+            await asyncio.wait((sending,))
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:

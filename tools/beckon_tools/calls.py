@@ -16,7 +16,7 @@ from beckon_contract.failures import Reason
 from beckon_contract.media_types import is_json
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
-from beckon_tools.expiry import seconds_left
+from beckon_tools.expiry import EXPIRY, seconds_left
 from beckon_tools.later import Later, Ticket
 from beckon_tools.progress import Progress
 from beckon_tools.replies import NO_ANSWER_YET, failure_data, reply_event
@@ -121,7 +121,9 @@ def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, obj
     if signature.ticket_parameter is not None or signature.progress_parameter is not None:
         reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation)
         if signature.ticket_parameter is not None:
-            given[signature.ticket_parameter] = Ticket.of(reply, settings.reply_attribute)
+            given[signature.ticket_parameter] = Ticket.of(
+                reply, settings.reply_attribute, settings.outbox, str(call.extensions.get(EXPIRY, ""))
+            )
         if signature.progress_parameter is not None:
             progress = Progress.of(reply, tool.type, settings)
             given[signature.progress_parameter] = progress

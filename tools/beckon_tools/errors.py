@@ -33,7 +33,15 @@ class Retry(Exception):
 
 
 class NotSent(Exception):
-    """The Broker has not taken an answer that came later; the message says why."""
+    """The Broker has not taken an answer that came later; the message says why.
+
+    `status` is what the Broker answered, 0 where it did not; `retry_after` the seconds that it named.
+    """
+
+    def __init__(self, message: str, *, status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
 
 
 class DeclarationError(TypeError):

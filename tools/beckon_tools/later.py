@@ -1,12 +1,14 @@
 """Answers that come hours after their call: the call is taken at once, and its ticket kept until then."""
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, STATE
 from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_contract.failures import Reason, failure
+from beckon_tools.expiry import EXPIRY, read_expiry
+from beckon_tools.outbox import find_outbox
 from beckon_tools.progress import report_data, report_event, send_report
 from beckon_tools.results import to_data
 from beckon_tools.sink import has_sink, send
@@ -24,16 +26,20 @@ class Ticket:
     """
 
     _reply: CloudEvent
+    _outbox: str = field(default="", compare=False, repr=False)
 
     @classmethod
-    def of(cls, reply: CloudEvent, reply_attribute: str) -> "Ticket":
-        """Return the ticket of a call, from a reply to it."""
+    def of(cls, reply: CloudEvent, reply_attribute: str, outbox: str = "", expires: str = "") -> "Ticket":
+        """Return the ticket of a call, from a reply to it; `expires` is the call's `expirytime`."""
         kept = {name: value for name, value in reply.extensions.items() if name != STATE}
         if reply_attribute in kept:
             kept[PROGRESS_MARK] = kept[reply_attribute]
+        if expires:
+            kept[EXPIRY] = expires
         # The same id at every attempt: brokers and agents know a second one by it.
         name = f"{kept[CAUSE]}.answer"
-        return cls(replace(reply, id=name, data=None, datacontenttype=None, time=None, extensions=kept))
+        empty = replace(reply, id=name, data=None, datacontenttype=None, time=None, extensions=kept)
+        return cls(empty, outbox)
 
     @classmethod
     def read(cls, text: str) -> "Ticket":
@@ -71,7 +77,11 @@ class Ticket:
     async def answer(self, result: object, *, sink: str = "") -> None:
         """Send the result to the Broker at `sink`, or where `K_SINK` says.
 
-        Raises `NotSent` where the Broker has not taken it: keep the ticket, and answer again.
+        With an outbox (`BECKON_TOOLS_OUTBOX`) the answer is durable on return: the Broker has acknowledged
+        it, or it is in that file and is sent again with back-off until the call expires, a day at least.
+        Without one, on return the Broker has acknowledged it.
+
+        Raises `NotSent` where neither is so: store the ticket, and answer again.
         """
         await self._send(to_data(result), sink)
 
@@ -82,4 +92,9 @@ class Ticket:
     async def _send(self, data: bytes, sink: str) -> None:
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         event = replace(self._reply, data=data, datacontenttype="application/json", time=now)
-        await send(event.without(PROGRESS_MARK), "answer", sink=sink)
+        event = event.without(PROGRESS_MARK).without(EXPIRY)
+        outbox = find_outbox(self._outbox)
+        if outbox is None:
+            await send(event, "answer", sink=sink)
+        else:
+            await outbox.send(event, sink, read_expiry(self._reply))

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_tools.errors import NotSent, UsageError
-from beckon_tools.sink import NotAcknowledged, has_sink, post
+from beckon_tools.sink import has_sink, send
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ _ATTEMPT_SECONDS = 10.0
 _LEASE_SECONDS = 15.0  # longer than an attempt
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # between two attempts
 _LONGEST_RETRY_AFTER = 3600.0
-_LOOK_SECONDS = 5.0  # how soon an answer of another process is seen
+_LOOK_SECONDS = 1.0  # how soon an answer of another process is seen
 _AT_ONCE = 8  # attempts side by side
 # A Broker that answers so will never take the event; everything else may pass.
 _FINAL = frozenset({400, 405, 410, 413, 414, 415, 422, 431})
@@ -52,7 +53,9 @@ CREATE TABLE IF NOT EXISTS beckon_outbox (
     PRIMARY KEY (id, sink)
 )
 """
-_PUT = "INSERT INTO beckon_outbox (id, sink, event, expires, due) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_PUT = (
+    "INSERT INTO beckon_outbox (id, sink, event, expires, due) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 _LEASE = "UPDATE beckon_outbox SET leased = ? WHERE id = ? AND sink = ? AND leased <= ?"
 _DUE = (
     "SELECT id, sink, event, expires, attempts FROM beckon_outbox WHERE due <= ? AND leased <= ? "
@@ -61,6 +64,27 @@ _DUE = (
 _NEXT = "SELECT min(max(due, leased)) FROM beckon_outbox"
 _LATER = "UPDATE beckon_outbox SET attempts = attempts + 1, due = ?, leased = 0 WHERE id = ? AND sink = ?"
 _REMOVE = "DELETE FROM beckon_outbox WHERE id = ? AND sink = ?"
+
+
+_running: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, asyncio.Task[None]]] = WeakKeyDictionary()
+
+
+def find_outbox(path: str = "") -> "Outbox | None":
+    """Return the outbox at a path, or the one that the environment names; `None` where neither does."""
+    chosen = path or os.environ.get(OUTBOX, "")
+    return Outbox(Path(chosen)) if chosen else None
+
+
+async def flush_outbox() -> bool:
+    """Attempt the answers that are due in the outbox of the environment; return whether none is left.
+
+    For a worker that ends, and for a timer: a tool that is served does so by itself.
+    """
+    outbox = find_outbox()
+    if outbox is None:
+        raise UsageError(f"there is no outbox; set {OUTBOX} to the path of its file")
+    await outbox.flush()
+    return await outbox.is_empty()
 
 
 class _Answer(NamedTuple):
@@ -89,7 +113,7 @@ class Outbox:
         file cannot be written.
         """
         if not (sink or has_sink()):
-            await post(event, "answer", sink=sink)  # which raises, with the cure
+            await send(event, "answer", sink=sink)  # which raises, with the cure
         text, now = to_structured(event)[1].decode(), time.time()
         until = max(now + KEEP_SECONDS, expires.timestamp() if expires else 0)
         answer = _Answer(event.id, sink, text, until, 0)
@@ -99,6 +123,8 @@ class Outbox:
             raise NotSent(f"the outbox {self.path} ({OUTBOX}) takes no answer: {error}") from None
         if mine and (refusal := await self._attempt(answer)):
             raise NotSent(refusal)
+        if not await self.is_empty():
+            self.start()
 
     async def flush(self) -> None:
         """Attempt every answer that is due, once; answers that other processes send now are left out."""
@@ -123,6 +149,14 @@ class Outbox:
                 logger.error("the outbox %s cannot be read: %s", self.path, error)  # noqa: TRY400 says all
             await asyncio.sleep(max(pause, 0.05))
 
+    def start(self) -> "asyncio.Task[None]":
+        """Have `run` in the background of this event loop, once; it ends with the loop."""
+        tasks = _running.setdefault(asyncio.get_running_loop(), {})
+        task = tasks.get(self.path)
+        if task is None or task.done():
+            task = tasks[self.path] = asyncio.create_task(self.run())
+        return task
+
     async def is_empty(self) -> bool:
         """Whether every answer was acknowledged or given up."""
         return await asyncio.to_thread(self._seconds) == float("inf")
@@ -141,8 +175,8 @@ class Outbox:
         """Send an answer once; return why it is given up, "" where it is acknowledged or stays."""
         try:
             event = from_structured(answer.event.encode())
-            await post(event, "answer", sink=answer.sink, seconds=_ATTEMPT_SECONDS, tries=0)
-        except NotAcknowledged as error:
+            await send(event, "answer", sink=answer.sink, seconds=_ATTEMPT_SECONDS, tries=0)
+        except NotSent as error:
             now = time.time()
             pause = _pause(answer.attempts, error.retry_after)
             if error.status not in _FINAL and now + pause < answer.expires:
@@ -191,7 +225,7 @@ class Outbox:
         """Return in how many seconds the next answer is due, infinity where there is none."""
         with self._open() as database:
             (due,) = database.execute(_NEXT).fetchone()
-        return float("inf") if due is None else due - time.time()
+        return float("inf") if due is None else float(due) - time.time()
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -207,9 +241,3 @@ def _pause(attempts: int, retry_after: float | None) -> float:
     doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 20))
     wanted = min(retry_after or 0, _LONGEST_RETRY_AFTER)
     return max(doubled, wanted) * random.uniform(1, 1.2)  # noqa: S311 - so that many do not meet
-
-
-class OutboxSender:
-    """Sends what an outbox holds for as long as its process lives."""
-
-    _running: dict[tuple[int, Path], asyncio.Task[None]] = {}

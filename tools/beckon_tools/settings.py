@@ -58,6 +58,11 @@ class Settings(ServingSettings):
     remember_lease: Annotated[float, Field(ge=1)] = Field(
         30, description="Seconds after which a call whose replica died may be run by another."
     )
+    outbox: str = Field(
+        "",
+        description="Path of the file (SQLite) with late answers that no Broker has acknowledged, to send "
+        "them again, after a restart, too; unset: `answer` raises `NotSent`.",
+    )
     progress_seconds: Annotated[float, Field(ge=0)] = Field(
         1, description="Least seconds between two reports of progress; what comes between is left out."
     )

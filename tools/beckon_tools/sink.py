@@ -41,7 +41,16 @@ async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float =
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise NotSent(f"the Broker at {address} does not answer: {type(error).__name__}") from None
     if not answer.is_success:
-        raise NotSent(f"the Broker at {address} did not take the {what}: {answer.status_code}")
+        raise NotSent(
+            f"the Broker at {address} did not take the {what}: {answer.status_code}",
+            status=answer.status_code,
+            retry_after=_seconds(answer.headers.get("retry-after", "")),
+        )
+
+
+def _seconds(text: str) -> float | None:
+    """Return the seconds in `Retry-After`; a date, which no Broker sends, counts as none."""
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 @contextmanager
