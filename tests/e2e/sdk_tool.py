@@ -1,4 +1,4 @@
-"""A platform with one tool of the SDK's, its manifests as `beckon_tools manifest` prints them."""
+"""A platform with tools of the SDK's, their manifests as `beckon_tools manifest` prints them."""
 
 import subprocess
 import sys
@@ -11,15 +11,24 @@ from tests.patience import wait_until
 
 
 @contextmanager
-def platform_with(work: Path, source: str, function: str) -> Iterator[LocalPlatform]:
-    """Run one in the folder `work`; the tool is called as its function, and each report of it is sent."""
+def platform_with(work: Path, source: str, *functions: str) -> Iterator[LocalPlatform]:
+    """Run one in the folder `work`, a tool for each function of `source`; each report is sent."""
     (work / "source.py").write_text(source)
-    command = ("-m", "beckon_tools", "manifest", f"source:{function}", "--output", "manifests")
-    subprocess.run([sys.executable, *command], cwd=work, env=clean_environment({}), check=True, timeout=50)
+    for function in functions:
+        command = (
+            "-m",
+            "beckon_tools",
+            "manifest",
+            f"source:{function}",
+            "--output",
+            f"manifests/{function}",
+        )
+        environment = clean_environment({})
+        subprocess.run([sys.executable, *command], cwd=work, env=environment, check=True, timeout=50)
     running = LocalPlatform(work / "manifests", work, {"BECKON_TOOLS_PROGRESS_SECONDS": "0"})
     try:
         running.wait_until_ready()
-        wait_until(lambda: len(running.tool_names()) == 1)
+        wait_until(lambda: len(running.tool_names()) == len(functions))
         yield running
     finally:
         running.stop()

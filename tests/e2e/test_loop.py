@@ -146,15 +146,15 @@ def test_a_tool_that_refuses_is_told_as_it_says(platform: LocalPlatform, model: 
     assert error_of(ask(platform)) == {"reason": "tool_failed", "message": "this tool was asked to refuse"}
 
 
-def test_a_tool_that_crashes_is_an_error_without_its_secrets(
+def test_an_exception_of_a_tool_is_an_error_that_the_model_reads_without_the_trace(
     platform: LocalPlatform, model: ModelThread
 ) -> None:
     model.play(asks_for(("test_fail", {"kind": "crash"})), says("ok"))
 
     answer = ask(platform)
 
-    assert error_of(answer)["reason"] == "tool_failed"
-    assert "secret internals" not in json.dumps(answer)
+    assert error_of(answer) == {"reason": "tool_failed", "message": "RuntimeError: the paper is out"}
+    assert "Traceback" not in json.dumps(answer)
 
 
 def test_arguments_that_do_not_fit_never_reach_the_tool(platform: LocalPlatform, model: ModelThread) -> None:

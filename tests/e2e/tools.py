@@ -26,4 +26,4 @@ async def fail(kind: Annotated[str, Field(description="refuse or crash")]) -> st
     """Fail on purpose."""
     if kind == "refuse":
         raise ToolError("this tool was asked to refuse")
-    raise RuntimeError("secret internals")
+    raise RuntimeError("the paper is out")

@@ -238,6 +238,6 @@ class Outbox:
 
 def _pause(attempts: int, retry_after: float | None) -> float:
     """Return the seconds before the next attempt: twice as many each time, or those that the Broker names."""
-    doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 20))
+    doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(attempts, 20))
     wanted = min(retry_after or 0, _LONGEST_RETRY_AFTER)
     return max(doubled, wanted) * random.uniform(1, 1.2)  # noqa: S311 - so that many do not meet
