@@ -5,23 +5,19 @@ import logging
 import os
 import signal
 import sqlite3
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 
-import httpx
 import pytest
 
-from beckon_contract.events import CloudEvent, from_http, to_binary
 from beckon_tools import NotSent, Ticket, app, flush_outbox
 from beckon_tools.errors import UsageError
 from beckon_tools.outbox import Outbox, find_outbox
 from beckon_tools.server import listen
-from tests.e2e.local_platform import clean_environment
-from tests.patience import PATIENCE, until
+from tests.patience import until
 from tests.tools.serving import call, configured, served
 from tests.tools.test_later import TICKETS, Broker, report, taken
+from tests.tools.tool_process import post, tool_process
 
 NOBODY = "http://127.0.0.1:9"
 REPORTS = '''
@@ -67,50 +63,20 @@ async def ticket() -> Ticket:
     return Ticket.read((await taken())[1].text())
 
 
-@asynccontextmanager
-async def tool_process(folder: Path, sink: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """Run the tool in a process of its own; give the process and the tool's address."""
-    (folder / "reports.py").write_text(REPORTS)
-    settings = {"PORT": "0", "K_SINK": sink, "BECKON_TOOLS_OUTBOX": str(folder / "outbox.db")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "beckon_tools", "serve", "reports:report"),
-        env=clean_environment(settings),
-        cwd=folder,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(PATIENCE):
-            line = ""
-            while "http://" not in line:
-                line = (await process.stderr.readline()).decode()
-        yield process, "http://" + line.partition("http://")[2].split()[0].strip('",')
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def post(url: str, event: CloudEvent) -> CloudEvent:
-    headers, body = to_binary(event)
-    async with httpx.AsyncClient(timeout=PATIENCE) as client:
-        response = await client.post(url, headers=headers, content=body)
-    assert response.status_code == 200, response.text
-    return from_http(response.headers.raw, response.content)
-
-
 async def test_an_answer_arrives_once_though_the_broker_was_away_and_the_tool_was_killed(
     tmp_path: Path,
 ) -> None:
     with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     sink, broker = f"http://127.0.0.1:{port}", Broker()
-    async with tool_process(tmp_path, sink) as (process, url):
+    (tmp_path / "reports.py").write_text(REPORTS)
+    settings = {"K_SINK": sink, "BECKON_TOOLS_OUTBOX": str(tmp_path / "outbox.db")}
+    async with tool_process(tmp_path, "reports:report", **settings) as (process, url):
         reply = await post(url, call("report.slow", {"year": 2026}))
         process.send_signal(signal.SIGKILL)
         await process.wait()
     broker.status, broker.headers = 503, [(b"retry-after", b"1")]
-    async with served(broker, port), tool_process(tmp_path, sink):
+    async with served(broker, port), tool_process(tmp_path, "reports:report", **settings):
         await until(lambda: len(broker.events) > 0)
         broker.events.clear()
         broker.status = 202

@@ -21,7 +21,7 @@ from beckon_tools.errors import UsageError
 from beckon_tools.outcomes.ledger import Claim, Ledger
 from beckon_tools.outcomes.opening import open_ledger
 from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
-from tests.agent.store.postgres import Server, server
+from tests.agent.store.postgres import Server
 from tests.e2e.local_platform import clean_environment
 from tests.patience import PATIENCE, until
 from tests.tools.redis_server import redis_server
@@ -36,13 +36,6 @@ def redis_url() -> Iterator[str]:
     """A Redis for this session."""
     with redis_server() as url:
         yield url
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    """A PostgreSQL for this session."""
-    with server() as running:
-        yield running
 
 
 @pytest_asyncio.fixture(params=["redis", "postgresql"])

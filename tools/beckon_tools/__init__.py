@@ -21,11 +21,14 @@ from beckon_tools.declaration import Hints, Tool, tool
 from beckon_tools.errors import DeclarationError, NotSent, OutcomeUnknown, Retry, ToolError
 from beckon_tools.later import Later, Ticket
 from beckon_tools.outbox import flush_outbox
+from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
 from beckon_tools.progress import Progress
 from beckon_tools.results import Media
 from beckon_tools.server import serve
 
 __all__ = [
+    "AsyncCallRecord",
+    "CallRecord",
     "DeclarationError",
     "Hints",
     "Later",

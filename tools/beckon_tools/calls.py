@@ -17,10 +17,12 @@ from beckon_contract.media_types import is_json
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.expiry import EXPIRY, seconds_left
-from beckon_tools.later import Later, Ticket
+from beckon_tools.later import NO_ANSWER_YET, Ticket, reply_data
+from beckon_tools.outcomes.record import Recalled
+from beckon_tools.outcomes.shared import CallKey
 from beckon_tools.progress import Progress
-from beckon_tools.replies import NO_ANSWER_YET, failure_data, reply_event
-from beckon_tools.results import NotJson, to_data
+from beckon_tools.replies import failure_data, reply_event
+from beckon_tools.results import NotJson
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.spans import failed
@@ -55,8 +57,7 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
     arguments.update(_given(tool, call, settings))
     logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
     try:
-        result = await _function(tool, arguments, seconds_left(call))
-        data = NO_ANSWER_YET if isinstance(result, Later) else to_data(result)
+        data = await _outcome(tool, call, arguments)
     except ToolError as error:
         message = shortened(str(error))
         logger.info("%s refused event %s: %s", tool.name, call.id, message)
@@ -81,6 +82,16 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"
         return failure_data(Reason.TOOL_FAILED, message)
     return data
+
+
+async def _outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]) -> bytes:
+    """Return what the function returns as data, or what an earlier run of the call has recorded."""
+    try:
+        result = await _function(tool, arguments, seconds_left(call))
+    except Recalled as recalled:
+        logger.info("event %s has its outcome from an earlier delivery to %s", call.id, tool.name)
+        return recalled.data
+    return reply_data(result)
 
 
 def _fault(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
@@ -118,6 +129,9 @@ def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, obj
     signature, given = tool.signature, dict[str, object]()
     if signature.event_parameter is not None:
         given[signature.event_parameter] = to_public(call)
+    if signature.record_parameter is not None:
+        name, record = signature.record_parameter
+        given[name] = record(CallKey(tool.name, call.source, call.id))
     if signature.ticket_parameter is not None or signature.progress_parameter is not None:
         reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation)
         if signature.ticket_parameter is not None:

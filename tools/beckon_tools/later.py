@@ -13,9 +13,17 @@ from beckon_tools.progress import report_data, report_event, send_report
 from beckon_tools.results import to_data
 from beckon_tools.sink import has_sink, send
 
+NO_ANSWER_YET = b""
+"""The data of a reply that says that the answer comes later; a result is JSON, which is never empty."""
+
 
 class Later:
     """What a tool returns that has taken a call, and answers it with the call's `Ticket`."""
+
+
+def reply_data(result: object) -> bytes:
+    """Return the data of the reply for what a function returns; raises `NotJson`."""
+    return NO_ANSWER_YET if isinstance(result, Later) else to_data(result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from prometheus_client import (
 from prometheus_client.registry import Collector
 
 from beckon_contract.failures import Reason
-from beckon_tools.replies import NO_ANSWER_YET
+from beckon_tools.later import NO_ANSWER_YET
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

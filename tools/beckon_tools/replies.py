@@ -12,14 +12,11 @@ from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tracing import carried
 from beckon_tools.declaration import AnyTool
+from beckon_tools.later import NO_ANSWER_YET
 
 # Travel from the call to its reply: the trace (CloudEvents distributed tracing extension), and
 # the counters by which brokers and agents break loops.
 _CARRIED = ("traceparent", "tracestate", "knativebrokerttl", *chains.CARRIED)
-
-
-NO_ANSWER_YET = b""
-"""The data of a reply that says that the answer comes later; a result is JSON, which is never empty."""
 
 
 def reply_event(

@@ -17,6 +17,7 @@ from beckon_tools.docstrings import read_docstring
 from beckon_tools.errors import DeclarationError
 from beckon_tools.later import Ticket
 from beckon_tools.notes import with_note
+from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
 from beckon_tools.progress import Progress
 
 _PREFIX = "p_"  # keeps parameters called `schema` or `copy` clear of pydantic's own methods
@@ -24,6 +25,8 @@ _SPECIAL: Mapping[type, str] = {
     PublicEvent: "the call event",
     Ticket: "the ticket of the call",
     Progress: "the progress of the call",
+    CallRecord: "the record of the call",
+    AsyncCallRecord: "the record of the call",
 }
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -45,6 +48,7 @@ class Signature:
     event_parameter: str | None
     ticket_parameter: str | None = None
     progress_parameter: str | None = None
+    record_parameter: tuple[str, type[CallRecord | AsyncCallRecord]] | None = None
 
     def read(self, data: bytes | None) -> dict[str, object]:
         """Read the JSON data of a call as keyword arguments; raise `InvalidArguments`.
@@ -104,6 +108,9 @@ def read_signature(function: Callable[..., object]) -> Signature:
         event_parameter=special.get(PublicEvent),
         ticket_parameter=special.get(Ticket),
         progress_parameter=special.get(Progress),
+        record_parameter=next(
+            ((special[kind], kind) for kind in (CallRecord, AsyncCallRecord) if kind in special), None
+        ),
     )
 
 

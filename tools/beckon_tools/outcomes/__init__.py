@@ -1,4 +1,5 @@
-"""Outcomes of calls that the replicas of a tool share: one effect, wherever a call is delivered.
+"""Outcomes of calls in databases: one effect, wherever and however often a call is delivered.
 
-A ledger is what one kind of database can do; `shared` says what is done with it.
+A ledger is what one kind of database can do for the replicas of a tool; `shared` says what is done with
+it. `record` is the outcome in the tool's own database, written by the transaction that has the effect.
 """
