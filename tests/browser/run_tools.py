@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from beckon_tools import Hints, ToolError, Retry, tool
+from beckon_tools import Hints, Retry, ToolError, tool
 
 _turn = itertools.count(1)
 _moods = itertools.count(1)
