@@ -76,7 +76,7 @@ async def fail(kind: str) -> str:
     """Fail on purpose."""
     if kind == "refuse":
         raise ToolError("this tool was asked to refuse")
-    raise RuntimeError("secret internals")
+    raise RuntimeError("the paper is out")
 
 
 @tool(type="test.measure")
