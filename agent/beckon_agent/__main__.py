@@ -87,6 +87,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
     opened = _cluster(settings, metrics) if settings.watched() else _folders(settings)
     connector = aiohttp.TCPConnector(limit=0)
     try:
+        keys = _reply_keys(settings)
         async with (
             _traced(),
             opened as roster,
@@ -95,7 +96,8 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
         ):
             limits = SharedLimits(store.counters, metrics.limit_reached)
             observer = roster if isinstance(roster, CallObserver) else None
-            caller = LimitedCaller(Dispatcher(session, settings.shim_url), limits, observer)
+            dispatcher = Dispatcher(session, settings.shim_url, keys=keys)
+            caller = LimitedCaller(dispatcher, limits, observer)
             permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
@@ -112,7 +114,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
                 mcp=McpSettings(
                     policy, settings.max_request_bytes, cancellations=Cancellations(store.counters)
                 ),
-                kept=Kept(store, engine, rules, _reply_keys(settings), settings.store_chats),
+                kept=Kept(store, engine, rules, keys, settings.store_chats),
             )
             config = server_config(
                 app, policy, settings.connection_limits(), closing_seconds=_CLOSING_SECONDS

@@ -1,8 +1,11 @@
-"""The shim's keys, by which a late reply proves that it belongs to a call."""
+"""The shim's keys: the agent signs its calls with them, and late replies prove which call they answer."""
 
 import logging
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from beckon_contract.call_credentials import RawHeader, sign_request
 from beckon_contract.correlation import Keyring, is_of_call, verify
 
 logger = logging.getLogger(__name__)
@@ -30,6 +33,11 @@ class ReplyKeys:
         return (
             self._ring is not None and claim is not None and is_of_call(self._ring, claim, call_id.encode())
         )
+
+    def sign(self, path: str, headers: Iterable[RawHeader], body: bytes) -> str | None:
+        """Return the `authorization` header of a call to the shim, `None` where there are no keys."""
+        self._refresh()
+        return None if self._ring is None else sign_request(self._ring, path, headers, body, time.time())
 
     def _refresh(self) -> None:
         if self._path is None:

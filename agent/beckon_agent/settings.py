@@ -85,7 +85,8 @@ class Settings(ServingSettings):
     )
     shim_keys: SecretStr = Field(
         SecretStr(""),
-        description="The shim's BECKON_SHIM_KEYS, by which late replies prove which call they answer.",
+        description="The shim's BECKON_SHIM_KEYS: calls to it are signed with them, and late replies prove "
+        "which call they answer.",
     )
     shim_keys_file: Path | None = Field(
         None, description="The shim's BECKON_SHIM_KEYS_FILE, for the same; read again when it changes."

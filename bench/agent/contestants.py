@@ -1,6 +1,7 @@
 """What is measured: each an agent behind HTTP, with its own way of being asked and of telling its answer."""
 
 import json
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -168,15 +169,18 @@ class Field:
             BECKON_MANIFESTS=str(folder),
             **settings,
         )
+        keys = {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
         shim = await self._started(
             "beckon_shim",
             shim_port,
             BECKON_SHIM_PORT=str(shim_port),
             BECKON_SHIM_REPLY_PORT=str(reply_port),
             BECKON_SHIM_BROKER_URL=f"http://127.0.0.1:{broker_port}/{{namespace}}/{{name}}",
+            **keys,
             **settings,
         )
-        plain = {"BECKON_MANIFESTS": str(folder), "BECKON_SHIM_URL": f"http://127.0.0.1:{shim_port}"}
+        address = f"http://127.0.0.1:{shim_port}"
+        plain = {"BECKON_MANIFESTS": str(folder), "BECKON_SHIM_URL": address, **keys}
         return folder, (shim, broker, self.tool), plain
 
     async def _agent(self, port: int, environment: dict[str, str]) -> Child:

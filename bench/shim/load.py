@@ -6,11 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+from beckon_contract.call_credentials import sign_request
+from beckon_contract.correlation import Keyring
 from bench.shim.wire import Pool, request
 
 # Starts one unit of work; the callback gets whether its answer was right.
 Unit = Callable[[Callable[[bool], None]], None]
 
+KEY = "00112233445566778899aabbccddeeff"
+"""The key of the shim that is measured."""
+
+_KEYRING = Keyring.parse(KEY)
 _TEXT = "x" * 260
 _STALL_SECONDS = 60.0
 _serial = count(1)
@@ -34,7 +40,8 @@ def calls(pool: Pool, path: str) -> Unit:
 
     def unit(done: Callable[[bool], None]) -> None:
         body = _body()
-        pool.send(request(path, _headers(), body), lambda status, got: done(status == 200 and got == body))
+        message = request(path, _signed(path, _headers(), body), body)
+        pool.send(message, lambda status, got: done(status == 200 and got == body))
 
     return unit
 
@@ -142,6 +149,12 @@ def _headers() -> list[tuple[str, str]]:
         ("prefer", "wait=120"),
         ("content-type", "application/json"),
     ]
+
+
+def _signed(path: str, headers: list[tuple[str, str]], body: bytes) -> list[tuple[str, str]]:
+    """Return the headers with the credential that the shim wants."""
+    raw = [(name.encode(), value.encode()) for name, value in headers]
+    return [*headers, ("authorization", sign_request(_KEYRING, path, raw, body, time.time()))]
 
 
 def _body() -> bytes:

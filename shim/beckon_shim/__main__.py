@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 # Connections of callers, to the Broker, and of the Broker; and what else a process opens.
 _FILES_A_CALL = 2
 _FILES_BESIDE = 256
+_NO_KEYS = (
+    "no keys are set, with which callers sign: set BECKON_SHIM_KEYS or BECKON_SHIM_KEYS_FILE here "
+    "and for the agent (openssl rand -hex 32 makes one), or BECKON_SHIM_OPEN_CALLS=true to take every call"
+)
 
 logger = logging.getLogger("beckon_shim")
 
@@ -40,6 +44,8 @@ def main() -> int:
         settings = Settings()
         readable = sys.stderr.isatty()
         logging.config.dictConfig(log_config("shim", readable=readable, level=settings.log_level))
+        if not (settings.open_calls or settings.keys or settings.keys_file):
+            return _refuse(_NO_KEYS)
         keyring = load_keys(settings.keys, settings.keys_file)
     except ValidationError as error:
         lines = (setting_problem("BECKON_SHIM_", one["loc"], one["msg"]) for one in error.errors())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import Keyring
 from beckon_shim import endings
+from beckon_shim.authentication import Authenticated
 from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits
 from beckon_shim.client import Client
@@ -91,7 +92,8 @@ class Service:
         late = LateReplies(settings.late_reply_sink, self._side)
         doubts = Doubts(self.waiters, settings.dead_letter_grace)
         replies = Replies(exchange, self._status, peers, late, doubts)
-        handlers: list[tuple[Handler, str | None]] = [(calls, "/{namespace}/{broker}"), (replies, None)]
+        called: Handler = calls if settings.open_calls else Authenticated(calls, self.tokens, self.metrics)
+        handlers: list[tuple[Handler, str | None]] = [(called, "/{namespace}/{broker}"), (replies, None)]
         policy = settings.origin_policy(settings.host)
         self._servers = tuple(
             Server(

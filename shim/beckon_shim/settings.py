@@ -64,6 +64,11 @@ class Settings(ServingSettings):
         None,
         description="A file with such secrets, one a line (a mounted Secret); read again when it changes.",
     )
+    open_calls: bool = Field(
+        False,
+        description="Whether calls are taken without a credential: then whoever reaches the port may call "
+        "every tool. Otherwise callers sign with the keys above, as the agent does.",
+    )
     replica: str = Field("shim-0", description="The name of this replica in its tokens: a DNS label.")
     peers: str = Field(
         "",

@@ -10,6 +10,11 @@ class Tokens:
         self.replica = check_replica(replica)
         self._keyring = keyring
 
+    @property
+    def keyring(self) -> Keyring:
+        """The keys in force."""
+        return self._keyring
+
     def mint(self, call_id: bytes) -> tuple[str, str]:
         """Return a new token for a call, and the nonce in it."""
         token = mint(self._keyring, self.replica, call_id)

@@ -144,12 +144,16 @@ def reply_headers(token: str) -> dict[str, str]:
 async def shim_in_front_of(
     broker: str = "http://127.0.0.1:9", *, cluster: Cluster | None = None, **settings: object
 ) -> AsyncIterator[Shim]:
-    """Run a shim whose Broker is at this URL, or whose Brokers are those of a cluster."""
+    """Run a shim whose Broker is at this URL, or whose Brokers are those of a cluster.
+
+    It takes calls without a credential, unless `open_calls` is false.
+    """
     values: dict[str, object] = {
         "broker_url": broker + "/{namespace}/{name}",
         "port": 0,
         "reply_port": 0,
         "keys": KEY,
+        "open_calls": True,
         "drain_seconds": 0.0,
         **settings,
     }

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from beckon_contract.call_credentials import sign_request
 from beckon_contract.correlation import Key, Keyring, verify
 from beckon_shim.__main__ import main
 from beckon_shim.settings import Settings
@@ -28,7 +30,10 @@ class Process:
     replies: str
 
     async def call(self, client: aiohttp.ClientSession) -> int:
-        async with client.post(self.url + "/default/main", headers=CALL, data=b"{}") as answer:
+        path, raw = "/default/main", [(name.encode(), value.encode()) for name, value in CALL.items()]
+        signed = sign_request(Keyring.parse(KEY), path, raw, b"{}", time.time())
+        headers = {**CALL, "authorization": signed}
+        async with client.post(self.url + path, headers=headers, data=b"{}") as answer:
             await answer.read()
             return answer.status
 
@@ -178,8 +183,16 @@ def test_a_cluster_that_cannot_be_found_is_one_clear_line(
     assert "set KUBECONFIG (BECKON_SHIM_BROKERS=cluster)" in line
 
 
+def test_without_keys_it_starts_only_where_calls_are_open(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(monkeypatch, capsys, keys="", port="0", reply_port="0")
+    assert "no keys are set" in line
+    assert "BECKON_SHIM_OPEN_CALLS=true" in line
+
+
 async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None:
-    child = await start(broker_url=broker.url, port="0", reply_port="0", keys="")
+    child = await start(broker_url=broker.url, port="0", reply_port="0", keys="", open_calls="true")
     assert child.stderr is not None
     try:
         first = (await asyncio.wait_for(child.stderr.readline(), PATIENCE)).decode()

@@ -22,6 +22,7 @@ from beckon_agent.calling.exchanged import note_call, note_problem
 from beckon_agent.calling.patience import Busy, retry_after, until_taken
 from beckon_agent.calling.reports import Latest, listener
 from beckon_agent.calling.shim_answer import EVENT_STREAM, ShimAnswer, read_answer
+from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.request_id import request_id
 from beckon_contract.events import CloudEvent, to_binary
 from beckon_contract.failures import Reason
@@ -36,10 +37,14 @@ logger = logging.getLogger(__name__)
 class ThroughShim:
     """Sends calls to the shim at `url`; never raises for what a tool or a Broker does."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, max_reply_bytes: int) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, url: str, max_reply_bytes: int, keys: ReplyKeys | None = None
+    ) -> None:
+        """`keys` sign the calls; a shim takes calls without a signature only where it is open."""
         self._session = session
         self._url = url.rstrip("/")
         self._max_reply_bytes = max_reply_bytes
+        self._keys = keys or ReplyKeys()
 
     async def send(self, call: Call) -> Outcome:
         """Return the outcome of a call, within its `wait` seconds and a small margin."""
@@ -72,15 +77,18 @@ class ThroughShim:
 
     async def _post(self, call: Call, event: CloudEvent, wait: float) -> Outcome:
         headers, body = to_binary(event)
+        path = f"/{call.tool.namespace}/{call.tool.broker}"
+        credential = self._keys.sign(path, [(name.encode(), value.encode()) for name, value in headers], body)
+        if credential is not None:
+            headers.append(("authorization", credential))
         prefer = f"respond-async, wait={wait:.3f}" if call.may_be_late else f"wait={wait:.3f}"
         headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
         hear = listener()
         if hear is not None:
             headers.append(("accept", f"*/*, {EVENT_STREAM}"))
-        address = f"{self._url}/{call.tool.namespace}/{call.tool.broker}"
         # A redirect would turn the POST into a GET.
         async with self._session.post(
-            address, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
+            self._url + path, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
         ) as response:
             answer = await read_answer(response, Latest(hear) if hear else None, self._max_reply_bytes)
         return self._outcome(call, answer)

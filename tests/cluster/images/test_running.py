@@ -78,7 +78,11 @@ def test_the_demo_model_is_in_the_agents_image(images: Images) -> None:
 
 def test_the_shim_answers_and_stops_when_it_is_told_to(images: Images) -> None:
     port = free_port()
-    environment = {"BECKON_SHIM_PORT": str(port), "BECKON_SHIM_REPLY_PORT": "0"}
+    environment = {
+        "BECKON_SHIM_PORT": str(port),
+        "BECKON_SHIM_REPLY_PORT": "0",
+        "BECKON_SHIM_KEYS": "00" * 16,
+    }
 
     with images["shim"].started(environment=environment) as shim:
         wait_for(f"http://127.0.0.1:{port}/healthz", shim)

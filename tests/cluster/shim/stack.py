@@ -130,22 +130,28 @@ def _echo() -> Iterator[Manifest]:
 
 def _caller() -> Iterator[Manifest]:
     container = {"name": "caller", "image": AGENT_IMAGE, "command": ["sleep", "infinity"]}
-    yield from _given("caller", "caller.py", container)
+    yield from _given("caller", "caller.py", container, secret="beckon-shim-keys")
 
 
-def _given(name: str, file: str, container: Manifest) -> Iterator[Manifest]:
-    """Return a Deployment of one replica whose container finds a file of these tests in /given."""
-    whole = {
+def _given(name: str, file: str, container: Manifest, secret: str = "") -> Iterator[Manifest]:
+    """Return a Deployment of one replica whose container finds a file of these tests in /given.
+
+    Where a Secret is named, it is found in /secret.
+    """
+    whole: Manifest = {
         **container,
         "imagePullPolicy": "IfNotPresent",
         "volumeMounts": [{"name": "given", "mountPath": "/given"}],
         "resources": {"requests": {"cpu": "5m", "memory": "64Mi"}},
     }
-    pod = {
+    pod: Manifest = {
         "terminationGracePeriodSeconds": 0,
         "containers": [whole],
         "volumes": [{"name": "given", "configMap": {"name": name}}],
     }
+    if secret:
+        whole["volumeMounts"].append({"name": "secret", "mountPath": "/secret"})
+        pod["volumes"].append({"name": "secret", "secret": {"secretName": secret}})
     labels = {"app": name}
     yield {
         "apiVersion": "v1",

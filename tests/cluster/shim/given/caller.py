@@ -1,7 +1,7 @@
 """Calls the echo tool through the shim from many sides until its input ends, then tells what came of it.
 
-`caller.py NAMESPACE WORKERS WAIT plain|agent`: `plain` posts each call once, as any client does
-that knows nothing of Beckon; `agent` sends it through the agent's dispatcher. Once every worker has
+`caller.py NAMESPACE WORKERS WAIT plain|agent`: `plain` posts each call once, with the shim's
+credential and no more of Beckon; `agent` sends it through the agent's dispatcher. Once every worker has
 had an answer, lines tell how many calls have ended; the last line is a JSON object.
 """
 
@@ -13,15 +13,18 @@ import time
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from beckon_agent.calling.dispatch import Dispatcher
 from beckon_agent.calling.exchange import Call
+from beckon_agent.reply_keys import ReplyKeys
 from beckon_contract.tools import Tool
 
 SHIM = "http://beckon-shim"
+KEYS = ReplyKeys(path=Path("/secret/keys"))
 SLOWEST = 1.0  # seconds that the tool takes
 
 
@@ -44,7 +47,7 @@ class Plain:
 
     def __init__(self, session: aiohttp.ClientSession, namespace: str, wait: float) -> None:
         self._session = session
-        self._url = f"{SHIM}/{namespace}/default"
+        self._path = f"/{namespace}/default"
         self._wait = wait
 
     async def call(self, text: str, seconds: float) -> tuple[str, str]:
@@ -56,10 +59,13 @@ class Plain:
             "content-type": "application/json",
             "prefer": f"wait={self._wait:g}",
         }
-        body = json.dumps({"text": text, "seconds": seconds})
+        body = json.dumps({"text": text, "seconds": seconds}).encode()
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         while True:
             try:
-                async with self._session.post(self._url, data=body, headers=headers) as answer:
+                credential = KEYS.sign(self._path, raw, body)
+                signed = {**headers, "authorization": credential or ""}
+                async with self._session.post(SHIM + self._path, data=body, headers=signed) as answer:
                     return _judged(answer.status, await answer.text(), text)
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
                 await asyncio.sleep(0.05)
@@ -77,7 +83,7 @@ class Agent:
     """Sends a call as the agent does."""
 
     def __init__(self, session: aiohttp.ClientSession, namespace: str, wait: float) -> None:
-        self._dispatcher = Dispatcher(session, SHIM)
+        self._dispatcher = Dispatcher(session, SHIM, keys=KEYS)
         self._tool = Tool("echo", namespace, "echo", "echo", None, "", {"type": "object"}, "", wait)
         self._wait = wait
 
