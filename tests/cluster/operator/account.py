@@ -10,6 +10,7 @@ import yaml
 
 from tests.cluster.kube import Kube
 from tests.cluster.platform import ROOT
+from tests.cluster.policies import installed, move_policy
 
 ROLES = ROOT / "deploy" / "310-roles-operator.yaml"
 _INSTALLED, _IN = "beckon-operator", "beckon"
@@ -48,7 +49,7 @@ def take_back(home: Kube) -> None:
 
 
 def roles(namespace: str) -> list[dict[str, Any]]:
-    """Return the installed roles under other names, for the account in a namespace."""
+    """Return the installed roles and policies under other names, for the account in a namespace."""
     text = ROLES.read_text(encoding="utf-8")
     documents: list[dict[str, Any]] = list(yaml.safe_load_all(text))
     for document in documents:
@@ -62,7 +63,8 @@ def roles(namespace: str) -> list[dict[str, Any]]:
         for subject in document.get("subjects", ()):
             assert (subject["name"], subject["namespace"]) == (_INSTALLED, _IN)
             subject |= {"name": "operator", "namespace": namespace}
-    return documents
+    policies = (move_policy(one, namespace, "operator", f".{namespace}") for one in installed("operator"))
+    return [*documents, *policies]
 
 
 def free_port() -> int:

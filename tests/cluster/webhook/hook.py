@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from cryptography import x509
 
+from tests.cluster import policies
 from tests.cluster.kube import Kube, until
 from tests.cluster.platform import ROOT
 
@@ -28,6 +29,7 @@ _KINDS = {
     "Service",
     "Deployment",
     "MutatingWebhookConfiguration",
+    *policies.KINDS,
 }
 
 
@@ -96,7 +98,7 @@ class Hook:
 def deployed(kube: Kube, **settings: str) -> Iterator[Hook]:
     """Deploy a webhook in the namespace of `kube` with `BECKON_WEBHOOK_*`; remove what is cluster-wide."""
     name = f"{kube.namespace}.beckon.dev"
-    objects = [_moved(one, kube.namespace, name, settings) for one in _objects()]
+    objects = moved_objects(kube.namespace, name, settings)
     wide = [one for one in objects if "namespace" not in one["metadata"]]
     hook = Hook(kube, name, json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     kube.apply(hook.manifest)
@@ -107,6 +109,14 @@ def deployed(kube: Kube, **settings: str) -> Iterator[Hook]:
     finally:
         for one in wide:
             kube.run("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--wait=false")
+
+
+def moved_objects(namespace: str, name: str, settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the objects of the webhook, moved to a namespace; the cluster-wide ones are named `name`.
+
+    A policy has its own name before it.
+    """
+    return [_moved(one, namespace, name, settings) for one in _objects()]
 
 
 def serial(pem: bytes) -> int:
@@ -125,6 +135,8 @@ def _objects() -> Iterator[dict[str, Any]]:
 
 def _moved(one: dict[str, Any], namespace: str, name: str, settings: Mapping[str, str]) -> dict[str, Any]:
     """Return an object in another namespace, or with another name where it belongs to none."""
+    if one["kind"] in policies.KINDS:
+        return policies.move_policy(one, namespace, "beckon-webhook", f".{name}")
     if "namespace" in one["metadata"]:
         one["metadata"]["namespace"] = namespace
     else:

@@ -30,3 +30,10 @@ name: beckon-{{ .component }}
 labels:
   {{- include "beckon.labels" . | nindent 2 }}
 {{- end }}
+
+{{/* Name and labels of a component's admission policy: dict "root" $ "component" NAME "name" NAME */}}
+{{- define "beckon.policyMetadata" -}}
+name: {{ .name }}
+labels:
+  {{- include "beckon.labels" . | nindent 2 }}
+{{- end }}

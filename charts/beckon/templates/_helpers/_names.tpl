@@ -55,3 +55,15 @@ http://{{ include "beckon.host" (dict "root" . "service" "beckon-demo-model") }}
 {{- define "beckon.agentServes" -}}
 {{- if or (include "beckon.agentEverywhere" .root) (has .namespace .root.Values.agent.namespaces) }}true{{ end -}}
 {{- end }}
+
+{{/* The Secrets that the operator makes, as a JSON array. */}}
+{{- define "beckon.madeSecrets" -}}
+{{- $made := list }}
+{{- if not .Values.shim.existingSecret }}
+{{- $made = append $made "beckon-shim-keys" }}
+{{- end }}
+{{- if not (or .Values.access.existingSecret .Values.access.anonymous) }}
+{{- $made = concat $made (list "beckon-agent-keys" "beckon-first-key") }}
+{{- end }}
+{{- toJson $made }}
+{{- end }}
