@@ -10,7 +10,7 @@ PAGE := agent/beckon_agent/page/vendor
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check fix docs lock bench bench-agent bench-cluster images cluster cluster-down test-cluster clean
+.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check fix docs lock bench bench-agent bench-cluster images sbom audit cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,10 +51,10 @@ fuzz: .venv/ready ## Try the OpenAPI description with so many requests an operat
 check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
-	$(BIN)/codespell $(ROOMS) bench docs deploy charts *.md Makefile pyproject.toml
+	$(BIN)/codespell $(ROOMS) bench supply_chain docs deploy charts *.md Makefile pyproject.toml
 	$(BIN)/yamllint --strict deploy charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
 
 fix: .venv/ready ## Format, and mend what ruff can mend
@@ -78,14 +78,24 @@ bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestRe
 	$(BIN)/python -m bench.requestreply
 	$(BIN)/python -m bench.catalog
 
-images: ## Build the container images: make images REGISTRY=registry.example/team TAG=0.1.0
-	@builder="$${BUILDER:-$$(for one in docker podman buildah; do $$one info >/dev/null 2>&1 && echo $$one && break; done)}"; \
-	test -n "$$builder" || { echo 'make images: docker, podman and buildah are missing or do not run; start one, or name it with BUILDER=' >&2; exit 2; }; \
-	for image in $(IMAGES); do \
-		echo "$$builder builds $(REGISTRY)/beckon-$$image:$(TAG)"; \
-		$$builder build --target $$image --tag $(REGISTRY)/beckon-$$image:$(TAG) --build-arg VERSION=$(TAG) \
-			$(if $(BASE),--build-arg BASE=$(BASE)) $(BUILD_OPTIONS) . || exit; \
-	done
+SBOM ?= dist/sbom
+images: export IMAGES := $(IMAGES)
+images: export REGISTRY := $(REGISTRY)
+images: export TAG := $(TAG)
+images: export BASE := $(BASE)
+images: export UNPINNED_BASE := $(UNPINNED_BASE)
+images: export BUILDER := $(BUILDER)
+images: export BUILD_OPTIONS := $(BUILD_OPTIONS)
+images: export SBOM_PYTHON := $(BIN)/python
+images: export SBOM := $(SBOM)
+images: .venv/ready ## Build the container images: make images REGISTRY=registry.example/team TAG=0.1.0
+	@sh supply_chain/images.sh
+
+sbom: .venv/ready ## Write a bill of materials (CycloneDX) of each image and each wheel into dist/sbom
+	@$(BIN)/python -m supply_chain.sbom $(SBOM)
+
+audit: .venv/ready ## Look up the locked packages among the known vulnerabilities (needs a network)
+	@$(BIN)/python -m supply_chain.audit
 
 EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
 lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
