@@ -2,7 +2,7 @@
 # docs/build-images.md tells how to build them, and how behind a mirror: the mounted
 # secrets are all optional, and nothing of them stays in a layer.
 
-# A Debian or a relative of it, with Python 3.11 or later.
+# A Debian or a relative of it, with Python 3.11 or later. `make images` builds from its digest.
 ARG BASE=docker.io/library/python:3.11-slim-bookworm
 
 # ---- What builds: none of it reaches an image.

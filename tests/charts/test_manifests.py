@@ -296,6 +296,67 @@ CLUSTER_WIDE = {
 }
 
 
+def test_agent_and_shim_have_the_same_keys_and_calls_without_them_are_refused() -> None:
+    secret = {
+        component: {
+            volume["secret"]["secretName"] for volume in pod(component)["volumes"] if "secret" in volume
+        }
+        for component in ("agent", "shim")
+    }
+
+    assert "beckon-shim-keys" in secret["agent"] & secret["shim"]
+    assert environment("agent")["BECKON_SHIM_KEYS_FILE"].endswith("/keys")
+    assert environment("shim")["BECKON_SHIM_KEYS_FILE"].endswith("/keys")
+    assert "BECKON_SHIM_OPEN_CALLS" not in environment("shim")
+
+
+@pytest.mark.parametrize(
+    ("policy", "account", "resource"),
+    [
+        ("beckon-webhook", "beckon-webhook", "mutatingwebhookconfigurations"),
+        ("beckon-webhook-secrets", "beckon-webhook", "secrets"),
+        ("beckon-operator-secrets", "beckon-operator", "secrets"),
+    ],
+)
+def test_a_policy_holds_an_account_to_what_it_writes(policy: str, account: str, resource: str) -> None:
+    spec = named("ValidatingAdmissionPolicy", policy)["spec"]
+    binding = named("ValidatingAdmissionPolicyBinding", policy)["spec"]
+
+    assert spec["failurePolicy"] == "Fail"
+    assert resource in spec["matchConstraints"]["resourceRules"][0]["resources"]
+    (condition,) = spec["matchConditions"]
+    assert f"'system:serviceaccount:beckon:{account}'" in condition["expression"]
+    assert binding == {"policyName": policy, "validationActions": ["Deny"]}
+    named("ServiceAccount", account)
+
+
+def test_whoever_may_create_secrets_is_held_to_names_by_a_policy() -> None:
+    creating = {
+        name.partition(" ")[2]
+        for name, rule in rules()
+        if "secrets" in rule["resources"] and "create" in rule["verbs"]
+    }
+    held = {
+        found["metadata"]["name"].removesuffix("-secrets") for found in of_kind("ValidatingAdmissionPolicy")
+    }
+
+    assert creating
+    assert creating <= held
+
+
+def test_the_policy_of_the_operator_names_the_secrets_that_its_role_names() -> None:
+    (names_of_role,) = [
+        rule["resourceNames"]
+        for name, rule in rules()
+        if name == "Role beckon-operator" and "secrets" in rule["resources"] and "get" in rule["verbs"]
+    ]
+    expression = named("ValidatingAdmissionPolicy", "beckon-operator-secrets")["spec"]["validations"][0][
+        "expression"
+    ]
+
+    assert re.findall(r"'(beckon-[a-z-]+)'", expression) == names_of_role
+
+
 def test_the_webhook_fails_open_and_is_asked_about_what_clients_write() -> None:
     (hook,) = named("MutatingWebhookConfiguration", "beckon-webhook")["webhooks"]
     service = hook["clientConfig"]["service"]

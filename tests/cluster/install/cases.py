@@ -75,5 +75,6 @@ CASES: Mapping[str, dict[str, Any]] = {
             "shim": {"affinity": {"podAntiAffinity": {}}},
         },
     },
+    "open-calls": {"shim": {"openCalls": True}},
     "another-domain": {"clusterDomain": "example.internal", "logLevel": "debug"},
 }

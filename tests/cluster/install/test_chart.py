@@ -77,7 +77,7 @@ def test_every_rendering_holds_together(chart: Chart, case: str) -> None:
         assert all(only["securityContext"]["readOnlyRootFilesystem"] for only in pod["containers"])
     for (kind, _, name), each in found.items():
         assert set(each["metadata"]["labels"]) >= OF_THE_RELEASE, (kind, name)
-        if kind.endswith("Binding"):
+        if kind.endswith("RoleBinding"):
             role = each["roleRef"]["kind"], each["roleRef"]["name"]
             assert role in {(other, named) for other, _, named in found}, name
 
@@ -90,6 +90,8 @@ def test_everything_follows_the_namespace_of_the_release(chart: Chart, case: str
         chart.text(CASES[case])
         .replace("namespace: beckon", "namespace: elsewhere")
         .replace(".beckon.svc.", ".elsewhere.svc.")
+        .replace("system:serviceaccount:beckon:", "system:serviceaccount:elsewhere:")
+        .replace("namespace == 'beckon'", "namespace == 'elsewhere'")
         == there
     )
 
@@ -336,3 +338,21 @@ def test_the_chart_can_be_packaged(chart: Chart, tmp_path: Path) -> None:
     assert "beckon/crds/200-crd-tool.yaml" in listed
     assert "beckon/files/call.py" in listed
     assert "beckon/templates/_helpers/_names.tpl" in listed
+
+
+def test_the_operator_is_held_to_the_secrets_that_it_makes(chart: Chart) -> None:
+    def rule(values: Mapping[str, Any]) -> str | None:
+        policy = chart.render(values).get(("ValidatingAdmissionPolicy", "", "beckon-operator-secrets"))
+        return policy and policy["spec"]["validations"][0]["expression"]
+
+    both = {"shim": {"existingSecret": "mine"}, "access": {"existingSecret": "ours"}}
+
+    assert "['beckon-agent-keys', 'beckon-first-key']" in (rule({"shim": {"existingSecret": "mine"}}) or "")
+    assert "['beckon-shim-keys']" in (rule({"access": {"anonymous": True}}) or "")
+    assert rule(both) is None
+
+
+def test_calls_need_a_credential_unless_they_are_opened(chart: Chart) -> None:
+    assert "BECKON_SHIM_OPEN_CALLS" not in environment(chart.render(), "beckon-shim")
+    opened = environment(chart.render({"shim": {"openCalls": True}}), "beckon-shim")
+    assert opened["BECKON_SHIM_OPEN_CALLS"] == "true"
