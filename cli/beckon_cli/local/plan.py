@@ -38,7 +38,7 @@ def core_programs(
 ) -> list[Program]:
     """Return the programs of the platform itself, in the order in which they must be there."""
     manifests = folders(settings, generated)
-    given = {"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE"} & environment.keys()
+    given = environment.get("BECKON_SHIM_KEYS") or environment.get("BECKON_SHIM_KEYS_FILE")
     keys = {} if given else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
     programs = [
         _program(

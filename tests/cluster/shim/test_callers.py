@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,10 +90,14 @@ def test_keys_are_replaced_while_calls_go_on(shim: Kube) -> None:
     with load(shim, workers=4, wait=20, way="agent") as calls:
         for keys in (f"{old}\n{new}", f"{new}\n{old}", new):
             shim.run("patch", "secret", "beckon-shim-keys", "-p", json.dumps({"stringData": {"keys": keys}}))
-            until(lambda keys=keys: all(seen(shim, pod) == keys for pod in readers(shim)), within=150)
+            until(partial(is_everywhere, shim, keys), within=150, what="the keys in every pod")
             calls.go_on(40)
 
     assert calls.failed() == {}, calls.samples
+
+
+def is_everywhere(shim: Kube, keys: str) -> bool:
+    return all(seen(shim, pod) == keys for pod in readers(shim))
 
 
 def readers(shim: Kube) -> list[str]:
