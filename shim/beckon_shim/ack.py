@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 _TRY_LATER = frozenset((429, 503))
+# After these a Broker has not taken the event: it does not know the Broker yet, or is busy (knative/specs,
+# data-plane.md), or has not read the request.
+_NOT_TAKEN = frozenset((404, 408, 425, 429, 503))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,12 @@ class Ack:
         A Broker that delivers before it answers says 5xx when any Trigger failed, also
         one that has nothing to do with this call; and a proxy may lose patience first.
         """
-        return self.status >= 500 or (self.status == 0 and self.sent)
+        return (self.status >= 500 and self.status not in _NOT_TAKEN) or (self.status == 0 and self.sent)
+
+    @property
+    def not_taken(self) -> bool:
+        """Whether the Broker does not have the event, and may take it at another try."""
+        return self.status in _NOT_TAKEN or (self.status == 0 and not self.sent and not self.no_token)
 
     @property
     def try_later(self) -> bool:

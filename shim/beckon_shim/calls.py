@@ -9,8 +9,8 @@ from functools import partial
 from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_contract.events import EventError, is_timestamp
 from beckon_shim import endings
-from beckon_shim.ack import Ack
 from beckon_shim.deadlines import Deadlines
+from beckon_shim.delivery import IDEMPOTENT, Delivery, at_deadline
 from beckon_shim.exchange import Exchange
 from beckon_shim.lines import NOTED, ids_in
 from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond
@@ -33,11 +33,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What callers may ask for: calls at once, time, and seconds of grace for a reply."""
+    """What callers may ask for: calls at once, and time."""
 
     waiting: int
     deadlines: Deadlines
-    reply_grace: float
 
 
 class Calls:
@@ -125,7 +124,8 @@ class Calls:
         self._waiters.open(waiter)
         headers = event.headers()
         headers.extend(header for header in request.headers if header[0] in _PASSED_ON)
-        self._posts.post(target, headers, event.body, partial(self._acknowledge, waiter))
+        deadline, repeatable = self._loop.time() + seconds, (IDEMPOTENT, b"true") in request.headers
+        Delivery(self._waiters, self._posts, waiter, target, headers, event.body, deadline, repeatable).post()
         return waiter
 
     def _finish(self, finish: Finish, started: float, noted: list[RawHeader], answer: Answer) -> None:
@@ -139,20 +139,10 @@ class Calls:
         finish(answer)
 
     def _time_out(self, waiter: Waiter, seconds: float) -> None:
-        self._waiters.fail(waiter, waiter.doubt or endings.timed_out(seconds))
+        self._waiters.fail(waiter, at_deadline(waiter, seconds))
 
     def _hang_up(self, waiter: Waiter) -> None:
         self._waiters.fail(waiter, endings.HUNG_UP)
-
-    def _acknowledge(self, waiter: Waiter, ack: Ack) -> None:
-        if ack.accepted or self._waiters.get(waiter.nonce) is not waiter:
-            return
-        answer = endings.unaccepted(ack, waiter.broker_url)
-        if ack.doubtful:
-            # The reply, or a dead letter with the true reason, may be right behind.
-            self._loop.call_later(self._limits.reply_grace, self._waiters.fail, waiter, answer)
-        else:
-            self._waiters.fail(waiter, answer)
 
 
 def _noted(headers: list[RawHeader]) -> list[RawHeader]:

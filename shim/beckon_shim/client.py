@@ -8,7 +8,7 @@ whose answer is a status. The parser is httptools', the same as the server's.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
@@ -27,14 +27,6 @@ _KNOWN_TARGETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class _Patience:
-    """How long a connection may take to open, and the pauses after one that was refused; in seconds."""
-
-    connect_seconds: float
-    pauses: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Way:
     """A target, taken apart once: its connections, and how a post to it begins."""
 
@@ -46,15 +38,20 @@ class Client:
     """Posts events to Brokers and others; each post ends in one call of its callback."""
 
     def __init__(
-        self, seconds: float, connect_seconds: float = _CONNECT_SECONDS, pauses: Sequence[float] = ()
+        self,
+        seconds: float,
+        connect_seconds: float = _CONNECT_SECONDS,
+        *,
+        repeats: bool = True,
     ) -> None:
         """Give every post `seconds` for its acknowledgement, and every connection so many to open.
 
-        Where connections are refused, try again after each of these pauses: nothing was sent, and
-        a server that is replaced by another is back in a moment.
+        With `repeats` a post whose kept-alive connection was lost goes out once more: its receiver must
+        know a second delivery.
         """
         self._seconds = seconds
-        self._patience = _Patience(connect_seconds, tuple(pauses))
+        self._repeats = repeats
+        self._connect_seconds = connect_seconds
         self._loop = asyncio.get_running_loop()
         self._ways: dict[Target, _Way] = {}
         self._pools: dict[tuple[str, str, int, str], _Pool] = {}
@@ -70,15 +67,24 @@ class Client:
         return len(self._ways)
 
     def post(
-        self, target: Target, headers: list[RawHeader], body: bytes, then: Callable[[Ack], None]
+        self,
+        target: Target,
+        headers: list[RawHeader],
+        body: bytes,
+        then: Callable[[Ack], None],
+        begin: Callable[[], bool] | None = None,
     ) -> None:
-        """Post an event; `then` gets the acknowledgement, never before this returns."""
+        """Post an event; `then` gets the acknowledgement, never before this returns.
+
+        `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
+        """
         way = self._ways.get(target) or self._take_apart(target)
         parts = [way.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
-        way.pool.send(Post(b"".join(parts), then, self._loop.time() + self._seconds))
+        deadline = self._loop.time() + self._seconds
+        way.pool.send(Post(b"".join(parts), then, deadline, begin, self._repeats))
 
     async def deliver(self, target: Target, headers: list[RawHeader], body: bytes) -> Ack:
         """Post an event and wait for its acknowledgement."""
@@ -107,7 +113,7 @@ class Client:
         pool = self._pools.get(origin)
         if pool is None:
             trust = partial(trusting, target.ca_certs) if secure else None
-            pool = self._pools[origin] = _Pool(host, port, trust, self._patience)
+            pool = self._pools[origin] = _Pool(host, port, trust, self._connect_seconds)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if len(self._ways) >= _KNOWN_TARGETS:
             self._ways.clear()
@@ -134,18 +140,16 @@ class _Pool:
     """
 
     def __init__(
-        self, host: str, port: int, trust: Callable[[], ssl.SSLContext] | None, patience: _Patience
+        self, host: str, port: int, trust: Callable[[], ssl.SSLContext] | None, connect_seconds: float
     ) -> None:
         self._address = (host, port)
         self._trust = trust
-        self._patience = patience
+        self._connect_seconds = connect_seconds
         self._loop = asyncio.get_running_loop()
         self._open: set[Connection] = set()
         self._idle: list[Connection] = []
         self._queue: deque[Post] = deque()
         self._opening: set[asyncio.Task[None]] = set()
-        self._refusals = 0
-        self._pause: asyncio.TimerHandle | None = None
 
     @property
     def posts(self) -> int:
@@ -162,18 +166,19 @@ class _Pool:
         while self._idle:
             connection = self._idle.pop()
             if connection.usable():
-                connection.send(post)
+                if not _sent(connection, post):
+                    self.free(connection)
                 return
         self._queue.append(post)
         self._grow()
 
     def free(self, connection: Connection) -> None:
         """Take back a connection whose post was answered."""
-        if self._queue:
-            connection.send(self._queue.popleft())
-        else:
-            connection.idle_since = self._loop.time()
-            self._idle.append(connection)
+        while self._queue:
+            if _sent(connection, self._queue.popleft()):
+                return
+        connection.idle_since = self._loop.time()
+        self._idle.append(connection)
 
     def lost(self, connection: Connection, again: Post | None) -> None:
         """Forget a connection; send the post that it could not, on a fresh one."""
@@ -194,12 +199,10 @@ class _Pool:
             if now - connection.idle_since > _IDLE_SECONDS:
                 connection.close()
         while self._queue and self._queue[0].deadline <= now:
-            self._queue.popleft().then(Ack(0, "there was no free connection in time", sent=False))
+            self._queue.popleft().fail("there was no free connection in time")
 
     async def close(self) -> None:
         """Close every connection and fail what is left."""
-        if self._pause is not None:
-            self._pause.cancel()
         for task in list(self._opening):
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -208,7 +211,7 @@ class _Pool:
             connection.give_up("the shim is shutting down")
 
     def _grow(self) -> None:
-        if self._pause is None and len(self._opening) < min(_OPENING_AT_ONCE, len(self._queue)):
+        if len(self._opening) < min(_OPENING_AT_ONCE, len(self._queue)):
             task = self._loop.create_task(self._connect())
             self._opening.add(task)
             task.add_done_callback(self._connected)
@@ -220,42 +223,36 @@ class _Pool:
     async def _connect(self) -> None:
         try:
             context = None if self._trust is None else self._trust()
-            async with asyncio.timeout(self._patience.connect_seconds):
+            async with asyncio.timeout(self._connect_seconds):
                 _, connection = await self._loop.create_connection(
                     lambda: Connection(self), *self._address, ssl=context
                 )
         except (OSError, ValueError) as error:
-            if not (isinstance(error, ConnectionRefusedError) and self._will_try_again()):
-                self._refused(f"cannot connect: {str(error) or 'timed out'}")
+            self._refused(f"cannot connect: {str(error) or 'timed out'}")
             return
-        self._refusals = 0
         if connection.usable():
             self._open.add(connection)
             self.free(connection)
         else:
             self._refused("cannot connect: it closed the connection at once")
 
-    def _will_try_again(self) -> bool:
-        """Open no connection for a while, unless that has been done often enough."""
-        if self._pause is None:
-            if self._refusals == len(self._patience.pauses):
-                self._refusals = 0
-                return False
-            self._pause = self._loop.call_later(self._patience.pauses[self._refusals], self._try_again)
-            self._refusals += 1
-        return True
-
-    def _try_again(self) -> None:
-        self._pause = None
-        self._grow()
-
     def _refused(self, reason: str) -> None:
         """Fail one post for each failed connection, and all where no connection can serve them."""
         if self._open and self._queue:
-            self._queue.popleft().then(Ack(0, reason, sent=False))
+            self._queue.popleft().fail(reason)
         else:
             self._fail_queue(reason)
 
     def _fail_queue(self, reason: str) -> None:
-        while self._queue:
-            self._queue.popleft().then(Ack(0, reason, sent=False))
+        queue, self._queue = self._queue, deque()  # who is answered may post again
+        for post in queue:
+            post.fail(reason)
+
+
+def _sent(connection: Connection, post: Post) -> bool:
+    """Send a post unless it is withdrawn."""
+    if post.begin is not None and not post.begin():
+        post.fail("it was withdrawn")
+        return False
+    connection.send(post)
+    return True

@@ -1,6 +1,7 @@
 """One kept-alive HTTP/1.1 connection to a Broker: one post at a time."""
 
 import asyncio
+import select
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
@@ -14,12 +15,22 @@ _LONGEST_ANSWER = 65_536
 
 @dataclass(slots=True)
 class Post:
-    """One request, whole, and who gets its acknowledgement; `deadline` in the loop's time."""
+    """One request, whole, and who gets its acknowledgement; `deadline` in the loop's time.
+
+    `begin` is called when it goes out, and may withdraw it by returning false. `repeats` is whether it goes
+    out again where a kept-alive connection is lost in the middle; `sent` whether it has gone out.
+    """
 
     message: bytes
     then: Callable[[Ack], None]
     deadline: float
-    retried: bool = False
+    begin: Callable[[], bool] | None = None
+    repeats: bool = False
+    sent: bool = False
+
+    def fail(self, reason: str) -> None:
+        """End it without an answer."""
+        self.then(Ack(0, reason, sent=self.sent))
 
 
 class Owner(Protocol):
@@ -45,14 +56,20 @@ class Connection(asyncio.Protocol):
         self._heard = 0
         self._retry_after = ""
         self.idle_since = 0.0
+        self._poll = select.poll()
 
     def usable(self) -> bool:
-        """Whether a post may be sent now."""
-        return self._transport is not None and not self._transport.is_closing()
+        """Whether a post may be sent now.
+
+        The other side may have closed the connection, and the event loop not have seen that yet. A post that
+        went out now would be lost, with doubts about its outcome: so the socket itself is looked at.
+        """
+        return self._transport is not None and not self._transport.is_closing() and not self._poll.poll(0)
 
     def send(self, post: Post) -> None:
         """Send a post; the connection must be free."""
         self._post = post
+        post.sent = True
         self._heard = 0
         self._retry_after = ""
         cast(asyncio.Transport, self._transport).write(post.message)
@@ -66,7 +83,7 @@ class Connection(asyncio.Protocol):
         post, self._post = self._post, None
         self.close()
         if post is not None:
-            post.then(Ack(0, reason))
+            post.fail(reason)
 
     def close(self) -> None:
         """Close the connection."""
@@ -78,6 +95,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport; uvloop's is no subclass of asyncio's."""
         self._transport = cast(asyncio.Transport, transport)
+        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         """Read the answer; anything that nobody asked for ends the connection."""
@@ -94,22 +112,22 @@ class Connection(asyncio.Protocol):
             self.give_up("its answer is too long")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Send the post again if the other side closed an idle connection, else tell of the loss.
+        """End the post, or send it again on another connection where it may go out twice.
 
-        A server may close a kept-alive connection at the very moment a post goes out. Was
-        nothing heard, one more try is right: a repeated event has the same id and source,
-        and receivers must cope with that (knative/specs, data-plane.md).
+        A server may close a kept-alive connection at the very moment a post goes out; it may also have
+        died while it delivered the event. Nothing tells the two apart, so a call is not sent again: its
+        tool may not know a second delivery.
         """
         # The parser and this refer to each other, and the collector seldom runs.
         del self._parser
         post, self._post = self._post, None
-        if post is not None and self._reused and not self._heard and not post.retried:
-            post.retried = True
+        if post is not None and self._reused and not self._heard and post.repeats:
+            post.repeats = False
             self._owner.lost(self, post)
             return
         self._owner.lost(self, None)
         if post is not None:
-            post.then(Ack(0, "the connection was lost before it acknowledged"))
+            post.fail("the connection was lost before it acknowledged")
 
     # What the parser calls.
 

@@ -37,6 +37,29 @@ def timed_out(seconds: float) -> Answer:
     return of_problem(Problem(504, "timeout", "No reply in time", detail), "timeout")
 
 
+def outcome_unknown(ack: Ack, url: str, seconds: float) -> Answer:
+    """Return 504: the event may have been delivered, and no reply came in time."""
+    detail = (
+        f"the Broker at {url} did not confirm that it has the event ({ack.describe()}), and no reply came "
+        f"within {seconds:g} s; the tool may have run. Find out whether it did before you post the event again"
+    )
+    members: dict[str, object] = {"delivered": True}
+    if ack.status:
+        members["broker_status"] = ack.status
+    problem = Problem(504, "outcome-unknown", "Outcome unknown", detail, members)
+    return of_problem(problem, "outcome_unknown")
+
+
+def cut_off() -> Answer:
+    """Return 502: the event was posted, and this replica stops before its reply came."""
+    detail = (
+        "this replica is shutting down and the reply has not come; the tool may have run. "
+        "Find out whether it did before you post the event again"
+    )
+    problem = Problem(502, "outcome-unknown", "Outcome unknown", detail, {"delivered": True})
+    return of_problem(problem, "outcome_unknown", (b"connection", b"close"))
+
+
 def expired() -> Answer:
     """Return 504 for an event that had expired before it came; it was not sent."""
     detail = "the event's expirytime is past; it was not sent. Set a later one, or none"
@@ -44,8 +67,8 @@ def expired() -> Answer:
 
 
 def unaccepted(ack: Ack, url: str) -> Answer:
-    """Return 502, or 503 where the Broker asks to come back: it did not take the event."""
-    members: dict[str, object] = {"delivered": ack.doubtful}
+    """Return 502, or 503 where the Broker is busy: it does not have the event."""
+    members: dict[str, object] = {"delivered": False}
     detail = f"the Broker at {url} did not accept the event: {ack.describe()}"
     if ack.no_token:
         problem = Problem(503, "no-token", "No token for the Broker", ack.error, members)

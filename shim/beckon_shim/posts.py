@@ -19,6 +19,7 @@ class _Authorised:
     headers: list[RawHeader]
     body: bytes
     then: Callable[[Ack], None]
+    begin: Callable[[], bool] | None = None
     again: bool = False
 
 
@@ -35,13 +36,21 @@ class BrokerPosts:
         return len(self._client) + len(self._without_token)
 
     def post(
-        self, target: Target, headers: list[RawHeader], body: bytes, then: Callable[[Ack], None]
+        self,
+        target: Target,
+        headers: list[RawHeader],
+        body: bytes,
+        then: Callable[[Ack], None],
+        begin: Callable[[], bool] | None = None,
     ) -> None:
-        """Post an event; `then` gets the acknowledgement, never before this returns."""
+        """Post an event; `then` gets the acknowledgement, never before this returns.
+
+        `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
+        """
         if not target.audience:
-            self._client.post(target, headers, body, then)
+            self._client.post(target, headers, body, then, begin)
             return
-        post = _Authorised(target, headers, body, then)
+        post = _Authorised(target, headers, body, then, begin)
         token = self._bearers.at_hand(target.audience)
         if token is None:
             self._later(self._fetch_and_post(post))
@@ -77,4 +86,4 @@ class BrokerPosts:
                 post.then(ack)
 
         bearer = (b"authorization", b"Bearer " + token)
-        self._client.post(post.target, [*post.headers, bearer], post.body, acknowledged)
+        self._client.post(post.target, [*post.headers, bearer], post.body, acknowledged, post.begin)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import Keyring
-from beckon_shim import endings
 from beckon_shim.authentication import Authenticated
 from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits
 from beckon_shim.client import Client
 from beckon_shim.deadlines import Deadlines
+from beckon_shim.delivery import at_shutdown
 from beckon_shim.doubts import Doubts
 from beckon_shim.exchange import Exchange, Marks
 from beckon_shim.keys import follow_keys
@@ -40,7 +40,6 @@ _SHARES = (0.45, 0.25)
 # Idle connections, and those of callers whose calls are refused.
 _CONNECTIONS_BESIDE = 1024
 _SIDE_SECONDS = 5.0
-_BROKER_PAUSES = (0.2, 0.4, 0.8)
 # The IP of a Pod that is gone answers nothing at all, and a Broker waits meanwhile.
 _SIDE_CONNECT_SECONDS = 1.5
 _LAST_SECONDS = 2.0
@@ -82,10 +81,10 @@ class Service:
         brokers = Templates(settings.broker_url) if cluster is None else cluster.brokers
         self._status = Status(self.metrics, brokers)
         self._bearers = Bearers(no_account if cluster is None else cluster.issue)
-        self._posts = BrokerPosts(Client(settings.max_timeout, pauses=_BROKER_PAUSES), self._bearers)
+        self._posts = BrokerPosts(Client(settings.max_timeout, repeats=False), self._bearers)
         self._side = Client(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
         deadlines = Deadlines(settings.default_timeout, settings.max_timeout)
-        limits = Limits(settings.max_waiting, deadlines, settings.reply_grace)
+        limits = Limits(settings.max_waiting, deadlines)
         calls = Calls(exchange, self._status, brokers, self._posts, limits)
         addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
         peers = Peers(addresses, settings.own_name, self._side)
@@ -138,7 +137,7 @@ class Service:
         )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.waiters.idle(), self._settings.drain_seconds)
-        cut = self.waiters.fail_all(endings.draining())
+        cut = self.waiters.fail_all(at_shutdown)
         if cut:
             logger.warning("%d calls got no reply before the end", cut)
 

@@ -102,12 +102,6 @@ class Settings(ServingSettings):
         description="How long new calls are still taken after SIGTERM, before draining: as long as a Service "
         "may take to notice that this replica is not ready.",
     )
-    reply_grace: float = Field(
-        0.5,
-        ge=0,
-        description="Seconds that a reply may come after the Broker failed to acknowledge its call (5xx, "
-        "lost connection), since a Broker that delivers before it answers may have delivered it.",
-    )
     dead_letter_grace: float = Field(
         5.0,
         ge=0,

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from beckon_shim.ack import Ack
 from beckon_shim.messages import Answer, Finish
 from beckon_shim.wire import WireEvent
 
 _REMEMBERED = 8192
+_NOT_POSTED = Ack(0, "no connection to it could be opened in time", sent=False)
 
 
 class Fate(Enum):
@@ -26,7 +28,9 @@ class Waiter:
 
     With `takes_later` its caller is content to hear that the tool has taken the call; `hear` is there
     where it wants to know how far the call has come. `doubt` is what its caller gets if no reply comes
-    in time, where more is known than that.
+    in time, where a dead letter said more than that. `refusal` says why the Broker does not have the event,
+    `None` once it may have it; `uncertain` is the answer after which it may have it. `again` is the timer of
+    the next post.
     """
 
     nonce: str
@@ -40,6 +44,9 @@ class Waiter:
     alive: bool = False
     doubt: Answer | None = None
     doubted: asyncio.TimerHandle | None = None
+    refusal: Ack | None = _NOT_POSTED
+    uncertain: Ack | None = None
+    again: asyncio.TimerHandle | None = None
 
 
 class Waiters:
@@ -101,9 +108,9 @@ class Waiters:
         self._remember(waiter.nonce, waiter.call_id)
         return True
 
-    def fail_all(self, answer: Answer) -> int:
+    def fail_all(self, answer: Callable[[Waiter], Answer]) -> int:
         """Answer every call that waits with a failure; return how many there were."""
-        return sum(self.fail(waiter, answer) for waiter in list(self._waiting.values()))
+        return sum(self.fail(waiter, answer(waiter)) for waiter in list(self._waiting.values()))
 
     def abandoned_call(self, nonce: str) -> bytes | None:
         """Return the id of a call that ended without a reply, while it is remembered."""
@@ -121,7 +128,7 @@ class Waiters:
         return Fate.UNKNOWN
 
     def _end(self, waiter: Waiter, answer: Answer) -> None:
-        for timer in (waiter.timer, waiter.doubted):
+        for timer in (waiter.timer, waiter.doubted, waiter.again):
             if timer is not None:
                 timer.cancel()
         if not self._waiting:

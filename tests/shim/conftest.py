@@ -15,9 +15,7 @@ async def broker() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def shim(broker: Server) -> AsyncIterator[Shim]:
-    async with shim_in_front_of(
-        broker.url, default_timeout=30, reply_grace=0.1, dead_letter_grace=0.1
-    ) as running:
+    async with shim_in_front_of(broker.url, default_timeout=30, dead_letter_grace=0.1) as running:
         yield running
 
 

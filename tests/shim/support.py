@@ -34,6 +34,8 @@ class Posted:
     path: str
     headers: CIMultiDict[str]
     body: bytes
+    cut: Callable[[], None] = lambda: None
+    """Loses the connection that it came on."""
 
     @property
     def token(self) -> str:
@@ -50,7 +52,9 @@ class Server:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.Response:
-        posted = Posted(request.path, CIMultiDict(request.headers), await request.read())
+        transport = request.transport
+        assert transport is not None
+        posted = Posted(request.path, CIMultiDict(request.headers), await request.read(), transport.abort)
         self.posts.append(posted)
         self.arrived.set()
         answer = await self.behaviour(posted) if self.behaviour is not None else None
@@ -58,14 +62,14 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def serving(context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """Run a server on a free port, over TLS where it has a context."""
+async def serving(context: ssl.SSLContext | None = None, port: int = 0) -> AsyncIterator[Server]:
+    """Run a server on this port or a free one, over TLS where it has a context."""
     server = Server()
     app = web.Application(client_max_size=8_000_000)
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=context)
     await site.start()
     server.url = f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:

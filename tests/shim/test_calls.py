@@ -229,46 +229,6 @@ async def test_a_reply_beats_a_late_failed_acknowledgement(shim: Shim, broker: S
     assert (await shim.call())[0] == 200
 
 
-async def test_a_reply_right_behind_a_failed_acknowledgement_still_counts(broker: Server) -> None:
-    async with shim_in_front_of(broker.url, reply_grace=5) as shim:
-        failed = asyncio.Event()
-
-        async def fail(posted: Posted) -> web.Response:
-            failed.set()
-            return web.Response(status=500)
-
-        broker.behaviour = fail
-        call = asyncio.create_task(shim.call())
-        await failed.wait()
-        assert await shim.reply(broker.posts[0].token) == 202
-        assert (await call)[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("status", "answered"), [(400, 502), (404, 502), (301, 502), (500, 502), (503, 503), (429, 503)]
-)
-async def test_a_broker_that_does_not_take_the_event_fails_the_call(
-    shim: Shim, broker: Server, status: int, answered: int
-) -> None:
-    async def refuse(posted: Posted) -> web.Response:
-        return web.Response(status=status, headers={"retry-after": "7"}, body=b"no")
-
-    broker.behaviour = refuse
-    got, headers, body = await shim.call()
-    problem = json.loads(body)
-    assert (got, problem["broker_status"]) == (answered, status)
-    assert problem["delivered"] is (status >= 500)
-    assert headers.get("retry-after") == ("7" if answered == 503 else None)
-
-
-async def test_a_broker_that_is_not_there_fails_the_call_within_seconds() -> None:
-    async with shim_in_front_of("http://127.0.0.1:9") as shim:
-        status, _, body = await shim.call()
-        problem = json.loads(body)
-        assert (status, problem["delivered"]) == (502, False)
-        assert "cannot connect" in problem["detail"]
-
-
 async def test_the_reply_marks_may_have_other_names(broker: Server) -> None:
     async with shim_in_front_of(
         broker.url, correlation_attribute="requestid", reply_attribute="responseid"

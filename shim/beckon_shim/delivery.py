@@ -1,0 +1,118 @@
+"""One call on its route to the Broker: posted until the Broker has it, and never twice without need.
+
+What the Broker has not taken is posted again with back-off until the call's deadline: a refused connection,
+404 while the Broker is loaded, 429, 503. After any other 5xx, a time-out or a lost connection the Broker may
+have the event: then the call waits for its reply, and is posted again only where its caller says that a
+second delivery does no harm.
+"""
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from beckon_shim import endings
+from beckon_shim.ack import Ack
+from beckon_shim.messages import Answer, RawHeader
+from beckon_shim.posts import BrokerPosts
+from beckon_shim.targets import Target
+from beckon_shim.waiters import Waiter, Waiters
+
+IDEMPOTENT = b"beckon-idempotent"
+"""The header of a request whose event may be delivered twice without harm; its value is `true`."""
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 3.0
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Posts the event of one waiting call; `deadline` is in the loop's time.
+
+    Its memory is that of the call: it ends with the waiter, or once the Broker has the event.
+    """
+
+    waiters: Waiters
+    posts: BrokerPosts
+    waiter: Waiter
+    target: Target
+    headers: list[RawHeader]
+    body: bytes
+    deadline: float
+    repeatable: bool
+    tries: int = 0
+
+    def post(self) -> None:
+        """Post the event now."""
+        self.tries += 1
+        self.posts.post(self.target, self.headers, self.body, self._acknowledge, self._begin)
+
+    def _waits(self) -> bool:
+        return self.waiters.get(self.waiter.nonce) is self.waiter
+
+    def _begin(self) -> bool:
+        """Note that the event goes out; one whose caller was answered meanwhile does not."""
+        if not self._waits():
+            return False
+        self.waiter.refusal = None
+        return True
+
+    def _acknowledge(self, ack: Ack) -> None:
+        waiter = self.waiter
+        if not self._waits():
+            return
+        if ack.accepted:
+            waiter.uncertain = None
+        elif ack.doubtful:
+            waiter.uncertain = ack
+            if self.repeatable:
+                self._post_later(ack)
+        elif waiter.uncertain is not None:  # an earlier post may have arrived, whatever became of this one
+            if ack.not_taken:
+                self._post_later(ack)
+        else:
+            waiter.refusal = ack
+            if not (ack.not_taken and self._post_later(ack)):
+                self.waiters.fail(waiter, endings.unaccepted(ack, self.target.url))
+
+    def _post_later(self, ack: Ack) -> bool:
+        """Post again after a pause; return whether there is time for that."""
+        # Half of it by chance: callers that were refused at one moment should not come back at one.
+        pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311
+        asked = _retry_after(ack.retry_after)
+        if asked > pause:
+            pause = asked * random.uniform(1, 1.1)  # noqa: S311
+        loop = asyncio.get_running_loop()
+        if loop.time() + pause >= self.deadline:
+            return False
+        self.waiter.again = loop.call_later(pause, self.post)
+        return True
+
+
+def at_deadline(waiter: Waiter, seconds: float) -> Answer:
+    """Return the answer to a call whose time is over after so many seconds."""
+    if waiter.doubt is not None:
+        return waiter.doubt
+    if waiter.uncertain is not None:
+        return endings.outcome_unknown(waiter.uncertain, waiter.broker_url, seconds)
+    if waiter.refusal is not None:
+        return endings.unaccepted(waiter.refusal, waiter.broker_url)
+    return endings.timed_out(seconds)
+
+
+def at_shutdown(waiter: Waiter) -> Answer:
+    """Return the answer to a call that still waits when this replica ends."""
+    if waiter.refusal is not None and waiter.uncertain is None:
+        return endings.draining()
+    return waiter.doubt or endings.cut_off()
+
+
+def _retry_after(text: str) -> float:
+    """Return the seconds that a Retry-After header asks for (RFC 9110, 10.2.3), 0 for none that is readable."""
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0
