@@ -109,7 +109,7 @@ def at_shutdown(waiter: Waiter) -> Answer:
 
 
 def _retry_after(text: str) -> float:
-    """Return the seconds that a Retry-After header asks for (RFC 9110, 10.2.3), 0 for none that is readable."""
+    """Return the seconds that a Retry-After header demands (RFC 9110, 10.2.3), 0 for none."""
     if text.isdecimal():
         return float(text)
     try:

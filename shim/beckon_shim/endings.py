@@ -41,7 +41,8 @@ def outcome_unknown(ack: Ack, url: str, seconds: float) -> Answer:
     """Return 504: the event may have been delivered, and no reply came in time."""
     detail = (
         f"the Broker at {url} did not confirm that it has the event ({ack.describe()}), and no reply came "
-        f"within {seconds:g} s; the tool may have run. Find out whether it did before you post the event again"
+        f"within {seconds:g} s; the tool may have run. "
+        "Find out whether it did before you post the event again"
     )
     members: dict[str, object] = {"delivered": True}
     if ack.status:
