@@ -14,14 +14,16 @@ from beckon_agent.runs import CallFinished, Ending
 class CallOfTurn:
     """A call of a turn: the id of its event, and its answer once there is one.
 
-    `accepted` is whether its tool has taken it, to answer by an event that comes later. `noted` are the
-    events that have passed for it here.
+    `accepted` is whether its tool has taken it, to answer by an event that comes later. `posted` is whether
+    an earlier process may have posted it, and it must not be posted again: its reply comes by an event, if
+    at all. `noted` are the events that have passed for it here.
     """
 
     event_id: str
     prepared: Prepared
     finished: CallFinished | None = None
     accepted: bool = False
+    posted: bool = False
     noted: Noted | None = None
 
 
@@ -57,8 +59,16 @@ class Journal(Protocol):
         """Note an answer of the model, before any of its calls is made."""
         ...
 
-    async def sending(self, call: CallOfTurn) -> None:
-        """Note that a call may have its effect from now on."""
+    async def sending(self, call: CallOfTurn, *, seconds: float) -> None:
+        """Note that a call may have its effect from now on; its reply is due in so many seconds."""
+        ...
+
+    async def reply(self, call: CallOfTurn) -> CallFinished | None:
+        """Wait for the reply to a posted call that comes by an event; `None` where none came in time.
+
+        Returns `None` at once where replies come in no such manner. Raises `AnswersLater` where the
+        tool says that it answers later.
+        """
         ...
 
     async def accepted(self, call: CallOfTurn, *, seconds: float) -> None:
@@ -91,8 +101,11 @@ class NoJournal:
     async def turn(self, step: int, turn: Turn, calls: Sequence[CallOfTurn]) -> None:
         """Note nothing."""
 
-    async def sending(self, call: CallOfTurn) -> None:
+    async def sending(self, call: CallOfTurn, *, seconds: float) -> None:
         """Note nothing."""
+
+    async def reply(self, call: CallOfTurn) -> None:
+        """Return at once: nothing takes replies that come by events."""
 
     async def accepted(self, call: CallOfTurn, *, seconds: float) -> None:
         """Note nothing."""

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from beckon_agent.call_limits import limit_calls
-from beckon_agent.calling.caller import AnswersLater, Caller
+from beckon_agent.calling.caller import AnswersLater, Caller, ReplyLost
+from beckon_agent.calling.exchange import unknown
 from beckon_agent.calling.exchanged import noting
 from beckon_agent.calling.prepared import HandedBack, NeedsApproval
 from beckon_agent.chain import sending
@@ -277,18 +278,40 @@ class Run:
         begun, asked = time.monotonic(), call.prepared.asked
         try:
             async with asyncio.timeout(self._left), gate:
-                await self._keeping.journal.sending(call)
-                with sending(self._onward(calls)), noting() as call.noted:
-                    return await self._caller.make(
-                        call.prepared,
-                        event_id=call.event_id,
-                        agent=self._agent,
-                        remaining=self._left,
-                        may_be_late=self._keeping.may_wait,
-                    )
+                if call.posted:
+                    return await self._reply_to(call)
+                await self._keeping.journal.sending(call, seconds=self._wait_for(call))
+                try:
+                    with sending(self._onward(calls)), noting() as call.noted:
+                        return await self._caller.make(
+                            call.prepared,
+                            event_id=call.event_id,
+                            agent=self._agent,
+                            remaining=self._left,
+                            may_be_late=self._keeping.may_wait,
+                        )
+                except ReplyLost as lost:
+                    call.posted = True
+                    return await self._keeping.journal.reply(call) or lost.finished
         except TimeoutError:
-            late = failure(Reason.TIMEOUT, f"no answer in time: {_NOTES['time_limit']}")
+            reason = Reason.OUTCOME_UNKNOWN if call.posted else Reason.TIMEOUT
+            late = failure(reason, f"no answer in time: {_NOTES['time_limit']}")
             return CallFinished(asked.id, asked.name, late, True, time.monotonic() - begun)
+
+    def _wait_for(self, call: CallOfTurn) -> float:
+        """Return the seconds that the reply to a call may take."""
+        tool = call.prepared.way
+        timeout = tool.timeout if isinstance(tool, Tool) else None
+        return min(timeout or self._agent.limits.call_timeout, self._left)
+
+    async def _reply_to(self, call: CallOfTurn) -> CallFinished:
+        """Wait for the reply to a call that an earlier process posted."""
+        begun, asked = time.monotonic(), call.prepared.asked
+        finished = await self._keeping.journal.reply(call)
+        if finished is not None:
+            return finished
+        outcome = unknown("the agent was restarted during the call, and no reply came in time")
+        return CallFinished(asked.id, asked.name, outcome.result, True, time.monotonic() - begun)
 
     def _onward(self, calls: Sequence[CallOfTurn]) -> Mapping[str, AttributeValue]:
         """Return what a call of a turn carries: its share of the budget, where there is one."""

@@ -32,6 +32,17 @@ class CallObserver(Protocol):
         ...
 
 
+class ReplyLost(Exception):
+    """The call was posted, and its reply can come by an event only.
+
+    `finished` is what is known without it.
+    """
+
+    def __init__(self, finished: CallFinished) -> None:
+        super().__init__(finished.name)
+        self.finished = finished
+
+
 class Caller:
     """Makes the calls of runs."""
 
@@ -45,7 +56,8 @@ class Caller:
         """Make a call of an agent, or answer it with its refusal; never raises for what a tool does.
 
         `remaining` are the seconds that the run has left. With `may_be_late` it raises `AnswersLater`
-        where the tool has taken the call, and answers by an event that comes later.
+        where the tool has taken the call, and answers by an event that comes later, and `ReplyLost`
+        where nobody knows whether the tool has it.
         """
         known = (
             not isinstance(call.way, Outcome) or outcomes.reason_in(call.way.result) != Reason.UNKNOWN_TOOL
@@ -55,19 +67,23 @@ class Caller:
             about(agent=agent.name, tool=name, event_id=event_id),
             execute_tool(call.asked, call.arguments, agent.name, known=known) as span,
         ):
-            finished = await self._make(call, event_id, agent, remaining, may_be_late)
-            if finished is None:
+            finished, outcome = await self._make(call, event_id, agent, remaining, may_be_late)
+            if outcome.later:
                 logger.info("%s answers call %s later", name, event_id)
+            elif outcome.lost and may_be_late:
+                logger.warning("the reply to call %s of %s is lost; it may come as an event", event_id, name)
             else:
                 span.finished(finished)
                 logger.info("%s: %s, in %.3f s", name, outcomes.outcome(finished), finished.seconds)
-        if finished is None:
+        if outcome.later:
             raise AnswersLater  # out here, for it is no failure of the span
+        if outcome.lost and may_be_late:
+            raise ReplyLost(finished)
         return finished
 
     async def _make(
         self, call: Prepared, event_id: str, agent: Agent, remaining: float, may_be_late: bool
-    ) -> CallFinished | None:
+    ) -> tuple[CallFinished, Outcome]:
         begun = time.monotonic()
         match call.way:
             case Tool() as tool:
@@ -79,14 +95,12 @@ class Caller:
                 outcome = _nobody_to_ask(call.asked)
             case Outcome() as outcome:
                 pass
-        if outcome.later:
-            return None
         seconds = time.monotonic() - begun
         asked, result, tokens = call.asked, outcome.result, outcome.tokens
         finished = CallFinished(asked.id, asked.name, result, outcome.failed, seconds, tokens)
-        if self._observer is not None and isinstance(call.way, Tool):
+        if self._observer is not None and isinstance(call.way, Tool) and not outcome.later:
             self._observer.call_ended(call.way, outcomes.outcome(finished))
-        return finished
+        return finished, outcome
 
     async def _send(self, call: Call) -> Outcome:
         try:

@@ -22,10 +22,12 @@ from beckon_agent.calling.exchange import (
     failed,
     from_json,
     from_reply,
+    is_repeatable,
     problem_in,
     read_body,
     too_large,
     trace_headers,
+    unknown,
 )
 from beckon_agent.calling.exchanged import note_call, note_problem
 from beckon_agent.calling.patience import Busy, retry_after, until_taken
@@ -53,13 +55,12 @@ class Direct:
         """Return the outcome of a call, within its `wait` seconds."""
         event = _expiring(call_event(call), call.wait)
         note_call(event)
-        repeatable = call.tool.idempotent or call.tool.read_only
         try:
             async with asyncio.timeout(call.wait):
                 return await until_taken(
                     lambda _: self._post(call.tool, event),
                     call.wait,
-                    lambda error: repeatable or isinstance(error, NEVER_CONNECTED),
+                    lambda error: call.repeatable or isinstance(error, NEVER_CONNECTED),
                 )
         except Busy as busy:
             return failed(Reason.UNDELIVERABLE, f"the tool takes no calls now: {busy.detail}")
@@ -70,8 +71,7 @@ class Direct:
             return failed(Reason.TIMEOUT, f"the tool gave no answer within {call.wait:g} seconds")
         except (aiohttp.ClientError, OSError) as error:
             _warn(call.tool, error)
-            lost = "the connection to the tool was lost; the call may have had its effect"
-            return failed(Reason.TOOL_FAILED, lost)
+            return unknown("the connection to the tool was lost")
 
     async def _post(self, tool: Tool, event: CloudEvent) -> Outcome:
         headers, body = to_binary(event)
@@ -124,7 +124,7 @@ def _was_not_taken(response: aiohttp.ClientResponse, tool: Tool) -> bool:
     """Whether the answer says to come again; 503 alone may also come when a tool broke half-way."""
     if response.status == 429:
         return True
-    return response.status == 503 and ("retry-after" in response.headers or tool.idempotent or tool.read_only)
+    return response.status == 503 and ("retry-after" in response.headers or is_repeatable(tool))
 
 
 def _failure(response: aiohttp.ClientResponse, content: bytes) -> Outcome:

@@ -31,18 +31,26 @@ class Outcome:
     """What a call came to: the tool's data, or an error object as in `failures`; or neither, yet.
 
     `later` is whether the tool has taken the call, and answers by an event that no connection waits for;
-    `tokens` are those that the reply says it cost.
+    `lost` is whether the call was posted and its reply may come so, though nothing says that the tool has
+    it. `tokens` are those that the reply says it cost.
     """
 
     result: object
     failed: bool = False
     later: bool = False
     tokens: int = 0
+    lost: bool = False
 
 
 def failed(reason: Reason, message: str, **details: object) -> Outcome:
     """Return the outcome of a call that gave no result."""
     return Outcome(failure(reason, message, **details), failed=True)
+
+
+def unknown(message: str) -> Outcome:
+    """Return the outcome of a call that may have run; the message says why that is not known."""
+    advice = "find out whether it did before you call it again: a second call may have its effect twice"
+    return failed(Reason.OUTCOME_UNKNOWN, f"{message}. The tool may have run; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,16 @@ class Call:
     wait: float
     may_be_late: bool = False
     origin: CallOrigin = "api"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be posted again where nobody knows what became of it."""
+        return is_repeatable(self.tool)
+
+
+def is_repeatable(tool: Tool) -> bool:
+    """Whether a second delivery of one call of a tool does no harm."""
+    return tool.idempotent or tool.read_only
 
 
 def call_event(call: Call) -> CloudEvent:

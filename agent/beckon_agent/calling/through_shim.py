@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 import aiohttp
 
@@ -17,6 +18,7 @@ from beckon_agent.calling.exchange import (
     problem_in,
     too_large,
     trace_headers,
+    unknown,
 )
 from beckon_agent.calling.exchanged import note_call, note_problem
 from beckon_agent.calling.patience import Busy, retry_after, until_taken
@@ -30,6 +32,7 @@ from beckon_contract.failures import Reason
 _MARGIN = 5.0  # the shim answers at the deadline; only a dead shim is waited for longer
 
 _TRIES = 6  # six seconds: a shim that was killed is started again within them
+_UNKNOWN = "/outcome-unknown"  # the end of the type of a problem
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +55,11 @@ class ThroughShim:
         note_call(event)
         try:
             async with asyncio.timeout(call.wait + _MARGIN):
-                # Repeated whatever became of the connection: a Broker may deliver an event twice, too.
                 return await until_taken(
-                    lambda left: self._post(call, event, left), call.wait, lambda _: True, tries=_TRIES
+                    lambda left: self._post(call, event, left),
+                    call.wait,
+                    lambda error: call.repeatable or isinstance(error, NEVER_CONNECTED),
+                    tries=_TRIES,
                 )
         except Busy as busy:
             because = f": {busy.detail}" if busy.detail else ""
@@ -68,8 +73,7 @@ class ThroughShim:
             return failed(Reason.TIMEOUT, f"no answer within {call.wait:g} seconds")
         except (aiohttp.ClientError, OSError) as error:
             self._warn(error)
-            lost = "the connection to the event platform was lost; the call may have had its effect"
-            return failed(Reason.TOOL_FAILED, lost)
+            return replace(unknown("the connection to the event platform was lost"), lost=True)
 
     def _warn(self, error: Exception) -> None:
         told = str(error) or type(error).__name__
@@ -83,6 +87,8 @@ class ThroughShim:
             headers.append(("authorization", credential))
         prefer = f"respond-async, wait={wait:.3f}" if call.may_be_late else f"wait={wait:.3f}"
         headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
+        if call.repeatable:
+            headers.append(("beckon-idempotent", "true"))
         hear = listener()
         if hear is not None:
             headers.append(("accept", f"*/*, {EVENT_STREAM}"))
@@ -110,6 +116,9 @@ class ThroughShim:
 
 def _from_problem(status: int, problem: Mapping[str, object]) -> Outcome:
     detail = str(problem.get("detail") or f"the event platform answered {status}")
+    if str(problem.get("type")).endswith(_UNKNOWN):
+        because = "the event platform did not confirm the call, and no reply came in time"
+        return replace(unknown(because), lost=True)
     if status == 504:
         return failed(Reason.TIMEOUT, detail)
     if problem.get("delivered"):

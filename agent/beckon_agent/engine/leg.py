@@ -240,6 +240,7 @@ class _Journal:
         self._leg = leg
         self._journal = journal
         self.sending = journal.sending
+        self.reply = journal.reply
         self.accepted = journal.accepted
         self.finished = journal.finished
 

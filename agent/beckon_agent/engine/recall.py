@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.calling.exchange import Outcome, failed, is_repeatable, unknown
 from beckon_agent.calling.prepared import HandedBack, NeedsApproval, Prepared
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.journal import CallOfTurn, Progress
@@ -91,12 +91,20 @@ def _results(calls: Sequence[CallOfTurn], characters: int) -> list[Message]:
 def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> CallOfTurn:
     arguments = dumps(stored.arguments).decode()
     asked = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
-    prepared = Prepared(asked, stored.arguments, _way(stored, tools), again=stored.state == "sent")
+    was_sent = stored.state == "sent"
+    prepared = Prepared(asked, stored.arguments, _way(stored, tools), again=was_sent)
+    posted = was_sent and _reply_may_come(tools.get(stored.name))
     finished = None
     if stored.state == "done":
         seconds, tokens = stored.seconds or 0.0, stored.tokens
         finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
-    return CallOfTurn(stored.event_id, prepared, finished, accepted=stored.state == "accepted")
+    accepted = stored.state == "accepted"
+    return CallOfTurn(stored.event_id, prepared, finished, accepted=accepted, posted=posted)
+
+
+def _reply_may_come(tool: Tool | None) -> bool:
+    """Whether a call that may have arrived has to wait for the reply to it, instead of being posted again."""
+    return tool is None or not (is_repeatable(tool) or tool.dispatch == "direct")
 
 
 def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | NeedsApproval | HandedBack:
@@ -108,12 +116,16 @@ def _way(stored: StoredCall, tools: Mapping[str, Tool]) -> Tool | Outcome | Need
         because = f": {stored.decision_reason}" if stored.decision_reason else ""
         return failed(Reason.DENIED, f"a person did not allow this call{because}")
     tool = tools.get(stored.name)
-    if tool is None and stored.state == "sent":
-        doubt = f"the tool {stored.name} is not offered any more; the call may have had its effect"
-        return failed(Reason.TOOL_FAILED, doubt)
+    if stored.state == "sent" and (tool is None or _is_lost(tool)):
+        return unknown("the agent was restarted during the call, and no reply came in time")
     if tool is None:
         return failed(Reason.UNKNOWN_TOOL, f"the tool {stored.name} is not offered any more")
     return NeedsApproval(tool) if stored.state == "approval" and stored.decision is None else tool
+
+
+def _is_lost(tool: Tool) -> bool:
+    """Whether the reply to a direct call had to come by the connection of a process that is dead."""
+    return tool.dispatch == "direct" and not is_repeatable(tool)
 
 
 def _sum(counted: Sequence[Usage | None]) -> Usage | None:

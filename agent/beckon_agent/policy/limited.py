@@ -5,7 +5,7 @@ import time
 
 from beckon_agent.calling.caller import Caller, CallObserver
 from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.calling.exchange import Outcome, failed, unknown
 from beckon_agent.calling.prepared import Prepared
 from beckon_agent.policy.limits import LimitReached, Limits
 from beckon_agent.principals import principal
@@ -54,8 +54,7 @@ class LimitedCaller(Caller):
 
 def _at_limit(call: Prepared, error: LimitReached) -> Outcome:
     if call.again:  # "denied" would say that nothing has happened
-        doubt = f"the call was sent before a restart and may have had its effect; not sent again: {error}"
-        return failed(Reason.TOOL_FAILED, doubt, retry_after=error.retry_after)
+        return unknown(f"the call was posted before a restart, and is not posted again: {error}")
     return failed(Reason.DENIED, str(error), retry_after=error.retry_after)
 
 

@@ -142,8 +142,12 @@ class Journal(Protocol):
         """Store an answer of the model with its calls, behind what was said, all or nothing."""
         ...
 
-    async def sent(self, run_id: str, holder: str, event_id: str) -> None:
-        """Note that a call is about to be sent."""
+    async def sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
+        """Note that a call is about to be sent, and that its reply is due in so many seconds."""
+        ...
+
+    async def due(self, event_id: str) -> tuple[StoredCall, float] | None:
+        """Return a call and the seconds until its reply is due, by the clock of the store."""
         ...
 
     async def accepted(

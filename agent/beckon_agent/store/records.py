@@ -123,6 +123,7 @@ class StoredCall:
     when a late answer is late.
     A decision makes a call `open` again; one that was denied is refused and never sent. `attempts` counts
     how often it was begun to be sent, the last time at `sent_at`. The times are the store's to set.
+    `due` is when the reply to a call is, that was posted at `sent_at`.
     `deliveries` is how often it came to its tool, where the reply says so. `report` is the last one of a
     call that is answered later: `progress` and `total`, numbers (`total` may be `None`), and `message`.
     """
@@ -150,6 +151,7 @@ class StoredCall:
     decided_at: float | None = _note()
     deliveries: int | None = _note()
     report: Mapping[str, Any] | None = _note()
+    due: float | None = _note()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,15 @@ _SEND = (
         or_(calls.c.state == "open", calls.c.state == "sent"),
         calls.c.decision.is_distinct_from("denied"),
     )
-    .values(state="sent", sent_at=clock(), attempts=func.coalesce(calls.c.attempts, 0) + 1)
+    .values(
+        state="sent",
+        sent_at=clock(),
+        due=clock() + bindparam("wait", type_=Double()),
+        attempts=func.coalesce(calls.c.attempts, 0) + 1,
+    )
+)
+_DUE = select(calls.c.run_id, *CALL_COLUMNS, (func.coalesce(calls.c.due, 0) - clock()).label("left")).where(
+    calls.c.event_id == bindparam("the_call")
 )
 _DEADLINE = clock() + bindparam("patience", type_=Double())
 _ACCEPT = update(calls).where(_OF_HELD, calls.c.state == "sent").values(state="accepted", deadline=_DEADLINE)
@@ -107,9 +115,21 @@ class SqlJournal:
                 f"step {turn.step} of run {run_id!r}, or one of its calls, is stored already"
             ) from None
 
-    async def sent(self, run_id: str, holder: str, event_id: str) -> None:
+    async def sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
         """Note that a call is about to be sent; a call that is done stays so."""
-        await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id))
+        await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id, seconds))
+
+    async def due(self, event_id: str) -> tuple[StoredCall, float] | None:
+        """Return a call and the seconds until its reply is due; one that has no such time is overdue."""
+        row = await self._database.read(
+            lambda connection: connection.execute(_DUE, {"the_call": event_id}).first()
+        )
+        if row is None:
+            return None
+        members = row._asdict()
+        left = members.pop("left")
+        del members["run_id"]
+        return StoredCall(**members), left
 
     async def accepted(
         self,
@@ -229,8 +249,8 @@ def _deliveries(came: Mapping[str, Any] | None) -> int | None:
     return read_deliveries(event) if isinstance(event, Mapping) else None
 
 
-def _sent(connection: Connection, run_id: str, holder: str, event_id: str) -> None:
-    members = {"the_run": run_id, "the_holder": holder, "the_call": event_id}
+def _sent(connection: Connection, run_id: str, holder: str, event_id: str, seconds: float) -> None:
+    members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "wait": seconds}
     if connection.execute(_SEND, members).rowcount == 0:
         lock_held(connection, run_id, holder)
         mine = (calls.c.event_id == event_id) & (calls.c.run_id == run_id)

@@ -137,6 +137,7 @@ calls = Table(
     Column("reply_event", Document),
     Column("report", Document),
     Column("origin", Word, nullable=False, server_default="api"),
+    Column("due", Double),
     UniqueConstraint("run_id", "step", "number", name="uq_calls_place"),
 )
 _partial_index("ix_calls_deadline", calls.c.state, calls.c.deadline, where=calls.c.deadline.is_not(None))
