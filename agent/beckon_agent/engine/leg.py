@@ -29,6 +29,7 @@ from beckon_agent.store.records import Ended, Past, RunStatus, Said, StoredRun
 logger = logging.getLogger(__name__)
 
 _WELL: frozenset[Ending] = frozenset({"stop", "client_call"})
+_PAUSE = 0.5  # seconds until a store that did not answer is tried again
 _FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
 
 Result = TypeVar("Result")
@@ -207,7 +208,13 @@ class Leg:
             await self._news.wait()
             if not self.run.background:  # else somebody waits for what has come
                 await asyncio.sleep(_FLUSH)
-            await self.write()
+            try:
+                await self.write()
+            except StoreUnavailable as error:
+                # The calls in flight must not end with it: they would not be posted again.
+                logger.warning("the log of run %s is written later: %s", self.run.id, error)
+                await asyncio.sleep(_PAUSE)
+                self._news.set()
             if self.run.background:
                 await asyncio.sleep(_FLUSH)
 

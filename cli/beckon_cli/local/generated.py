@@ -15,6 +15,10 @@ from beckon_contract.resources import Resource
 # Six seconds of retries in all: long enough for a tool to be started again, short
 # enough that a call to a dead one is told as undeliverable before it times out.
 _DELIVERY: Mapping[str, Any] = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
+# Almost 15 minutes in all: the shim acknowledges the answer to a run that waits only when an agent has stored
+# it, and the agents or their database may be away for minutes. Linear, so that the pause never becomes much
+# longer than the outage was: half a second at first, 30 s at the end.
+_REPLY_DELIVERY: Mapping[str, Any] = {"retry": 60, "backoffPolicy": "linear", "backoffDelay": "PT0.5S"}
 
 
 def manifests(
@@ -29,7 +33,12 @@ def manifests(
     documents: list[dict[str, Any]] = [_service(name, url) for name, url in sorted(addresses.items())]
     for (namespace, name), written in sorted(brokers.items()):
         documents.append(_broker(namespace, name, written, broker_url, reply_url))
-        documents.append(_trigger(namespace, name, "replies", reply_attribute, f"{reply_url}/replies"))
+        replies = _trigger(namespace, name, "replies", reply_attribute, f"{reply_url}/replies")
+        replies["spec"]["delivery"] = {
+            **_REPLY_DELIVERY,
+            "deadLetterSink": {"uri": f"{reply_url}/dead-letters"},
+        }
+        documents.append(replies)
         progress = _trigger(namespace, name, "progress", PROGRESS_MARK, f"{reply_url}/progress")
         progress["spec"]["delivery"] = {"retry": 0}  # a report is overtaken by the next one
         documents.append(progress)
