@@ -1,6 +1,7 @@
 """Where the walk takes place: broker, shim, tool, model, two databases, and a replica that stays on each."""
 
 import itertools
+import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,13 +10,15 @@ from pathlib import Path
 
 from beckon_agent.store.sql.opening import open_store
 from beckon_tools.app import app
+from tests.agent.event_platform import described
 from tests.agent.serving import served
 from tests.agent.store.postgres import Server
+from tests.broker.broker_process import service, write_manifests
 from tests.e2e.crash.agents import AgentProcess, Nursery, nursery
 from tests.e2e.crash.dying import Death
 from tests.e2e.crash.gates import GATES
 from tests.e2e.crash.parts import Parts, parts
-from tests.e2e.crash.tools import counted, mark, model
+from tests.e2e.crash.tools import counted, mark, model, plain
 from tests.shim.support import KEY
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
@@ -72,6 +75,14 @@ async def running_site(folder: Path, postgres: Server) -> AsyncIterator[Site]:
         stack.callback(GATES.open_all)
         tool = await stack.enter_async_context(served(counted(app(mark))))
         asked = await stack.enter_async_context(served(model))
+        without_sdk = await stack.enter_async_context(served(counted(plain)))
+        parameters = json.dumps({name: {"type": "string"} for name in ("run", "place")})
+        write_manifests(
+            manifests,
+            *described("crash.plain", "crash-plain", parameters=parameters),
+            service("crash-plain", without_sdk),
+            file="plain.json",
+        )
         platform = await stack.enter_async_context(parts(manifests, logs, tool))
         running = await stack.enter_async_context(
             nursery(

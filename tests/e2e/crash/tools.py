@@ -4,13 +4,15 @@ Both serve from the test's own loop, and outlive every agent.
 """
 
 import json
+import secrets
 from collections import Counter
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from beckon_tools import tool
+from beckon_tools import Hints, tool
 from tests.agent.scripted_model import calls, chunk, fragment, sse
 from tests.e2e.crash.gates import GATES
 
@@ -24,17 +26,33 @@ QUESTIONS: Counter[tuple[str, int]] = Counter()
 """How often the model was asked for each turn of each run."""
 
 PLACES = ("left", "right")
+PLAIN = "plain"
+"""How the names of runs begin that call the service without the SDK."""
+
 ASKED, HALF = "the model is asked", "the model has said half"
 CALLED, DONE = "the tool is called", "the tool is done"
 
 
-@tool(type="crash.mark")
+@tool(type="crash.mark", hints=Hints(idempotent=True))
 async def mark(run: str, place: str) -> str:
     """Make a mark that can be counted."""
     await GATES.pass_by(CALLED, run)
     EFFECTS[run, place] += 1
     await GATES.pass_by(DONE, run)
     return f"{place} of {run}"
+
+
+async def plain(scope: Scope, receive: Receive, send: Send) -> None:
+    """Make a mark, and reply with an event: a service that knows no SDK, nor a call that it had before."""
+    request = Request(scope, receive)
+    call = json.loads(await request.body())
+    run, place = call["run"], call["place"]
+    EFFECTS[run, place] += 1
+    await GATES.pass_by(CALLED, run)
+    attributes = {"specversion": "1.0", "id": secrets.token_hex(8), "source": "/plain", "type": "plain.reply"}
+    token = request.headers["ce-correlationid"]
+    headers = {f"ce-{name}": value for name, value in {**attributes, "replyid": token}.items()}
+    await JSONResponse(f"{place} of {run}", headers=headers)(scope, receive, send)
 
 
 def counted(tool: ASGIApp) -> ASGIApp:
@@ -73,8 +91,9 @@ async def model(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _first(run: str) -> tuple[object, list[object]]:
+    name = "crash_plain" if run.startswith(PLAIN) else "crash_mark"
     asked = [
-        calls(fragment(number, f"call_{number}", "crash_mark", json.dumps({"run": run, "place": place})))
+        calls(fragment(number, f"call_{number}", name, json.dumps({"run": run, "place": place})))
         for number, place in enumerate(PLACES)
     ]
     return chunk({"content": "Let me "}), [chunk({"content": "see."}), *asked]
