@@ -51,7 +51,7 @@ def undeliverable(event: WireEvent, broker_url: str) -> Answer:
     `delivered`: false only where it is sure that the tool did not run.
     """
     destination = unquote(event.text(_DESTINATION))
-    code = _to_int(event.text(_CODE))
+    code = _to_status(event.text(_CODE))
     text = decode_error(unquote(event.text(_DATA)))
     reply_failed = bool(destination) and destination.rstrip("/") == broker_url.rstrip("/")
     members: dict[str, object] = {"delivered": reply_failed or not _never_ran(code, text)}
@@ -109,8 +109,10 @@ def _never_ran(code: int | None, text: str) -> bool:
     return _NEVER_CONNECTED.search(text) is not None
 
 
-def _to_int(text: str) -> int | None:
+def _to_status(text: str) -> int | None:
+    """Return an HTTP status; RabbitMQ's Broker writes -1 where no answer came."""
     try:
-        return int(text)
+        code = int(text)
     except ValueError:
         return None
+    return code if 100 <= code < 600 else None

@@ -28,7 +28,7 @@ class Bench:
 BENCH = Bench()
 
 
-@tool(type="test.echo")
+@tool(type="test.echo", hints=Hints(idempotent=True))
 async def echo(text: str, count: int = 1) -> str:
     """Say something again."""
     BENCH.calls.append(text)
@@ -91,7 +91,7 @@ async def picture() -> Media:
     return Media("image/png", b"\x89PNG" * 300)
 
 
-@tool(type="test.danger", hints=Hints(requires_approval=True))
+@tool(type="test.danger", hints=Hints(requires_approval=True, idempotent=True))
 async def danger() -> str:
     """Do what a person must allow."""
     BENCH.calls.append("danger")

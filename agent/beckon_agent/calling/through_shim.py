@@ -32,7 +32,7 @@ from beckon_contract.failures import Reason
 _MARGIN = 5.0  # the shim answers at the deadline; only a dead shim is waited for longer
 
 _TRIES = 6  # six seconds: a shim that was killed is started again within them
-_UNKNOWN = "/outcome-unknown"  # the end of the type of a problem
+_UNKNOWN, _DEAD_LETTER = "/outcome-unknown", "/undeliverable"  # the ends of the types of problems
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +122,8 @@ def _from_problem(status: int, problem: Mapping[str, object]) -> Outcome:
     if status == 504:
         return failed(Reason.TIMEOUT, detail)
     if problem.get("delivered"):
+        if str(problem.get("type")).endswith(_DEAD_LETTER) and "code" not in problem:
+            return unknown(detail)  # the Broker does not say that the tool answered, nor what
         return failed(Reason.TOOL_FAILED, detail)
     if status == 502 and problem.get("code") == 403:
         return failed(Reason.DENIED, str(problem.get("reason_text") or detail))

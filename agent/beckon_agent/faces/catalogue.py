@@ -24,7 +24,13 @@ from beckon_contract.tools import Tool, declare
 
 AgentName = Annotated[str | None, Query(description="The agent whose tools are meant, as in GET /v1/models.")]
 
-_STATUS = {"unknown_tool": 404, "invalid_arguments": 422, "denied": 403, "timeout": 504}
+_STATUS = {
+    "unknown_tool": 404,
+    "invalid_arguments": 422,
+    "denied": 403,
+    "timeout": 504,
+    "outcome_unknown": 504,
+}
 _RESPONSES = {
     **answer(
         "The tool's result, and how many seconds it took; or, in a stream, `progress` as often as the tool "

@@ -5,6 +5,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -27,6 +28,7 @@ from tests.silence import silent_address
 TOOL = Tool(
     "echo", "team", "echo", "my.echo", None, "Say.", {"type": "object"}, "spec.schemaData", broker="main"
 )
+TYPE = "https://beckon.dev/problems/"
 REPLY = {
     "ce-specversion": "1.0",
     "ce-id": "r",
@@ -165,6 +167,10 @@ async def test_data_that_happens_to_have_an_error_member_is_data(
         ((502, {"detail": "refused", "delivered": False}), "undeliverable", "refused"),
         ((502, {}), "undeliverable", "answered 502"),
         ((503, {"detail": "busy", "delivered": True}), "tool_failed", "busy"),
+        ((504, {"type": f"{TYPE}outcome-unknown", "delivered": True}), "outcome_unknown", "may have run"),
+        ((502, {"type": f"{TYPE}outcome-unknown", "delivered": True}), "outcome_unknown", "may have run"),
+        ((502, {"type": f"{TYPE}undeliverable", "delivered": True}), "outcome_unknown", "may have run"),
+        ((502, {"type": f"{TYPE}reply-too-large", "delivered": True}), "tool_failed", "answered 502"),
         ((404, {"detail": "POST an event"}), "undeliverable", "POST an event"),
         ((413, {"detail": "too large"}), "undeliverable", "too large"),
         ((202, {}), "undeliverable", "answered 202"),
@@ -307,12 +313,13 @@ async def test_a_connection_lost_in_the_middle_of_a_reply_does_not_claim_that_no
         port = server.sockets[0].getsockname()[1]
         found = await Dispatcher(session, f"http://127.0.0.1:{port}").send(a_call())
 
-    assert error(found)["reason"] == "tool_failed"
-    assert "may have had its effect" in error(found)["message"]
+    assert error(found)["reason"] == "outcome_unknown"
+    assert "may have run" in error(found)["message"]
 
 
-async def test_a_connection_lost_before_any_answer_is_tried_again_with_the_same_event(
-    session: aiohttp.ClientSession,
+@pytest.mark.parametrize("hint", ["idempotent", "read_only", ""])
+async def test_a_connection_lost_before_any_answer_is_tried_again_only_where_the_tool_is_idempotent(
+    session: aiohttp.ClientSession, hint: str
 ) -> None:
     heads: list[bytes] = []
     body = b'"done"'
@@ -329,9 +336,17 @@ async def test_a_connection_lost_before_any_answer_is_tried_again_with_the_same_
 
     async with await asyncio.start_server(lose_the_first, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        found = await Dispatcher(session, f"http://127.0.0.1:{port}").send(a_call())
+        tool = replace(TOOL, idempotent=hint == "idempotent", read_only=hint == "read_only")
+        call = replace(a_call(), tool=tool)
+        found = await Dispatcher(session, f"http://127.0.0.1:{port}").send(call)
 
+    if not hint:
+        assert error(found)["reason"] == "outcome_unknown"
+        assert found.lost
+        assert len(heads) == 1
+        return
     assert found == Outcome("done")
+    assert b"beckon-idempotent: true" in heads[0].lower()
     of_the_event = [sorted(line for line in head.split(b"\r\n") if line.startswith(b"ce-")) for head in heads]
     assert of_the_event[0] == of_the_event[1]
 
@@ -349,8 +364,8 @@ async def test_a_call_that_was_lost_once_is_not_said_to_have_had_no_effect(
     port = server.sockets[0].getsockname()[1]
     found = await Dispatcher(session, f"http://127.0.0.1:{port}").send(a_call(wait=1))
 
-    assert error(found)["reason"] == "tool_failed"
-    assert "may have had its effect" in error(found)["message"]
+    assert error(found)["reason"] == "outcome_unknown"
+    assert "may have run" in error(found)["message"]
 
 
 async def test_a_reply_over_the_limit_is_a_failure_of_the_tool(

@@ -18,11 +18,11 @@ pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.timeout(4 *
 CALLS_ARE_MADE = Point(CALLED, place=CALLED, requests=len(PLACES))
 
 
-async def killed_during_calls(site: Site, name: str, **settings: str) -> Walked:
+async def killed_during_calls(site: Site, name: str, seconds: float = 30) -> Walked:
     """Begin a run, and kill its agent while the service works on both calls, which it goes on to do."""
     gate = GATES.put(CALLED, name, len(PLACES))
     store = site.replicas[POSTGRESQL][1]
-    first = await site.agent(store, **settings)
+    first = await site.agent(store, BECKON_CALL_TIMEOUT=str(seconds))
     asking = asyncio.create_task(first.ask(name))
     await asyncio.wait_for(gate.arrived.wait(), SECONDS)
     first.kill()
@@ -73,7 +73,7 @@ async def test_a_call_without_a_reply_ends_with_an_unknown_outcome_at_the_deadli
     site: Site,
 ) -> None:
     name = f"{PLAIN}: no reply comes"
-    walked = await killed_during_calls(site, name, BECKON_CALL_TIMEOUT="2")
+    walked = await killed_during_calls(site, name, seconds=2)
     await taken_over(walked)
     run_id = await walked.id()
     assert run_id is not None

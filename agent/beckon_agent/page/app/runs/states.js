@@ -27,6 +27,7 @@ const REASONS = {
     invalid_arguments: "Arguments refused",
     denied: "Denied",
     unknown_tool: "No such tool",
+    outcome_unknown: "Outcome unknown",
 };
 
 const ENDINGS = {
