@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,11 +182,17 @@ class Rig:
     answers_later: bool = True
 
     @asynccontextmanager
-    async def agent(self, *script: Script, limits: Limits = LIMITS) -> AsyncIterator[LongAgent]:
-        """Serve an agent at the address that the shim knows, until the end of the block."""
+    async def agent(
+        self, *script: Script, limits: Limits = LIMITS, through: Callable[[Store], Store] | None = None
+    ) -> AsyncIterator[LongAgent]:
+        """Serve an agent at the address that the shim knows, until the end of the block.
+
+        `through` puts something between it and its store.
+        """
         async with AsyncExitStack() as stack:
             store = await open_store(self.url)
             stack.push_async_callback(store.aclose)
+            store = through(store) if through else store
             model, service = await self._service(stack, script, limits)
             session = await stack.enter_async_context(aiohttp.ClientSession())
             rules = Rules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")

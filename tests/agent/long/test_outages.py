@@ -1,0 +1,108 @@
+"""Answers that come while the agents or their database are away: the Broker has them until they are stored.
+
+Brokers and Triggers are those of `beckon up`, with a tenth of their pauses.
+"""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_cli.local.generated import manifests
+from tests.agent.long.rig import Rig
+from tests.agent.scripted_model import asks_for, says
+from tests.agent.store.between import Between
+from tests.patience import eventually
+
+REPORT = asks_for(("report", {}))
+ANSWERS = 20
+TRIES = 13
+"""One more than a reply had within the retries of the Broker and of its dead-letter sink, 12 s in all."""
+
+
+class Away(Between):
+    """A store that can be made to answer nothing."""
+
+    away = False
+
+    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+        """Make a call of the real store unless it is away."""
+        if self.away:
+            raise StoreUnavailable("the database does not answer")
+        return await call()
+
+
+def deliver_as_beckon_up_does(rig: Rig) -> None:
+    """Put the Broker and the Triggers of the local platform in the place of the rig's."""
+    broker = rig.tool.broker
+    text = manifests(
+        addresses={},
+        brokers={("default", "default"): None},
+        broker_url=broker.url,
+        reply_url=rig.shim.replies,
+        reply_attribute="replyid",
+    )
+    text = re.sub(r"PT([\d.]+)S", lambda found: f"PT{float(found[1]) / 10:g}S", text)
+    others = json.loads((broker.folder / "all.json").read_text())["items"]
+    replaced = ("Broker", "replies", "progress")
+    rest = [one for one in others if not {one["kind"], one["metadata"]["name"]} & set(replaced)]
+    broker.write(*rest, *yaml.safe_load_all(text))
+
+
+async def routed(rig: Rig) -> bool:
+    """Whether the Broker knows the Triggers of the local platform."""
+    return bool((await rig.tool.broker.trigger_status("default-beckon-progress")).get("ready"))
+
+
+async def all_are_refused(rig: Rig) -> bool:
+    """Whether each answer was refused more often than it was tried before."""
+    refused = await rig.shim.metric('beckon_shim_replies_total{fate="late_refused"}')
+    return refused >= ANSWERS * TRIES
+
+
+@pytest.mark.timeout(60)
+async def test_every_answer_outlives_an_outage_of_the_agents(rig: Rig) -> None:
+    deliver_as_beckon_up_does(rig)
+    await eventually(lambda: routed(rig))
+    async with rig.agent(*[REPORT] * ANSWERS) as agent:
+        begun = [(await agent.post())["id"] for _ in range(ANSWERS)]
+        for run_id in begun:
+            await agent.waits(run_id)
+    for number, call in enumerate(list(rig.tool.calls)):
+        assert await rig.tool.answer(call, number) == 202
+    await eventually(lambda: all_are_refused(rig))
+
+    async with rig.agent(*[says("Thank you.")] * ANSWERS) as agent:
+        ended = [await agent.until(run_id, "completed") for run_id in begun]
+
+    assert sorted(int(each["output"][0]["output"]) for each in ended) == list(range(ANSWERS))
+    assert len(rig.tool.calls) == ANSWERS
+
+
+@pytest.mark.timeout(60)
+async def test_every_answer_outlives_an_outage_of_the_database(rig: Rig) -> None:
+    deliver_as_beckon_up_does(rig)
+    await eventually(lambda: routed(rig))
+    stores: list[Away] = []
+
+    def through(store: Store) -> Store:
+        stores.append(Away(store))
+        return stores[0]
+
+    script = [*[REPORT] * ANSWERS, *[says("Thank you.")] * ANSWERS]
+    async with rig.agent(*script, through=through) as agent:
+        begun = [(await agent.post())["id"] for _ in range(ANSWERS)]
+        for run_id in begun:
+            await agent.waits(run_id)
+        stores[0].away = True
+        for number, call in enumerate(list(rig.tool.calls)):
+            assert await rig.tool.answer(call, number) == 202
+        await eventually(lambda: all_are_refused(rig))
+        stores[0].away = False
+        ended = [await agent.until(run_id, "completed") for run_id in begun]
+
+    assert sorted(int(each["output"][0]["output"]) for each in ended) == list(range(ANSWERS))
