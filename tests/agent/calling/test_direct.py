@@ -280,5 +280,5 @@ async def test_after_a_lost_connection_only_what_may_be_repeated_is(
     if idempotent:
         assert found == Outcome("done")
     else:
-        assert error(found)["reason"] == "tool_failed"
-        assert "may have had its effect" in error(found)["message"]
+        assert error(found)["reason"] == "outcome_unknown"
+        assert "may have run" in error(found)["message"]

@@ -190,9 +190,9 @@ class Rig:
         `through` puts something between it and its store.
         """
         async with AsyncExitStack() as stack:
-            store = await open_store(self.url)
-            stack.push_async_callback(store.aclose)
-            store = through(store) if through else store
+            opened = await open_store(self.url)
+            stack.push_async_callback(opened.aclose)
+            store: Store = through(opened) if through else opened
             model, service = await self._service(stack, script, limits)
             session = await stack.enter_async_context(aiohttp.ClientSession())
             rules = Rules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")

@@ -3,17 +3,20 @@
 Brokers and Triggers are those of `beckon up`, with a tenth of their pauses.
 """
 
+import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_cli.local.generated import manifests
-from tests.agent.long.rig import Rig
+from tests.agent.long.rig import LongAgent, Rig, running_rig
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.store.between import Between
 from tests.patience import eventually
@@ -64,14 +67,29 @@ async def all_are_refused(rig: Rig) -> bool:
     return refused >= ANSWERS * TRIES
 
 
+async def waiting_runs(agent: LongAgent) -> list[str]:
+    """Begin runs whose tool answers later; return their ids once all of them wait for it."""
+    posted = [await asyncio.gather(*(agent.post() for _ in range(10))) for _ in range(ANSWERS // 10)]
+    begun = [each["id"] for batch in posted for each in batch]
+    for run_id in begun:
+        await agent.waits(run_id)
+    return begun
+
+
+@pytest_asyncio.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    """A platform with a long tool, on one database: what happens at the Broker is the same for all."""
+    (tmp_path / "manifests").mkdir()
+    async with running_rig(tmp_path / "manifests", f"sqlite:///{tmp_path / 'store.db'}") as running:
+        yield running
+
+
 @pytest.mark.timeout(60)
 async def test_every_answer_outlives_an_outage_of_the_agents(rig: Rig) -> None:
     deliver_as_beckon_up_does(rig)
     await eventually(lambda: routed(rig))
     async with rig.agent(*[REPORT] * ANSWERS) as agent:
-        begun = [(await agent.post())["id"] for _ in range(ANSWERS)]
-        for run_id in begun:
-            await agent.waits(run_id)
+        begun = await waiting_runs(agent)
     for number, call in enumerate(list(rig.tool.calls)):
         assert await rig.tool.answer(call, number) == 202
     await eventually(lambda: all_are_refused(rig))
@@ -95,9 +113,7 @@ async def test_every_answer_outlives_an_outage_of_the_database(rig: Rig) -> None
 
     script = [*[REPORT] * ANSWERS, *[says("Thank you.")] * ANSWERS]
     async with rig.agent(*script, through=through) as agent:
-        begun = [(await agent.post())["id"] for _ in range(ANSWERS)]
-        for run_id in begun:
-            await agent.waits(run_id)
+        begun = await waiting_runs(agent)
         stores[0].away = True
         for number, call in enumerate(list(rig.tool.calls)):
             assert await rig.tool.answer(call, number) == 202
