@@ -105,7 +105,7 @@ class Model:
             stop=(*rendered.stop, *options.stop),
             extra=options.extra,
         )
-        screen = _Screen(messages, declarations)
+        screen = Screen(messages, declarations)
         reading = _Reading(self._reader(declarations, screen.allows))
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
@@ -186,7 +186,7 @@ class _Reading:
         return shown
 
 
-class _Screen:
+class Screen:
     """Which of the calls that are read in a text may be made; `refused` are those that may not."""
 
     def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:

@@ -43,17 +43,40 @@ _MINIMAX_TOKENS: Final = frozenset({"<minimax:tool_call>", "</minimax:tool_call>
 _COHERE_TOKENS: Final = frozenset(
     f"<|{side}_{part}|>" for side in ("START", "END") for part in ("RESPONSE", "TEXT")
 )
-_STEP_TOKENS: Final = frozenset({
-    *(f"<｜{section}_{side}｜>" for section in ("tool_call", "tool_calls") for side in ("begin", "end")),
-    "function<｜tool_sep｜>",
-})  # fmt: skip
+_STEP_TOKENS: Final = frozenset({"<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_end｜>"})
 
 # Many tags are special tokens that a server strips, and then the JSON between them is all that is left.
 _BARE: Final[Mapping[str, Form]] = {"{": KNOWN.one, "[": _bracket}
 _TAGGED: Final[Mapping[str, Form]] = {"<tool_call>": TOOL_CALL, "<function=": function_element}
 _MISTRAL: Final[Mapping[str, Form]] = {"[TOOL_CALLS]": tool_calls}
 _MINIMAX: Final[Mapping[str, Form]] = {'<invoke name="': deepseek.invoke_element()}  # MiniMax-M2
-_STEP: Final[Mapping[str, Form]] = {'<steptml:invoke name="': deepseek.invoke_element("steptml:")}
+_step_element = deepseek.invoke_element("steptml:")
+
+
+def _step_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows Step 3's `<｜tool_call_begin｜>`."""
+    yield from source.after_space("function<｜tool_sep｜>")
+    if not (yield from source.after_space('<steptml:invoke name="')):
+        return None
+    return (yield from _step_element(source, tools))
+
+
+def _tool_calls(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows `<tool_calls>`: JSON, or `<tool_call>` elements up to the end tag."""
+    if (yield from source.beyond_space()) != "<":
+        return (yield from TAGS["<tool_calls>"](source, tools))
+    calls: list[RawCall] = []
+    while (yield from source.after_space("<tool_call>")):
+        found = yield from TOOL_CALL(source, tools)
+        if not found:
+            return None
+        calls += found
+    yield from source.after_space("</tool_calls>")
+    return calls
+
+
+_SECTION: Final[Mapping[str, Form]] = {"<tool_calls>": _tool_calls}
+_STEP: Final[Mapping[str, Form]] = {'<steptml:invoke name="': _step_element, "<｜tool_call_begin｜>": _step_call}
 
 
 def _tags(*openers: str) -> Mapping[str, Form]:
@@ -61,7 +84,7 @@ def _tags(*openers: str) -> Mapping[str, Form]:
 
 
 _ANY: Final = Grammar(
-    {**_BARE, **TAGS, **deepseek.FORMS, **kimi.FORMS, **_MISTRAL, **_TAGGED, **_MINIMAX, **_STEP},
+    {**_BARE, **TAGS, **deepseek.FORMS, **kimi.FORMS, **_MISTRAL, **_TAGGED, **_SECTION, **_MINIMAX, **_STEP},
     line=named_line,
     silent=llama3.SILENT | pythonic.SILENT | deepseek.SILENT | kimi.SILENT
     | _GLM_TOKENS | _MINIMAX_TOKENS | _COHERE_TOKENS | _STEP_TOKENS,
@@ -70,7 +93,7 @@ _ANY: Final = Grammar(
 _NONE: Final = Grammar({}, whole=True)
 
 _FAMILIES: Final[tuple[tuple[str, Grammar], ...]] = (
-    (r"glm", Grammar(_TAGGED, line=named_line, silent=_GLM_TOKENS, whole=True)),
+    (r"glm", Grammar({**_TAGGED, **_SECTION}, line=named_line, silent=_GLM_TOKENS, whole=True)),
     (r"deepseek", Grammar({**deepseek.FORMS, **_TAGGED}, silent=deepseek.SILENT, whole=True)),
     (r"qwen|qwq|hermes", Grammar({**_TAGGED, **_BARE}, whole=True)),
     (
@@ -83,10 +106,10 @@ _FAMILIES: Final[tuple[tuple[str, Grammar], ...]] = (
     (r"kimi|moonshot", Grammar(kimi.FORMS, silent=kimi.SILENT, whole=True)),
     (
         r"minimax",
-        Grammar({**_MINIMAX, **_tags("<tool_calls>")}, silent=_MINIMAX_TOKENS, whole=True),
+        Grammar({**_MINIMAX, **_SECTION}, silent=_MINIMAX_TOKENS, whole=True),
     ),
     (r"command|cohere|c4ai", Grammar(_tags("<|START_ACTION|>"), silent=_COHERE_TOKENS, whole=True)),
-    (r"jamba|hunyuan", Grammar(_tags("<tool_calls>"), whole=True)),
+    (r"jamba|hunyuan", Grammar(_SECTION, whole=True)),
     (r"granite", Grammar(_tags("<|tool_call|>", "<function_call>", "<tool_call>"), whole=True)),
     (r"(^|[/:])step-?\d", Grammar({**_STEP, **_TAGGED}, silent=_STEP_TOKENS, whole=True)),
     (r"longcat", Grammar(_tags("<longcat_tool_call>"), whole=True)),

@@ -82,10 +82,15 @@ class Provenance:
         found = list(self._texts())
         if sum(map(len, found)) > SEARCHED:
             return None
-        leaves = [leaf for text in found for leaf in _leaves(text)]
-        spellings = [found, leaves] if leaves != found else [found]
+        spellings = [found]
+        while len(spellings) <= _NESTED:  # JSON in a string of JSON is opened level by level
+            inner = [part for text in spellings[-1] for part in _opened(text)]
+            if inner == spellings[-1]:
+                break
+            spellings.append(inner)
         plain = [[_plain(text) for text in texts] for texts in spellings]
-        decoded = [part for text in dict.fromkeys([*found, *leaves]) for part in _decoded(text)]
+        texts = dict.fromkeys(text for spelling in spellings for text in spelling)
+        decoded = [part for text in texts for part in _decoded(text)]
         if decoded:
             plain.append([_plain(text) for text in decoded])
         joined = [joiner.join(texts) for texts in plain for joiner in ("", "\n")]
@@ -207,17 +212,16 @@ def _strings(value: object, depth: int = 0) -> Iterator[str]:
     return (text for text in _scalars(value, depth) if text and text != "null")
 
 
-def _leaves(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield a text or, where it is JSON, the strings in it, and those of JSON within them."""
+def _opened(text: str) -> Iterator[str]:
+    """Yield a text or, where it is JSON, the strings in it."""
     inner = text.strip()
-    if depth < _ROUNDS and inner[:1] in ("{", "[", '"') and inner[-1:] in ("}", "]", '"'):
+    if inner[:1] in ("{", "[", '"') and inner[-1:] in ("}", "]", '"'):
         try:
             value = json.loads(inner, strict=False)
         except (ValueError, RecursionError):
             yield text
             return
-        for part in _values(value):
-            yield from _leaves(part, depth + 1)
+        yield from _values(value)
     else:
         yield text
 

@@ -18,6 +18,9 @@ from beckon_contract.tools import CallOrigin
 HELD_LIMIT: Final = 262_144
 """Characters that are held back until they prove to be calls; beyond them the rest of the answer is text."""
 
+_FENCE: Final = "```"
+_CLOSES = re.compile(r"/|end|eo[tm]|close", re.IGNORECASE)
+
 Form = Callable[[Source, Toolbox], Steps[Sequence[RawCall] | None]]
 """One way of writing a call, entered right after its opener.
 
@@ -116,6 +119,7 @@ class MarkupReader:
         self._said = False
         self._called = False
         self._at_line_start = True
+        self._in_section = False  # of markup that began where no call may be written
         self._only_text = False
         self._steps = self._read()
 
@@ -187,9 +191,9 @@ class MarkupReader:
     def _read(self) -> Steps[None]:
         source, grammar = self._source, self._grammar
         while True:
-            while self._at_line_start and grammar.line and self._allowed():
+            while self._at_line_start and grammar.line and self._allowed(whole=grammar.whole):
                 source.mark()
-                yield from self._enter(grammar.line)
+                yield from self._enter(grammar.line, whole=grammar.whole)
             opener = yield from self._prose()
             if not opener:
                 return
@@ -199,13 +203,14 @@ class MarkupReader:
             elif self._place.fenced and not self._held:
                 self._say(opener)
             elif opener in grammar.forms:
-                yield from self._enter(grammar.forms[opener])
-            elif (yield from self._drops()):
+                yield from self._enter(grammar.forms[opener], whole=grammar.whole or opener == _FENCE)
+            elif (yield from self._drops(opener)):
                 self._at_line_start = True
                 if self._held:
                     self._hold(opener)
             else:
                 self._say(opener)
+                self._in_section = True
 
     def _prose(self) -> Steps[str]:
         """Say everything up to the next opener, take that and return it; empty at the end."""
@@ -214,7 +219,9 @@ class MarkupReader:
             start, end = len(source.text), len(source.text)
             if not self._only_text:
                 start, end = self._grammar.stop(source.text, source.at, ended=source.ended)
-            self._say(source.text[source.at : start])
+            said = source.text[source.at : start]
+            self._in_section = self._in_section and (not said or said.isspace())
+            self._say(said)
             source.at = start
             source.mark()
             source.at = end
@@ -222,21 +229,30 @@ class MarkupReader:
                 return source.text[start:end]
             yield
 
-    def _drops(self) -> Steps[bool]:
-        """Whether a silent token is no part of a sentence: it begins or ends a line where that matters."""
-        if self._held or not self._grammar.whole or self._place.begins_line:
+    def _drops(self, token: str) -> Steps[bool]:
+        """Whether a silent token is no part of a sentence: it opens or closes a line where that matters."""
+        if self._held or self._place.begins_line:
             return True
-        return (yield from self._source.peek()) in ("", "\r", "\n")
+        if not self._grammar.whole:
+            return self._place.free
+        if not _CLOSES.search(token):
+            return False
+        if (yield from self._source.peek()) in ("", "\r", "\n"):
+            return True
+        for token in self._grammar.silent:
+            if (yield from self._source.sees(token)):
+                return True
+        return False
 
-    def _allowed(self) -> bool:
-        """Whether a call may be written here."""
+    def _allowed(self, *, whole: bool) -> bool:
+        """Whether a call may be written here; `whole` where it has to be the whole rest of the answer."""
         if self._held:
             return True
-        return self._place.free and (self._place.begins_line or not self._grammar.whole)
+        return self._place.free and not self._in_section and (self._place.begins_line or not whole)
 
-    def _enter(self, form: Form) -> Steps[None]:
-        """Read a form; what is no call that may be made is said as text, whole."""
-        source, allowed = self._source, self._allowed()
+    def _enter(self, form: Form, *, whole: bool) -> Steps[None]:
+        """Read a form; what is no call that may be made is said as text, all of it."""
+        source, allowed = self._source, self._allowed(whole=whole)
         calls = yield from self._attempt(form)
         raw = source.raw()
         self._only_text = self._held_size + len(raw) > HELD_LIMIT
@@ -245,7 +261,7 @@ class MarkupReader:
             self._say(raw)
             return
         self._at_line_start = True
-        if self._grammar.whole:
+        if whole or self._held:
             self._hold(raw, calls)
         else:
             self._call(calls)

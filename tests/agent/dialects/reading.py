@@ -16,7 +16,6 @@ class Read:
     text: str
     before: str
     calls: tuple[tuple[str, str], ...]
-    unread: tuple[str, ...]
 
     @property
     def parsed(self) -> list[dict[str, object]]:
@@ -43,5 +42,4 @@ def read(dialect: Dialect, pieces: Iterable[str], tools: Sequence[Declaration] =
         "".join(texts),
         "".join(item.text for item in before if isinstance(item, TextDelta)),
         tuple((item.name, item.arguments) for item in items if isinstance(item, ToolCall)),
-        (),
     )

@@ -50,7 +50,7 @@ def test_any_text_is_read_the_same_in_any_pieces_and_never_raises(raw: str, cuts
 def test_text_without_markup_is_passed_unchanged(text: str) -> None:
     for dialect in DIALECTS.values():
         found = read(dialect, [text], TOOLS)
-        assert (found.text, found.calls, found.unread) == (text, (), ())
+        assert (found.text, found.calls) == (text, ())
 
 
 @pytest.mark.parametrize("name", DIALECTS)

@@ -28,7 +28,6 @@ CITY = {"city": "Paris"}
         "get_weather\n```python\ntool_call(city='Paris')\n```",
         'get_weather\n{"city": "Paris"}',
         '{"name": "get_weather", "parameters": {"city": "Paris"}}',
-        '```json\n{"name": "get_weather", "parameters": {"city": "Paris"}}\n```',
         "[get_weather(city='Paris')]",
         '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}}]',
         '[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}',
@@ -40,7 +39,7 @@ def test_raw_markup_in_the_text_of_a_native_server_is_a_call(raw: str) -> None:
     found = read(DIALECTS["native"], raw, WEATHER)
 
     assert found.parsed == [{"name": "get_weather", "arguments": CITY}]
-    assert (found.text, found.unread) == ("", ())
+    assert found.text == ""
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_raw_markup_in_the_text_of_a_native_server_is_a_call(raw: str) -> None:
 def test_what_only_looks_like_a_call_stays_text_of_a_native_server(raw: str) -> None:
     found = read(DIALECTS["native"], raw, WEATHER)
 
-    assert (found.text, found.calls, found.unread) == (raw, (), ())
+    assert (found.text, found.calls) == (raw, ())
 
 
 @pytest.mark.parametrize(
@@ -143,10 +142,10 @@ def test_the_value_of_an_element_has_the_type_that_the_schema_wants(
         ("glm4", "<tool_call>f<arg_key>a</arg_key><arg_value>x"),
     ],
 )
-def test_half_a_call_is_neither_made_nor_shown_but_noted(name: str, raw: str) -> None:
+def test_half_a_call_is_not_made_and_shown_as_the_text_that_it_is(name: str, raw: str) -> None:
     found = read(DIALECTS[name], f"Wait.\n{raw}")
 
-    assert (found.text, found.calls, found.unread) == ("Wait.\n", (), (raw,))
+    assert (found.text, found.calls) == (f"Wait.\n{raw}", ())
 
 
 @pytest.mark.parametrize(
@@ -160,10 +159,10 @@ def test_half_a_call_is_neither_made_nor_shown_but_noted(name: str, raw: str) ->
         ("prompted", '{"functionCall": "f"}'),
     ],
 )
-def test_no_half_of_damaged_markup_is_shown(name: str, raw: str) -> None:
+def test_damaged_markup_is_shown_whole(name: str, raw: str) -> None:
     found = read(DIALECTS[name], f"Wait.\n{raw}\nOn.")
 
-    assert (found.text, found.calls, found.unread) == ("Wait.\n\nOn.", (), (raw,))
+    assert (found.text, found.calls) == (f"Wait.\n{raw}\nOn.", ())
 
 
 @pytest.mark.parametrize("name", ["llama3", "qwen3_coder", "native"])
@@ -236,7 +235,7 @@ def test_a_call_is_handed_out_as_soon_as_it_is_whole() -> None:
     assert reader.feed('Yes <tool_call>{"name": "get_weather", "arguments": {}}</tool_') == [
         TextDelta("Yes ")
     ]
-    assert reader.feed("call>") == [ToolCall("id0000000", "get_weather", "{}")]
+    assert reader.feed("call>") == [ToolCall("id0000000", "get_weather", "{}", origin="dialect")]
     assert reader.finish() == []
 
 
