@@ -206,6 +206,8 @@ class Screen:
     def _refuse(self, calls: Sequence[RawCall], reason: RefusalReason) -> bool:
         for call in calls[:_NOTED_REFUSALS]:
             name = call.name if call.name in self._offered else ""
-            logger.warning("a call of %s in the text of an answer stays text: %s", name or "(unknown)", reason)
+            logger.warning(
+                "a call of %s in the text of an answer stays text: %s", name or "(unknown)", reason
+            )
             self.refused.append(RefusedCall(name, reason))
         return False

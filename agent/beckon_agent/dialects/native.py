@@ -76,7 +76,10 @@ def _tool_calls(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | Non
 
 
 _SECTION: Final[Mapping[str, Form]] = {"<tool_calls>": _tool_calls}
-_STEP: Final[Mapping[str, Form]] = {'<steptml:invoke name="': _step_element, "<｜tool_call_begin｜>": _step_call}
+_STEP: Final[Mapping[str, Form]] = {
+    '<steptml:invoke name="': _step_element,
+    "<｜tool_call_begin｜>": _step_call,
+}
 
 
 def _tags(*openers: str) -> Mapping[str, Form]:

@@ -305,5 +305,3 @@ def _of_hex(run: str) -> str:
         return bytes.fromhex(re.sub(r"[ :]", "", run)).decode()
     except ValueError:
         return ""
-
-

@@ -195,7 +195,11 @@ def test_the_cut_into_pieces_changes_nothing(name: str, vector: Vector) -> None:
 
 
 def test_no_leak_is_lost_that_was_read_before() -> None:
-    own = [read(DIALECTS[name], [_raw(vector)], _tools(vector)).calls for name, vector in CASES if name != "native"]
+    own = [
+        read(DIALECTS[name], [_raw(vector)], _tools(vector)).calls
+        for name, vector in CASES
+        if name != "native"
+    ]
     leaks = [read(DIALECTS["native"], [_raw(vector)], _tools(vector)).calls for _, vector in CASES]
 
     assert (sum(map(bool, own)), sum(map(len, own))) == READ_IN_TEXT_DIALECTS
