@@ -116,12 +116,14 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
                 ),
                 kept=Kept(store, engine, rules, keys, settings.store_chats),
             )
-            config = server_config(
-                app, policy, settings.connection_limits(), closing_seconds=_CLOSING_SECONDS
+            limits_of_port = settings.connection_limits()
+            config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
+            scraped = server_config(
+                metrics_app(service), policy, limits_of_port, lifespan="off", closing_seconds=_CLOSING_SECONDS
             )
             server = Server(config, service, settings.drain_seconds)
             logger.info("listening on %s:%d", settings.host, settings.port)
-            async with served_beside(metrics_app(service), for_metrics):
+            async with served_beside(scraped, for_metrics):
                 await server.serve(sockets=[listener])
     except _CannotStart as error:
         return _refuse(str(error))

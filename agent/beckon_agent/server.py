@@ -15,11 +15,8 @@ from beckon_agent.service import Service
 logger = logging.getLogger(__name__)
 
 
-_MOST_SCRAPERS = 32  # connections at the port of the metrics; more are answered 503
-
-
 @contextlib.asynccontextmanager
-async def served_beside(app: ASGIApp, listener: socket.socket | None) -> AsyncIterator[None]:
+async def served_beside(config: uvicorn.Config, listener: socket.socket | None) -> AsyncIterator[None]:
     """Serve a small application on a port of its own to the end of the block; nothing without a listener.
 
     It has neither signals nor a drain of its own.
@@ -27,16 +24,6 @@ async def served_beside(app: ASGIApp, listener: socket.socket | None) -> AsyncIt
     if listener is None:
         yield
         return
-    config = uvicorn.Config(
-        app,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        ws="none",
-        server_header=False,
-        limit_concurrency=_MOST_SCRAPERS,
-        timeout_graceful_shutdown=_CLOSING_SECONDS,
-    )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

@@ -32,13 +32,57 @@ _MOST_FORMS: Final = 10_000  # places of one name that are looked at
 
 # Words that markup puts between a name, a key and a value.
 _STRUCTURE: Final = frozenset(
-    "name names argument arguments parameter parameters param params args arg input key value function"
-    " functions functioncall call calls tool tools toolcall invoke dsml begin end sep type string number"
-    " true false id index json python xml open close antml steptml section response item object py".split()
+    [
+        "name",
+        "names",
+        "argument",
+        "arguments",
+        "parameter",
+        "parameters",
+        "param",
+        "params",
+        "args",
+        "arg",
+        "input",
+        "key",
+        "value",
+        "function",
+        "functions",
+        "functioncall",
+        "call",
+        "calls",
+        "tool",
+        "tools",
+        "toolcall",
+        "invoke",
+        "dsml",
+        "begin",
+        "end",
+        "sep",
+        "type",
+        "string",
+        "number",
+        "true",
+        "false",
+        "id",
+        "index",
+        "json",
+        "python",
+        "xml",
+        "open",
+        "close",
+        "antml",
+        "steptml",
+        "section",
+        "response",
+        "item",
+        "object",
+        "py",
+    ]
 )
 # Letters of other scripts that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, Latin extensions.
 _ALIKE: Final = dict(zip(
-    "аеорсухіјѕһԁԛԝкмтвнгпиαοενρυτικηχωμσɡıɑⅼ",  # noqa: RUF001  # that is the point
+    "аеорсухіјѕһԁԛԝкмтвнгпиαοενρυτικηχωμσɡıɑⅼ",  # that is the point
     "aeopcyxijshdqwkmtbhrnuaoevputiknxwmsgial",
     strict=True,
 ))  # fmt: skip
@@ -291,7 +335,7 @@ def _decoded(text: str, depth: int = 0) -> Iterator[str]:
 
 def _of_base64(run: str) -> str:
     """Return the text in lines of base64, or in the first of them; empty where there is none."""
-    for written in dict.fromkeys((re.sub(r"\s", "", run), run.split()[0])):
+    for written in dict.fromkeys((re.sub(r"\s", "", run), run.split(maxsplit=1)[0])):
         bare = written.rstrip("=").replace("-", "+").replace("_", "/")
         try:
             return base64.b64decode(bare + "=" * (-len(bare) % 4)).decode()

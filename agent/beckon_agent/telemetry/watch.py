@@ -130,8 +130,8 @@ class _WatchedModel:
                 async for item in items:
                     answer.note(item)
                     if isinstance(item, Turn):
-                        for call in item.refused:
-                            self._metrics.refused(call, self._agent)
+                        for refused in item.refused:
+                            self._metrics.refused(refused, self._agent)
                     yield item
         except (asyncio.CancelledError, GeneratorExit):
             answer.outcome = answer.outcome if answer.turn else "cancelled"

@@ -162,7 +162,7 @@ def _wide(text: str) -> str:
 
 
 def _alike(text: str) -> str:
-    return text.translate(str.maketrans("eacopx", "еасорх"))  # noqa: RUF001
+    return text.translate(str.maketrans("eacopx", "еасорх"))
 
 
 def _escaped(text: str) -> str:

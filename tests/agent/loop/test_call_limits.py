@@ -75,7 +75,11 @@ async def test_a_call_that_brings_the_same_again_and_again_is_denied_and_the_mod
 
 
 async def test_the_order_and_the_spelling_of_arguments_make_no_other_call(start_agent: StartAgent) -> None:
-    spelt = [{"text": "x", "count": 1}, {"count": 1, "text": "x"}, {"text": "x", "count": "1"}]
+    spelt: list[dict[str, object]] = [
+        {"text": "x", "count": 1},
+        {"count": 1, "text": "x"},
+        {"text": "x", "count": "1"},
+    ]
     script = [asks_for(("test_echo", arguments)) for arguments in spelt]
     async with start_agent(*script, says("ok"), setup=Setup(limits=Limits(repeated_calls=2))) as agent:
         answer = await agent.ask()
