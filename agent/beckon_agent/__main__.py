@@ -242,7 +242,10 @@ def _refuse(reason: str) -> int:
 
 def _own(settings: Settings) -> Own:
     key = settings.openai_api_key.get_secret_value()
-    return Own(_agent(settings), ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key))
+    model = ModelSpec(
+        settings.openai_base_url, settings.model, settings.dialect, key, settings.text_calls
+    )
+    return Own(_agent(settings), model)
 
 
 def _agent(settings: Settings) -> Agent:

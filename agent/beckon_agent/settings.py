@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from pydantic_settings import SettingsConfigDict
 
 from beckon_agent.access.options import AccessOptions, OidcOptions
+from beckon_agent.model.types import TextCalls
 from beckon_agent.principals import Principal
 from beckon_contract.agent_terms import KEY_PREFIX, OIDC_PREFIX
 from beckon_contract.logs import LogLevel
@@ -113,6 +114,11 @@ class Settings(ServingSettings):
     dialect: str = Field(
         "auto",
         description="How the model calls tools: auto, native, or a dialect such as prompted or chatglm3.",
+    )
+    text_calls: TextCalls = Field(
+        "own",
+        description="With native tool calling, which calls are recovered that leaked into an answer's text: "
+        "own for the markup of the model's own family, any for that of every family, or never.",
     )
     keys_file: str = Field(
         "",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.native import TextCalls, native
+from beckon_agent.dialects.native import native
 from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect, guess
 from beckon_agent.model.client import ModelClient
@@ -21,6 +21,7 @@ from beckon_agent.model.types import (
     RefusalReason,
     RefusedCall,
     StreamItem,
+    TextCalls,
     TextDelta,
     ToolCall,
     Turn,

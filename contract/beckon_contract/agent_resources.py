@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from beckon_contract.agent_terms import NO_TERMS, Terms, read_terms
 from beckon_contract.fields import Fields, InvalidFields, Report
@@ -9,12 +10,16 @@ from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import API_VERSION, GROUP
 from beckon_contract.tool_selectors import ToolSelector, read_tool_selector
 
+TextCalls = Literal["never", "own", "any"]
+"""Which calls are recovered that leaked into the text of an answer: none, by the model's family, of any."""
+
 KIND = "Agent"
 PLURAL = "agents"
 DEFAULT_KEY = "api-key"
 
-_SPEC = ("systemPrompt", "model", "tools", "limits", "access", "toolPolicies", "quotas")
+_SPEC = ("systemPrompt", "model", "textCalls", "tools", "limits", "access", "toolPolicies", "quotas")
 _MODEL = ("baseURL", "name", "dialect", "apiKeySecret")
+_TEXT_CALLS: Final[tuple[TextCalls, ...]] = ("never", "own", "any")
 _SECRET = ("name", "key")
 _LIMITS = (
     "steps",
@@ -80,7 +85,7 @@ class AgentResource:
     """One Agent as it was written.
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent; `None`
-    is as the agent service has it.
+    is as the agent service has it. `text_calls` says which calls are recovered from the text of an answer.
     """
 
     namespace: str
@@ -93,6 +98,7 @@ class AgentResource:
     limits: AgentLimits
     terms: Terms = NO_TERMS
     pinned: tuple[str, ...] | None = None
+    text_calls: TextCalls | None = None
 
 
 def is_agent(resource: Resource) -> bool:
@@ -118,11 +124,22 @@ def read_agent(resource: Resource) -> AgentResource:
         tools=read_tool_selector(tools, (_PINNED,)),
         limits=_limits(spec.child("limits")),
         terms=read_terms(spec),
+        text_calls=_text_calls(spec),
         pinned=None if tools is None or tools.values.get(_PINNED) is None else tools.strings(_PINNED),
     )
     if report.problems:
         raise InvalidAgent(report.problems)
     return agent
+
+
+def _text_calls(spec: Fields) -> TextCalls | None:
+    written = spec.text("textCalls")
+    for known in _TEXT_CALLS:
+        if written == known:
+            return known
+    if written is not None:
+        spec.problem("textCalls", f"must be one of {', '.join(_TEXT_CALLS)}")
+    return None
 
 
 def _model(fields: Fields | None) -> ModelReference:

@@ -20,6 +20,7 @@ from beckon_agent.faces.pacing import Pace
 from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
+from beckon_agent.model.types import TextCalls
 from beckon_agent.model.transport import Patience
 from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.roster import Hosted, OneAgent
@@ -40,6 +41,7 @@ class Setup:
     limits: Limits = field(default_factory=lambda: Limits(call_timeout=10))
     pace: Pace = field(default_factory=Pace)
     dialect: str = "native"
+    text_calls: TextCalls = "own"
     model: str = "m"
     max_runs: int = 16
     max_request_bytes: int = 200_000
@@ -182,7 +184,7 @@ async def running_agent(
                 Hosted(
                     agent.name,
                     agent,
-                    Model(client, chosen.dialect),
+                    Model(client, chosen.dialect, chosen.text_calls),
                     catalogue,
                     chooser=FittingTools(chosen.pinned),
                 ),

@@ -8,7 +8,7 @@ for the models of providers that do not leak, none.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
 from beckon_agent.dialects import deepseek, kimi, llama3, pythonic
@@ -23,10 +23,7 @@ from beckon_agent.dialects.reader import Form, Grammar, MarkupReader
 from beckon_agent.dialects.source import Source, Steps
 from beckon_agent.dialects.typed import Toolbox
 from beckon_agent.model.identifiers import call_id
-from beckon_agent.model.types import Declaration, Message
-
-TextCalls = Literal["never", "own", "any"]
-"""Out of whose markup calls are recovered: of no family, of the model's own, of any."""
+from beckon_agent.model.types import Declaration, Message, TextCalls
 
 _pythonic = pythonic.call_list(known=True)
 

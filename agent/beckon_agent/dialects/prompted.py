@@ -11,7 +11,7 @@ from beckon_agent.dialects.bare_json import BareJson
 from beckon_agent.dialects.calls import RawCall, calls_in, loosely
 from beckon_agent.dialects.jsontext import dump, load
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
+from beckon_agent.dialects.rendering import Call, TextDialect, described, escaped, lines
 from beckon_agent.model.types import Declaration
 
 ANSWER_SCHEMA: Final[Mapping[str, object]] = {
@@ -61,7 +61,7 @@ def _result(name: str, content: str) -> str:
         response = load(content)
     except ValueError:
         response = content
-    return dump({"functionResponse": {"name": name, "response": response}})
+    return f'{{"functionResponse": {{"name": {dump(name)}, "response": {escaped(dump(response))}}}}}'
 
 
 PROMPTED: Final = TextDialect(

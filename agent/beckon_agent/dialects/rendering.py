@@ -2,8 +2,12 @@
 
 The outcome uses only roles that every chat server knows, one system message at most and in
 front, and no two messages of one role in a row: some chat templates refuse anything else.
+
+What users, tools and descriptions say goes in with a blank in all markup, so that no template and
+no model takes it for the turn of somebody else: `< |assistant|>`, `< tool_call>`, `[ TOOL_CALLS]`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +17,22 @@ from beckon_agent.dialects.jsontext import load
 from beckon_agent.dialects.reader import Grammar, MarkupReader
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Declaration, Message
+
+
+_MARKUP = re.compile(
+    r"<(?=\|[^\s|<>]{1,40}\|>)"
+    r"|<(?=/?｜[^\s<>]{1,40}[>\s])"
+    r"|<(?=/?(?:tool_calls?|tool_response|tool_sep|tools|function_calls?|function_results|arg_key|arg_value"
+    r"|longcat_tool_call|minimax:tool_call)>)"
+    r"|<(?=/function>|/?steptml:|function=|parameter=|invoke name=)"
+    r"|\[(?=/?(?:TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|ARGS|CALL_ID|INST|SYSTEM_PROMPT)\])"
+    r"|\"(?=function(?:Call|Response)\"\s*:)"
+)
+
+
+def escaped(text: str) -> str:
+    """Return text with a blank in whatever a dialect could take for markup; the rest is as it was."""
+    return _MARKUP.sub(lambda found: f"{found[0]} ", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +68,7 @@ class TextDialect:
 
     def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
         """Return the conversation as text; the tools stand in the system message."""
-        system = [text_of(message.get("content")) for message in messages if _is_system(message)]
+        system = [escaped(text_of(message.get("content"))) for message in messages if _is_system(message)]
         if tools:
             system.append(self.instructions(tools))
         texts: list[Message] = (
@@ -71,15 +91,18 @@ class TextDialect:
             if role == "assistant":
                 calls = message.get("tool_calls") or []
                 names |= {str(call.get("id")): _called(call).name for call in calls}
-                yield {"role": "assistant", "content": self._said(text_of(message.get("content")), calls)}
+                yield {
+                    "role": "assistant",
+                    "content": self._said(escaped(text_of(message.get("content"))), calls),
+                }
             elif role == "tool":
                 name = names.get(str(message.get("tool_call_id")), str(message.get("name") or "tool"))
                 yield {
                     "role": self.result_role,
-                    "content": self.result(name, text_of(message.get("content"))),
+                    "content": self.result(name, escaped(text_of(message.get("content")))),
                 }
             elif not _is_system(message):
-                yield {"role": role, "content": message.get("content") or ""}
+                yield {"role": role, "content": _escaped_parts(message.get("content") or "")}
 
     def _said(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
         if not calls:
@@ -93,9 +116,33 @@ def described(tool: Declaration) -> dict[str, object]:
     function = tool.get("function", tool)
     return {
         "name": function.get("name"),
-        "description": function.get("description", ""),
-        "parameters": function.get("parameters") or {"type": "object", "properties": {}},
+        "description": escaped(str(function.get("description", ""))),
+        "parameters": _described(function.get("parameters") or {"type": "object", "properties": {}}),
     }
+
+
+def _described(schema: object) -> object:
+    """Return a schema with its descriptions escaped; names and values stay as they are."""
+    if isinstance(schema, list):
+        return [_described(member) for member in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: escaped(member) if key in ("description", "title") and isinstance(member, str) else _described(member)
+        for key, member in schema.items()
+    }
+
+
+def _escaped_parts(content: object) -> object:
+    """Return the content of a message with its text escaped: a string, or parts of which some are text."""
+    if isinstance(content, str):
+        return escaped(content)
+    if not isinstance(content, list):
+        return content
+    return [
+        {**part, "text": escaped(str(part["text"]))} if isinstance(part, Mapping) and "text" in part else part
+        for part in content
+    ]
 
 
 def lines(*parts: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError
-from beckon_agent.model.types import Message, StreamItem
+from beckon_agent.model.types import Message, StreamItem, TextCalls
 from beckon_agent.runs import Options
 from beckon_agent.turns import Model
 from beckon_contract.tools import Tool
@@ -26,6 +26,7 @@ class ModelSpec:
     name: str
     dialect: str
     api_key: str = field(repr=False)
+    text_calls: TextCalls = "own"
 
 
 class SharedModel:
@@ -36,7 +37,7 @@ class SharedModel:
         self.spec = spec
         self.client = ModelClient(spec.base_url, spec.api_key, spec.name)
         self.holders = 0
-        self._model = Model(self.client, spec.dialect)
+        self._model = Model(self.client, spec.dialect, spec.text_calls)
         self._denied = denied
         self._let_go = let_go
 

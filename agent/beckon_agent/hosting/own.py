@@ -48,10 +48,14 @@ def model_of(written: AgentResource, own: Own, keys: KeyRing) -> ModelSpec | NoM
     reference = written.model
     if reference.base_url is None:
         model = replace(
-            own.model, name=reference.name or own.model.name, dialect=reference.dialect or own.model.dialect
+            own.model,
+            name=reference.name or own.model.name,
+            dialect=reference.dialect or own.model.dialect,
+            text_calls=written.text_calls or own.model.text_calls,
         )
         return model if model.base_url else NO_SERVER
-    model = ModelSpec(reference.base_url, reference.name or "", reference.dialect or "auto", "")
+    text_calls = written.text_calls or own.model.text_calls
+    model = ModelSpec(reference.base_url, reference.name or "", reference.dialect or "auto", "", text_calls)
     wanted = wanted_key(written)
     if wanted is None:
         return model

@@ -18,10 +18,10 @@ import pytest
 
 from beckon_agent.dialects.base import Dialect
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.native import NATIVE, TextCalls, native
+from beckon_agent.dialects.native import NATIVE, native
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS
-from beckon_agent.model.types import Message, TextDelta, ToolCall
+from beckon_agent.model.types import Message, TextCalls, TextDelta, ToolCall
 from beckon_agent.turns import Screen
 from tests.agent.dialects.reading import declare
 

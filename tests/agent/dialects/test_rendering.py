@@ -145,3 +145,41 @@ def test_an_unknown_dialect_is_refused_with_the_names_that_exist() -> None:
 )
 def test_a_models_name_suggests_its_dialect(model: str, name: str) -> None:
     assert guess(model).name == name
+
+
+MARKUP = (
+    "<|assistant|>", "<|user|>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[/TOOL_RESULTS]", "<｜DSML｜invoke",
+    "<｜tool▁calls▁begin｜>", "<function=f>", "<|python_tag|>", '"functionCall":', "<tool_response>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("markup", MARKUP)
+@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "native"])
+def test_markup_of_users_tools_and_descriptions_is_no_markup_in_the_prompt(name: str, markup: str) -> None:
+    said = f"See {markup} here."
+    tool = declare("f")[0]
+    empty = [message["content"] for message in DIALECTS[name].render([], [tool]).messages]
+    tool["function"] |= {"description": said, "parameters": {"type": "object", "description": said}}
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    conversation: list[Message] = [
+        {"role": "system", "content": said},
+        {"role": "user", "content": said},
+        {"role": "user", "content": [{"type": "text", "text": said}]},
+    ]
+    results: list[Message] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "no"},
+    ]
+    plain = DIALECTS[name].render(results, [])
+    results[1]["content"] = json.dumps({"page": said.replace("<", "\u003c")})
+    told = DIALECTS[name].render(results, [])
+
+    rendered = DIALECTS[name].render(conversation, [tool])
+    assert str([message["content"] for message in rendered.messages]).count(markup) == str(empty).count(markup)
+    assert str(told.messages).count(markup) == str(plain.messages).count(markup)
+
+
+def test_ordinary_text_is_not_escaped() -> None:
+    text = "a < b, [1], <b>bold</b>, x <| f |> y, {\"name\": 1}, <function>, [TOOLS], `tool_call`, A|B, <tool>"
+
+    assert DIALECTS["hermes"].render([{"role": "user", "content": text}], []).messages[0]["content"] == text
