@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from beckon_agent.dialects.registry import DIALECTS, dialect, guess
+from beckon_agent.model.types import Message
+from tests.agent.dialects.reading import declare
 
 TOOLS: list[dict[str, Any]] = [
     {
