@@ -242,9 +242,7 @@ def _refuse(reason: str) -> int:
 
 def _own(settings: Settings) -> Own:
     key = settings.openai_api_key.get_secret_value()
-    model = ModelSpec(
-        settings.openai_base_url, settings.model, settings.dialect, key, settings.text_calls
-    )
+    model = ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key, settings.text_calls)
     return Own(_agent(settings), model)
 
 

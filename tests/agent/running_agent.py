@@ -20,8 +20,8 @@ from beckon_agent.faces.pacing import Pace
 from beckon_agent.folders.source import FolderSource
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
-from beckon_agent.model.types import TextCalls
 from beckon_agent.model.transport import Patience
+from beckon_agent.model.types import TextCalls
 from beckon_agent.retrieval.choosing import FittingTools
 from beckon_agent.roster import Hosted, OneAgent
 from beckon_agent.runs import Agent, Limits

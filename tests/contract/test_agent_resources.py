@@ -85,6 +85,11 @@ def test_everything_that_an_agent_may_say_is_read() -> None:
     assert found.pinned == ("b.c",)
 
 
+def test_an_agent_says_which_calls_are_recovered_from_a_text() -> None:
+    assert read({"textCalls": "never"}).text_calls == "never"
+    assert read({}).text_calls is None
+
+
 def test_pinning_nothing_is_not_the_same_as_saying_nothing_of_it() -> None:
     assert read({"tools": {"pinned": []}}).pinned == ()
     assert read({"tools": {"names": ["a"]}}).pinned is None
@@ -102,6 +107,7 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
         ({"sytemPrompt": "x"}, "spec.sytemPrompt: unknown field"),
         ({"systemPrompt": 5}, "spec.systemPrompt: must be a string"),
         ({"model": []}, "spec.model: must be a mapping"),
+        ({"textCalls": "sometimes"}, "spec.textCalls: must be one of never, own, any"),
         ({"model": {"url": URL}}, "spec.model.url: unknown field"),
         ({"model": {"apiKeySecret": {"name": "s"}}}, "spec.model.apiKeySecret: needs baseURL"),
         (

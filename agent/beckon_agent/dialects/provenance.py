@@ -141,7 +141,7 @@ class Provenance:
         return [_Stream(text) for text in dict.fromkeys(joined)]
 
     def _texts(self) -> Iterator[str]:
-        """Yield what is in the request. The text of the model's own answers is part of it: none of it was a call."""
+        """Yield what is in the request; what the model said as text is part of it: that was no call."""
         for message in self._messages:
             yield from _strings(message.get("content"))
         for tool in self._declarations:
@@ -231,7 +231,7 @@ def _words_of(arguments: str) -> list[str]:
     value = loosely(arguments)
     if isinstance(value, str):
         value = loosely(value) or value
-    parts = [arguments] if value is None else [part for part in _scalars(value)]
+    parts = [arguments] if value is None else list(_scalars(value))
     return [word for part in parts for word in _WORDS.findall(_plain(part))]
 
 

@@ -204,13 +204,18 @@ class MarkupReader:
                 self._say(opener)
             elif opener in grammar.forms:
                 yield from self._enter(grammar.forms[opener], whole=grammar.whole or opener == _FENCE)
-            elif (yield from self._drops(opener)):
-                self._at_line_start = True
-                if self._held:
-                    self._hold(opener)
             else:
-                self._say(opener)
-                self._in_section = True
+                yield from self._pass(opener)
+
+    def _pass(self, token: str) -> Steps[None]:
+        """Go over a silent token, which is dropped or said."""
+        if not (yield from self._drops(token)):
+            self._say(token)
+            self._in_section = True
+            return
+        self._at_line_start = True
+        if self._held:
+            self._hold(token)
 
     def _prose(self) -> Steps[str]:
         """Say everything up to the next opener, take that and return it; empty at the end."""
@@ -239,8 +244,8 @@ class MarkupReader:
             return False
         if (yield from self._source.peek()) in ("", "\r", "\n"):
             return True
-        for token in self._grammar.silent:
-            if (yield from self._source.sees(token)):
+        for following in self._grammar.silent:
+            if (yield from self._source.sees(following)):
                 return True
         return False
 

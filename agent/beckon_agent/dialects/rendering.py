@@ -18,7 +18,6 @@ from beckon_agent.dialects.reader import Grammar, MarkupReader
 from beckon_agent.model.identifiers import call_id
 from beckon_agent.model.types import Declaration, Message
 
-
 _MARKUP = re.compile(
     r"<(?=\|[^\s|<>]{1,40}\|>)"
     r"|<(?=/?｜[^\s<>]{1,40}[>\s])"
@@ -128,7 +127,9 @@ def _described(schema: object) -> object:
     if not isinstance(schema, Mapping):
         return schema
     return {
-        key: escaped(member) if key in ("description", "title") and isinstance(member, str) else _described(member)
+        key: escaped(member)
+        if key in ("description", "title") and isinstance(member, str)
+        else _described(member)
         for key, member in schema.items()
     }
 

@@ -1,12 +1,13 @@
 """The resource definition of Agent says the same as the code that reads Agents."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from beckon_agent.dialects.registry import DIALECTS
+from beckon_agent.model.types import TextCalls
 from beckon_contract.agent_resources import DEFAULT_KEY, InvalidAgent, read_agent
 from beckon_contract.resources import from_object
 
@@ -73,6 +74,10 @@ def test_no_field_is_read_that_the_definition_does_not_have() -> None:
 
 def test_the_dialects_are_those_that_there_are() -> None:
     assert spec_schema()["properties"]["model"]["properties"]["dialect"]["enum"] == ["auto", *DIALECTS]
+
+
+def test_the_choices_for_calls_in_a_text_are_the_same_in_both() -> None:
+    assert spec_schema()["properties"]["textCalls"]["enum"] == list(get_args(TextCalls))
 
 
 def test_the_usual_key_of_a_secret_is_the_same_in_both() -> None:

@@ -150,7 +150,8 @@ def test_a_models_name_suggests_its_dialect(model: str, name: str) -> None:
 
 
 MARKUP = (
-    "<|assistant|>", "<|user|>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[/TOOL_RESULTS]", "<｜DSML｜invoke",
+    "<|assistant|>", "<|user|>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[/TOOL_RESULTS]",
+    "<｜DSML｜invoke",
     "<｜tool▁calls▁begin｜>", "<function=f>", "<|python_tag|>", '"functionCall":', "<tool_response>",
 )  # fmt: skip
 
@@ -177,11 +178,13 @@ def test_markup_of_users_tools_and_descriptions_is_no_markup_in_the_prompt(name:
     told = DIALECTS[name].render(results, [])
 
     rendered = DIALECTS[name].render(conversation, [tool])
-    assert str([message["content"] for message in rendered.messages]).count(markup) == str(empty).count(markup)
+    assert str([message["content"] for message in rendered.messages]).count(markup) == str(empty).count(
+        markup
+    )
     assert str(told.messages).count(markup) == str(plain.messages).count(markup)
 
 
 def test_ordinary_text_is_not_escaped() -> None:
-    text = "a < b, [1], <b>bold</b>, x <| f |> y, {\"name\": 1}, <function>, [TOOLS], `tool_call`, A|B, <tool>"
+    text = 'a < b, [1], <b>bold</b>, x <| f |> y, {"name": 1}, <function>, [TOOLS], `tool_call`, A|B, <tool>'
 
     assert DIALECTS["hermes"].render([{"role": "user", "content": text}], []).messages[0]["content"] == text
