@@ -72,7 +72,7 @@ def main() -> int:
         log_config("agent", readable=readable, level=settings.log_level, fields=log_fields)
     )
     try:
-        listener = _listen(settings.host, settings.port, "BECKON_PORT")
+        listener = _listen(settings.host, settings.port)
         for_metrics = None
         if settings.metrics_port is not None:
             for_metrics = _listen(settings.host, settings.metrics_port, "BECKON_METRICS_PORT")
@@ -219,7 +219,7 @@ def _reply_keys(settings: Settings) -> ReplyKeys:
         raise _CannotStart(f"BECKON_SHIM_KEYS, BECKON_SHIM_KEYS_FILE: {error}") from None
 
 
-def _listen(host: str, port: int, setting: str) -> socket.socket:
+def _listen(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
     """Return a socket that is bound; raise `_CannotStart` naming the setting of its port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio switches Nagle's algorithm off only where the protocol is named.

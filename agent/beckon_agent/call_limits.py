@@ -62,11 +62,11 @@ def limit_calls(calls: Sequence[Prepared], added: Sequence[Message], limits: Lim
 def _repeated(added: Sequence[Message]) -> dict[_Call, int]:
     """Return how often in a row each call has failed or had the same result, up to the last message."""
     found: dict[_Call, _Repetition] = {}
-    asked: dict[str, _Call] = {}
+    by_id: dict[str, _Call] = {}
     for message in added:
         if message.get("role") == "assistant":  # the ids are those of one turn: models use them again
-            asked = {call["id"]: _identity_of(call) for call in message.get("tool_calls") or ()}
-        elif message.get("role") == "tool" and (call := asked.get(message["tool_call_id"])) is not None:
+            by_id = {call["id"]: _identity_of(call) for call in message.get("tool_calls") or ()}
+        elif message.get("role") == "tool" and (call := by_id.get(message["tool_call_id"])) is not None:
             _note(found.setdefault(call, _Repetition()), message["content"])
     return {call: repetition.times for call, repetition in found.items()}
 

@@ -71,7 +71,7 @@ class Service:
     ) -> AsyncGenerator[RunEvent]:
         """Run an agent over a conversation, which `admit` let begin under the id `admitted`.
 
-        A run that is kept was admitted under its own id. Raises `NoRoom` before anything has happened, and
+        A stored run was admitted under its own id. Raises `NoRoom` before anything has happened, and
         `LimitReached` when its tokens are used up.
         """
         run_id, conversation = (keeping.run_id, keeping.conversation) if keeping else ("", "")

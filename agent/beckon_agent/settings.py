@@ -35,8 +35,8 @@ class Settings(ServingSettings):
         None,
         ge=1,
         le=65535,
-        description="A port of its own for /metrics, which then is at no other: whoever reaches it reads "
-        "the names of agents and tools.",
+        description="A port of its own for /metrics, which then is at no other: every caller that reaches it "
+        "reads the names of agents and tools.",
     )
     metrics_users: str = Field(
         "",

@@ -135,7 +135,7 @@ def looks_like_token(value: object) -> bool:
 
 
 def hide_tokens(value: object, mark: str) -> object:
-    """Return a JSON value whose texts have a mark where they had a token, whoever made it."""
+    """Return a JSON value whose texts have a mark where they had a token, genuine or not."""
     if isinstance(value, str):
         return _INSIDE.sub(mark, value)
     if isinstance(value, Mapping):

@@ -28,7 +28,7 @@ def accepted(event: WireEvent) -> Answer:
 def timed_out(seconds: float) -> Answer:
     """Return 504: no reply came in time. The tool may still be working.
 
-    The call's token is no part of it: whoever reads that could answer in the tool's place.
+    The call's token is no part of it: its reader could answer in the tool's place.
     """
     detail = (
         f"no reply came within {seconds:g} s; the tool may be slow, may not reply, "

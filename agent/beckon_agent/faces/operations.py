@@ -28,7 +28,7 @@ _UNSTORED = (
     "stored gets 503 until the store can be written again"
 )
 _NO_METRICS = (
-    "the metrics name agents and tools; whoever runs the service lets callers see them with "
+    "the metrics name agents and tools; the operator of the service lets callers see them with "
     "BECKON_METRICS_USERS, or serves them at a port of their own with BECKON_METRICS_PORT"
 )
 

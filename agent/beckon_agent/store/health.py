@@ -9,13 +9,13 @@ from beckon_agent.store.base import Counters, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-_FRESH = 2.0  # seconds for which an answer is good; whoever asks more often gets it again
+_FRESH = 2.0  # seconds for which an answer is good, and is given again
 _PATIENCE = 2.0  # seconds; a probe of Kubernetes waits for three
 _PLACE_SECONDS = 60.0  # what is written goes with the next write, or with a purge
 
 
 class StoreHealth:
-    """Writes a row of its own where somebody wants to know.
+    """Tries a write of a row of its own.
 
     Reading would not do: a full disk, a lock and a standby of PostgreSQL all let a reader in.
     """
