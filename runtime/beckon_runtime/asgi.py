@@ -107,7 +107,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     # What the transport calls.
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take the connection, or answer 503 where there is no room."""
         super().connection_made(transport)
         if not self._ours.add(self, self.client[0] if self.client else ""):
