@@ -79,10 +79,10 @@ class Delivery:
     def _post_later(self, ack: Ack) -> bool:
         """Post again after a pause; return whether there is time for that."""
         # Half of it by chance: callers that were refused at one moment should not come back at one.
-        pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311
+        pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311  # chance, not a secret
         asked = _retry_after(ack.retry_after)
         if asked > pause:
-            pause = asked * random.uniform(1, 1.1)  # noqa: S311
+            pause = asked * random.uniform(1, 1.1)  # noqa: S311  # chance, not a secret
         loop = asyncio.get_running_loop()
         if loop.time() + pause >= self.deadline:
             return False
