@@ -42,6 +42,7 @@ CHANGES: Mapping[str, Any] = {
     "store.sqlite.storageClass": "c",
     "shim.replicas": 4,
     "shim.existingSecret": "s",
+    "shim.openCalls": True,
     "shim.autoscaling.enabled": True,
     "shim.autoscaling.maxReplicas": 7,
     "shim.autoscaling.metric": "m",
