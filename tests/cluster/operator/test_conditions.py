@@ -48,12 +48,13 @@ def whole(namespace: Kube) -> Kube:
 
 
 def test_kubectl_shows_a_ready_tool_in_one_line(whole: Kube) -> None:
-    ready = ["get.weather", "get.weather", "True", "Ready"]
+    ready = ["get.weather", "get.weather", "True", "True", "Ready"]
+    columns = ["NAME", "TYPE", "READY", "AVAILABLE", "ANSWERING", "REASON", "AGE"]
 
     # Knative takes back for a moment that a new Trigger is ready.
-    until(lambda: whole.run("get", "tools").splitlines()[1].split()[:4] == ready, what="the line of the Tool")
+    until(lambda: whole.run("get", "tools").splitlines()[1].split()[:5] == ready, what="the line of the Tool")
 
-    assert whole.run("get", "tools").splitlines()[0].split() == ["NAME", "TYPE", "READY", "REASON", "AGE"]
+    assert whole.run("get", "tools").splitlines()[0].split() == columns
 
 
 def test_kubectl_tells_what_happened_to_a_tool(whole: Kube) -> None:
@@ -207,7 +208,8 @@ def test_where_dead_letters_go_is_told_and_leaves_a_tool_ready(
 ) -> None:
     apply(namespace, event_type(), replies(), *documents)
 
-    becomes_all(namespace, {"Ready": "Ready", "DeadLettered": reason})
+    becomes_all(namespace, {"Ready": "Ready" if reason == "ToShim" else reason, "DeadLettered": reason})
+    assert condition(namespace.get("tool", "get.weather"), "Ready")[0] == "True"
 
 
 def test_a_tool_tells_where_its_trigger_leads_and_how_it_delivers(namespace: Kube) -> None:
@@ -288,6 +290,26 @@ def erased(kube: Kube) -> bool:
 
 def said(kube: Kube) -> str:
     return condition(kube.find("tool", "get.weather"), "Declared")[1]
+
+
+def test_an_event_type_without_a_description_has_an_event_that_says_so(namespace: Kube) -> None:
+    apply(namespace, event_type("silent", {"description": ""}))
+
+    until(lambda: "NoDescription" in namespace.run("events", "--for", "eventtype/silent"), what="the Event")
+    assert "write one, or set label" in namespace.run("events", "--for", "eventtype/silent")
+    assert namespace.find("tool", "silent") is None
+
+
+def test_a_tool_says_what_has_been_ready_for_the_next_operator(whole: Kube) -> None:
+    until(lambda: len(_last_ready(whole)) == 3, what="Broker, Trigger and reply Trigger")
+
+    found = {(one["kind"], one["name"]) for one in _last_ready(whole)}
+    assert {("Broker", "default"), ("Trigger", "weather")} < found
+
+
+def _last_ready(kube: Kube) -> list[Document]:
+    found: list[Document] = kube.get("tool", "get.weather")["status"].get("lastReady", [])
+    return found
 
 
 def test_what_is_no_tool_or_no_more_has_no_tool(whole: Kube) -> None:
