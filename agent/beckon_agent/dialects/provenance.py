@@ -313,8 +313,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _paired(found: re.Match[str]) -> str:
-    high, low = found[0]
-    return chr(0x10000 + ((ord(high) - 0xD800) << 10) + (ord(low) - 0xDC00))
+    return found[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _letters(plain: str) -> str:
