@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from beckon_contract.events import from_http, is_timestamp, to_binary
+from beckon_contract.media_types import is_media_type
 from beckon_shim.messages import RawHeader
 
 _NAMES = re.compile(rb"(?:ce-[a-z0-9]+\n)+\Z")
@@ -55,7 +56,9 @@ def read(headers: list[RawHeader], body: bytes) -> WireEvent:
 
 
 def _is_usual(attributes: dict[bytes, bytes], content_type: bytes) -> bool:
-    if content_type[:23].lower() == b"application/cloudevents" or not content_type.isascii():
+    if content_type[:23].lower() == b"application/cloudevents":
+        return False
+    if not is_media_type(content_type.decode("latin-1") or None):
         return False
     if attributes.get(b"ce-specversion") != b"1.0":
         return False

@@ -84,12 +84,22 @@ def test_tools_as_json_is_openais_array_and_refusals_are_lines_on_standard_error
     assert [tool["function"]["name"] for tool in declarations] == TOOLS
     for tool in declarations:
         jsonschema.Draft202012Validator.check_schema(tool["function"]["parameters"])
-    skipped = [json.loads(line) for line in good.stderr.splitlines()]
-    assert skipped
-    assert all(left_out["reason"] and left_out["message"] for left_out in skipped)
+    assert good.stderr == ""
     assert json.loads(bad.stdout) == []
     assert {refusal["reason"] for refusal in refusals} >= {"FilterMismatch", "Unreadable"}
     assert len(refusals) == 3
+
+
+def test_tools_as_json_says_on_standard_error_which_eventtypes_are_no_tools(tmp_path: Path) -> None:
+    undescribed = MISTAKES.partition("---")[0].replace("  description: Tell the weather.\n", "")
+    (tmp_path / "plain.yaml").write_text(undescribed)
+    ended = beckon("tools", "--manifests", str(tmp_path), "--json")
+    (left_out,) = [json.loads(line) for line in ended.stderr.splitlines()]
+
+    assert (ended.returncode, json.loads(ended.stdout)) == (0, [])
+    assert (left_out["event_type"], left_out["namespace"]) == ("weather", "default")
+    assert left_out["reason"]
+    assert left_out["message"]
 
 
 def test_check_names_each_mistake_and_what_to_write_and_exits_with_one(mistakes: Path) -> None:

@@ -287,7 +287,7 @@ async def test_an_answer_that_broke_off_is_never_told_as_stopped(start_agent: St
     async with start_agent(broken, broken) as agent:
         for answer in (await agent.ask(), await agent.ask_streaming()):
             assert (answer.text, answer.finish_reason) == ("The answer is", "length")
-        assert await agent.metric("beckon_agent_runs_total", agent="beckon", ending="incomplete") == 2
+        assert await agent.metric("runs_total", agent="beckon", ending="incomplete") == 2
 
 
 @pytest.mark.parametrize("arguments", ["", '{"text": "hi"', '{"text": "hi", "count": 1'])
