@@ -54,7 +54,8 @@ def loads(text: str | bytes) -> Any:
     """
     try:
         value = orjson.loads(text)
-        if not (_LONG_NUMBER if isinstance(text, str) else _LONG_NUMBER_BYTES).search(text):  # type: ignore[arg-type]
+        long = _LONG_NUMBER.search(text) if isinstance(text, str) else _LONG_NUMBER_BYTES.search(text)
+        if long is None:
             return value
         return _EXACT.decode(text if isinstance(text, str) else text.decode())
     except orjson.JSONDecodeError as error:

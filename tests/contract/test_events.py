@@ -393,18 +393,3 @@ def test_an_event_to_relay_needs_no_subtype_as_knatives_ingress_takes_it() -> No
     assert from_http(headers, b"x", relayed=True).datacontenttype == "xyz"
     with pytest.raises(EventError, match="no media type: 'xyz/'"):
         from_http([*MINIMUM, (b"content-type", b"xyz/")], b"x", relayed=True)
-
-
-LONG = 12345678901234567890123
-
-
-@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
-def test_data_of_no_number_is_refused_by_name(name: str) -> None:
-    event = binary(f'{{"a": [{name}]}}'.encode(), content_type="application/json")
-    with pytest.raises(EventError, match=f"is not JSON: {name}"):
-        event.json()
-
-
-def test_a_long_integer_in_data_stays_an_integer() -> None:
-    found = binary(f'{{"a": [{LONG}, -{LONG}, 1.5]}}'.encode(), content_type="application/json").json()
-    assert repr(found) == repr({"a": [LONG, -LONG, 1.5]})

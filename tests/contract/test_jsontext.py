@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beckon_contract.events import CloudEvent, EventError
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -54,3 +55,22 @@ def test_what_json_has_no_form_for_is_an_error_and_nothing_else(value: object) -
 
 def test_null_beside_numbers_is_no_number() -> None:
     assert dumps([None, 1.5, math.pi]) == b"[null,1.5,3.141592653589793]"
+
+
+LONG = 12345678901234567890123
+
+
+def event_with(data: bytes) -> CloudEvent:
+    return CloudEvent("1", "/s", "t", data, "application/json")
+
+
+@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
+def test_data_of_no_number_is_refused_by_name(name: str) -> None:
+    event = event_with(f'{{"a": [{name}]}}'.encode())
+    with pytest.raises(EventError, match=f"is not JSON: {name}"):
+        event.json()
+
+
+def test_a_long_integer_in_data_stays_an_integer() -> None:
+    found = event_with(f'{{"a": [{LONG}, -{LONG}, 1.5]}}'.encode()).json()
+    assert repr(found) == repr({"a": [LONG, -LONG, 1.5]})
