@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from beckon_tools import CallRecord, DeclarationError, Later, ToolError, tool
+from beckon_tools.declaration import AnyTool
 from beckon_tools.outcomes.record import TABLE, AsyncCallRecord
 from beckon_tools.signature import read_signature
 from tests.agent.store.postgres import Server
@@ -113,7 +114,7 @@ async def test_a_tool_that_is_killed_after_its_effect_in_postgresql_has_it_once(
     assert [row["amount"] for row in rows] == [30]
 
 
-def charging(bank: Path, result: object = "charged") -> object:
+def charging(bank: Path, result: object) -> AnyTool:
     """Return a tool that charges without looking first, as two replicas at once would."""
 
     @tool(type="card.charge")
@@ -132,7 +133,7 @@ async def delivered_to_each(bank: Path, results: list[object]) -> list[object]:
     """Deliver one call to a replica for each result; return what they answer."""
     answers = []
     for result in results:
-        async with calling(charging(bank, result)) as caller:  # type: ignore[arg-type]
+        async with calling(charging(bank, result)) as caller:
             reply = await caller.reply(call("card.charge", {"amount": 30}))
             answers.append(reply.extensions.get("beckonstate") or reply.json())
     return answers
