@@ -52,6 +52,7 @@ logger = logging.getLogger("beckon_agent")
 
 _CLOSING_SECONDS = 1
 _DAY = 86_400.0
+_SCRAPERS_SHARE, _MOST_SCRAPERS = 0.05, 64  # connections at the port of the metrics
 _MODEL_SETTINGS = "OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT"
 
 
@@ -118,8 +119,9 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
+            few = settings.connection_limits(_SCRAPERS_SHARE, _MOST_SCRAPERS)
             scraped = server_config(
-                metrics_app(service), policy, limits_of_port, lifespan="off", closing_seconds=_CLOSING_SECONDS
+                metrics_app(service), policy, few, lifespan="off", closing_seconds=_CLOSING_SECONDS
             )
             server = Server(config, service, settings.drain_seconds)
             logger.info("listening on %s:%d", settings.host, settings.port)
