@@ -77,6 +77,10 @@ class Metrics:
             "Replies that no connection waited for any more, by what became of them.",
             "became",
         )
+        self._follow_nothing()
+
+    def _follow_nothing(self) -> None:
+        """Begin with a catalogue that comes from no API server."""
         self._connected = self._gauge(
             "catalogue_connected",
             "Whether agents and tools are followed now: 1, or 0 where the last ones known are in force.",
