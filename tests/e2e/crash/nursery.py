@@ -46,7 +46,7 @@ def become_an_agent(order: Mapping[str, Any]) -> NoReturn:
 def _tell_the_port(out: int) -> None:
     listen = agent._listen
 
-    def listen_and_tell(host: str, port: int, setting: str) -> socket.socket:
+    def listen_and_tell(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
         listener = listen(host, port, setting)
         os.write(out, f"{os.getpid()} {listener.getsockname()[1]}\n".encode())
         os.close(out)
