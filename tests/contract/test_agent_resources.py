@@ -140,7 +140,7 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
         ({"limits": {"stps": 1}}, "spec.limits.stps: unknown field"),
     ],
     ids=[
-        "unknown", "prompt", "model", "in-model", "key-alone", "no-secret", "path", "key-path",
+        "unknown", "prompt", "model", "text-calls", "in-model", "key-alone", "no-secret", "path", "key-path",
         "names", "pinned", "no-tools", "pinned-elsewhere", "name", "in-tools",
         "label", "steps", "seconds", "in-limits",
     ],

@@ -1,5 +1,7 @@
 """The setting for calls in the text of an answer, and what an Agent says of it."""
 
+from typing import Never
+
 import pytest
 from pydantic import ValidationError
 
@@ -18,7 +20,13 @@ from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import KEY, refuses, scripted_model
 
 URL = "http://127.0.0.1:9/v1"
-NO_KEYS = KeyRing(lambda _: None, list, lambda _: None, 1)  # type: ignore[arg-type, return-value]
+
+
+async def _reads_nothing(namespace: str, name: str) -> Never:
+    raise AssertionError("no Agent here names a Secret")
+
+
+NO_KEYS = KeyRing(_reads_nothing, list, print, 1)
 OWN = Own(Agent("a", "default", "", Limits()), ModelSpec(URL, "m", "auto", "k", "any"))
 
 
