@@ -5,7 +5,7 @@ from typing import Never
 import pytest
 from pydantic import ValidationError
 
-from beckon_agent.hosting.keys import KeyRing
+from beckon_agent.hosting.keys import KeyRing, Wanted
 from beckon_agent.hosting.models import ModelSpec
 from beckon_agent.hosting.own import Own, model_of
 from beckon_agent.model.client import ModelClient
@@ -22,7 +22,7 @@ from tests.agent.scripted_model import KEY, refuses, scripted_model
 URL = "http://127.0.0.1:9/v1"
 
 
-async def _reads_nothing(namespace: str, name: str) -> Never:
+async def _reads_nothing(wanted: Wanted) -> Never:
     raise AssertionError("no Agent here names a Secret")
 
 
