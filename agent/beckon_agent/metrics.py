@@ -37,11 +37,7 @@ class Metrics:
             "origin",
         )
         self._refused = self._counter(
-            "text_calls_refused_total",
-            "Calls in the text of an answer that were not made, by why: brought_along, not_offered.",
-            "agent",
-            "tool",
-            "reason",
+            "text_calls_refused_total", "Calls in texts that were not made.", "agent", "tool", "reason"
         )
         self._requests = self._counter(
             "requests_total",
