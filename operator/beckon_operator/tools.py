@@ -33,7 +33,7 @@ class SeenCondition:
 class ToolSeen:
     """A Tool as it was seen: what it says, as a digest, and what a new version of it has to keep.
 
-    `owner` is the uid of the EventType that it was made for, empty where somebody else made it;
+    `owner` is the uid of the EventType that it was made for, empty where it has another owner;
     `last_ready` what its status says of the Broker and the Triggers that have been ready; `answering`
     the condition that agents write.
     """

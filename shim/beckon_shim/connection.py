@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
         """End the post, or send it again on another connection where it may go out twice.
 
         A server may close a kept-alive connection at the very moment a post goes out; it may also have
-        died while it delivered the event. Nothing tells the two apart, so a call is not sent again: its
+        died while it delivered the event. The two cannot be distinguished, so a call is not sent again: its
         tool may not know a second delivery.
         """
         # The parser and this refer to each other, and the collector seldom runs.

@@ -66,7 +66,7 @@ class Settings(ServingSettings):
     )
     open_calls: bool = Field(
         False,
-        description="Whether calls are taken without a credential: then whoever reaches the port may call "
+        description="Whether calls are taken without a credential: then every client of the port may call "
         "every tool. Otherwise callers sign with the keys above, as the agent does.",
     )
     replica: str = Field("shim-0", description="The name of this replica in its tokens: a DNS label.")

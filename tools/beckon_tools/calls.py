@@ -97,7 +97,7 @@ async def _outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]
 def _fault(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
     """Return the failure that an exception of the function is, or raise `IdempotentFault`.
 
-    Nobody knows what the function did before it raised: another delivery could do that again.
+    It is unknown what the function did before it raised: another delivery could do that again.
     """
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():

@@ -57,7 +57,7 @@ class Caller:
 
         `remaining` are the seconds that the run has left. With `may_be_late` it raises `AnswersLater`
         where the tool has taken the call, and answers by an event that comes later, and `ReplyLost`
-        where nobody knows whether the tool has it.
+        where it is unknown whether the tool has it.
         """
         known = (
             not isinstance(call.way, Outcome) or outcomes.reason_in(call.way.result) != Reason.UNKNOWN_TOOL

@@ -70,7 +70,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may be posted again where nobody knows what became of it."""
+        """Whether it may be posted again where its outcome is unknown."""
         return is_repeatable(self.tool)
 
 

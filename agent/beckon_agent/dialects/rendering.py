@@ -4,7 +4,7 @@ The outcome uses only roles that every chat server knows, one system message at 
 front, and no two messages of one role in a row: some chat templates refuse anything else.
 
 What users, tools and descriptions say goes in with a blank in all markup, so that no template and
-no model takes it for the turn of somebody else: `< |assistant|>`, `< tool_call>`, `[ TOOL_CALLS]`.
+no model takes it for a turn of another role: `< |assistant|>`, `< tool_call>`, `[ TOOL_CALLS]`.
 """
 
 import re

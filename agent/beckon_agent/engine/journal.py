@@ -63,7 +63,7 @@ class StoredJournal:
     async def sending(self, call: CallOfTurn, *, seconds: float) -> None:
         """Store that a call is about to be made; one that is refused is not.
 
-        Where the store does not answer, nobody knows whether it has that, but the call was not posted:
+        Where the store does not answer, it is unknown whether it has that, but the call was not posted:
         so this is tried again until the store answers.
         """
         if not isinstance(call.prepared.way, Outcome):
@@ -71,7 +71,7 @@ class StoredJournal:
             await _until_stored(sent)
 
     async def reply(self, call: CallOfTurn) -> CallFinished | None:
-        """Wait until the reply of a call is stored, by whoever takes late replies, or overdue."""
+        """Wait until the reply of a call is stored, by the replica that takes late replies, or overdue."""
         pause = _LOOK
         while (found := await self._journal.due(call.event_id)) is not None:
             stored, left = found

@@ -22,7 +22,7 @@ MAX_BYTES = 64 * 1024 * 1024
 _MAX_LINES = 1000
 _DRAIN_SECONDS = 0.1
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# The first line of an event stream: a known field, a comment, or a field that nobody knows, which has no
+# The first line of an event stream: a known field, a comment, or an unknown field, which has no
 # blank before its colon as the words of an error message have.
 _EVENT_LINE = re.compile(rb"[ \t]*((data|event|id|retry)?:|(data|event|id|retry)\Z)")
 _UNKNOWN_FIELD = re.compile(rb"[ \t]*[A-Za-z][\w.-]*:")

@@ -65,7 +65,7 @@ class NamespaceJudge:
     def __init__(self) -> None:
         self._reader = EntryReader()
         self._judged: dict[str, _Judged] = {}
-        # EventTypes that somebody wrote and forgot to describe, by name; other skipped ones are no mistake.
+        # EventTypes whose author forgot the description, by name; other skipped ones are no mistake.
         self.undescribed: Mapping[str, UndescribedEventType] = {}
 
     def judge(
