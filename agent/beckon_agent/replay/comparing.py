@@ -9,7 +9,7 @@ from beckon_agent.store.records import StoredCall
 
 # A replay takes its own time, and sends nothing.
 _NOT_OF_TURNS = frozenset({"written", "asked", "seconds", "ended_at"})
-_TIMES = frozenset({"sent_at", "finished_at", "decided_at", "attempts", "deliveries", "deadline"})
+_TIMES = frozenset({"sent_at", "finished_at", "decided_at", "attempts", "deliveries", "deadline", "due"})
 _NOT_OF_CALLS = _TIMES | {"event_id", "state"}
 
 
