@@ -59,7 +59,7 @@ async def test_tools_are_listed_with_what_their_eventtypes_say(server: McpServer
     assert echo.annotations.model_dump(by_alias=True, exclude_none=True) == {
         "readOnlyHint": False,
         "destructiveHint": True,
-        "idempotentHint": False,
+        "idempotentHint": True,
         "openWorldHint": True,
     }
 
