@@ -24,10 +24,10 @@ from supply_chain.packages import (
 )
 
 IMAGES = {
-    "agent": ("contract", "manifests", "kube", "agent"),
-    "shim": ("contract", "kube", "shim"),
+    "agent": ("contract", "runtime", "manifests", "kube", "agent"),
+    "shim": ("contract", "runtime", "kube", "shim"),
     "operator": ("contract", "operator"),
-    "tools": ("contract", "manifests", "kube", "tools"),
+    "tools": ("contract", "runtime", "manifests", "kube", "tools"),
 }
 ROOMS = ("contract", "manifests", "kube", "broker", "shim", "operator", "agent", "tools", "cli")
 _NAMESPACE = uuid.UUID("5b9e1b2a-3f5e-5d7c-9a43-0c7d7c0f2a11")

@@ -10,10 +10,10 @@ VERSION = "0.1.0"
 
 # Each image, a target of the Dockerfile, and the rooms whose packages it holds.
 IMAGES: Mapping[str, tuple[str, ...]] = {
-    "agent": ("contract", "manifests", "kube", "agent"),
-    "shim": ("contract", "kube", "shim"),
+    "agent": ("contract", "runtime", "manifests", "kube", "agent"),
+    "shim": ("contract", "runtime", "kube", "shim"),
     "operator": ("contract", "operator"),
-    "tools": ("contract", "manifests", "kube", "tools"),
+    "tools": ("contract", "runtime", "manifests", "kube", "tools"),
 }
 RECIPE = ("Dockerfile", ".dockerignore", "requirements-build.lock")
 
