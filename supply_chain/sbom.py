@@ -29,7 +29,7 @@ IMAGES = {
     "operator": ("contract", "operator"),
     "tools": ("contract", "runtime", "manifests", "kube", "tools"),
 }
-ROOMS = ("contract", "manifests", "kube", "broker", "shim", "operator", "agent", "tools", "cli")
+ROOMS = ("contract", "runtime", "manifests", "kube", "broker", "shim", "operator", "agent", "tools", "cli")
 _NAMESPACE = uuid.UUID("5b9e1b2a-3f5e-5d7c-9a43-0c7d7c0f2a11")
 
 

@@ -148,7 +148,7 @@ async def test_a_limit_that_is_reached_is_told_with_its_agent(given: dict[str, A
     assert reached == [("a", limit)]
 
 
-@pytest.mark.parametrize(("again", "told"), [(False, "denied"), (True, "tool_failed")])
+@pytest.mark.parametrize(("again", "told"), [(False, "denied"), (True, "outcome_unknown")])
 async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_never_was(
     again: bool, told: str
 ) -> None:
@@ -169,4 +169,4 @@ async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_nev
 
     assert isinstance(finished.result, dict)
     assert finished.result["error"]["reason"] == told
-    assert ("may have had its effect" in finished.result["error"]["message"]) == again
+    assert ("may have run" in finished.result["error"]["message"]) == again
