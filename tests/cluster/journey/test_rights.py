@@ -1,6 +1,8 @@
 """What Beckon may do in a cluster, and what it did: nothing to an EventType."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -61,9 +63,22 @@ def test_the_agent_may_change_the_condition_answering_of_a_tool_and_nothing_else
         {"status": {"conditions": [answering]}},
     )
 
-    assert _patch(installed.kube, {"status": {"conditions": [*others, answering]}}) == ""
-    for change in refused:
-        assert "may change the condition Answering" in _patch(installed.kube, change), change
+    with _may_get_tools(installed.kube):
+        assert _patch(installed.kube, {"status": {"conditions": [*others, answering]}}) == ""
+        for change in refused:
+            assert "may change the condition Answering" in _patch(installed.kube, change), change
+
+
+@contextmanager
+def _may_get_tools(kube: Kube) -> Iterator[None]:
+    """Let the agent's account get Tools for this block, as `kubectl patch` does first; the agent never does."""
+    kube.run("create", "role", "get-tools", "--verb=get", "--resource=tools.beckon.dev")
+    account = AGENT.removeprefix("system:serviceaccount:")
+    kube.run("create", "rolebinding", "get-tools", "--role=get-tools", f"--serviceaccount={account}")
+    try:
+        yield
+    finally:
+        kube.run("delete", "rolebinding,role", "get-tools")
 
 
 def _patch(kube: Kube, change: dict[str, Any]) -> str:
