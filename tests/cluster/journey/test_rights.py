@@ -71,7 +71,7 @@ def test_the_agent_may_change_the_condition_answering_of_a_tool_and_nothing_else
 
 @contextmanager
 def _may_get_tools(kube: Kube) -> Iterator[None]:
-    """Let the agent's account get Tools for this block, as `kubectl patch` does first; the agent never does."""
+    """Let the agent's account get Tools for this block: `kubectl patch` reads first, the agent never does."""
     kube.run("create", "role", "get-tools", "--verb=get", "--resource=tools.beckon.dev")
     account = AGENT.removeprefix("system:serviceaccount:")
     kube.run("create", "rolebinding", "get-tools", "--role=get-tools", f"--serviceaccount={account}")
