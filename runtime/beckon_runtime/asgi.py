@@ -18,6 +18,7 @@ from beckon_runtime.connections import ConnectionLimits, Connections
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
+_REQUEST_ID = b"x-request-id"
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class OriginCheck:
         headers = [
             (b"content-type", MEDIA_TYPE.encode()),
             (b"content-length", str(len(body)).encode()),
+            *[pair for pair in scope["headers"] if pair[0] == _REQUEST_ID][:1],  # as the application would
         ]
         await send({"type": "http.response.start", "status": problem.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -19,6 +19,7 @@ from beckon_agent.calling.reports import Report, read
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.runs import Ending
 from beckon_cli.entry import app
+from beckon_contract import eventtypes
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.check import check
 from beckon_contract.events import from_http, from_structured
@@ -269,8 +270,13 @@ def reasons_in_code() -> tuple[set[str], set[str]]:
 
 
 def words_in(nodes: Iterable[ast.expr]) -> set[str]:
-    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    values = [_value(node) for node in nodes]
     return {value for value in values if isinstance(value, str)}
+
+
+def _value(node: ast.expr) -> object:
+    """Return a constant, also where a name of the module of EventTypes stands for it."""
+    return getattr(eventtypes, node.id, None) if isinstance(node, ast.Name) else getattr(node, "value", None)
 
 
 def test_every_example_of_a_refusal_is_refused_for_its_reason() -> None:

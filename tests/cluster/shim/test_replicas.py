@@ -79,6 +79,8 @@ def test_a_killed_replica_costs_the_calls_that_waited_in_it_and_no_other(shim: K
 
 
 def test_the_agent_has_every_call_answered_although_a_replica_was_killed(shim: Kube) -> None:
+    """The calls are of an idempotent tool; others that were posted wait for a late reply, in a stored run."""
+
     def killing(found: Load) -> None:
         kill(shim, shims(shim)[0])
         go_on(found)
@@ -110,7 +112,8 @@ def test_while_the_brokers_pods_restart_no_call_hangs_and_none_gets_anothers_ans
             eventing.run("rollout", "status", f"deployment/{name}", "--timeout=120s", timeout=130)
 
     # A channel in memory loses what it holds, so a call may end at its deadline; never later.
-    assert set(found.failed()) <= {"504 timeout", "502 undeliverable", "503 broker-busy"}, found.samples
+    ends = {"504 timeout", "504 outcome-unknown", "502 undeliverable", "503 broker-busy"}
+    assert set(found.failed()) <= ends, found.samples
     assert max(found.longest.values()) < WAIT + QUICK
     assert found.answered > WORKERS
 

@@ -84,7 +84,9 @@ class Agent:
 
     def __init__(self, session: aiohttp.ClientSession, namespace: str, wait: float) -> None:
         self._dispatcher = Dispatcher(session, SHIM, keys=KEYS)
-        self._tool = Tool("echo", namespace, "echo", "echo", None, "", {"type": "object"}, "", wait)
+        self._tool = Tool(
+            "echo", namespace, "echo", "echo", None, "", {"type": "object"}, "", wait, idempotent=True
+        )
         self._wait = wait
 
     async def call(self, text: str, seconds: float) -> tuple[str, str]:
