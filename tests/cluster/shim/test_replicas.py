@@ -202,10 +202,16 @@ def beside(namespace: str) -> str:
 
 CALL = """
 import urllib.request, urllib.error
-headers = {{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/t", "ce-type": "t", "prefer": "wait=0.2"}}
+from pathlib import Path
+from beckon_agent.reply_keys import ReplyKeys
+path = "/{namespace}/{broker}"
+headers = {{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/t", "ce-type": "t", "prefer": "wait=0.2",
+    "content-type": "application/json"}}
+raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+headers["authorization"] = ReplyKeys(path=Path("/secret/keys")).sign(path, raw, b"{{}}")
 try:
     print(urllib.request.urlopen(urllib.request.Request(
-        "http://beckon-shim/{namespace}/{broker}", data=b"{{}}", headers=headers)).status)
+        "http://beckon-shim" + path, data=b"{{}}", headers=headers)).status)
 except urllib.error.HTTPError as error:
     print(error.code)
 """
