@@ -147,7 +147,7 @@ def test_nothing_was_forbidden_and_nothing_crashed(release: Helm) -> None:
         ("agent", "watch", "agents.beckon.dev --namespace=default", True),
         ("agent", "watch", "agents.beckon.dev --namespace=kube-system", False),
         ("agent", "patch", "agents.beckon.dev --subresource=status --namespace=default", True),
-        ("agent", "patch", "tools.beckon.dev --namespace=default", False),
+        ("agent", "patch", "tools.beckon.dev --namespace=default", True),
         ("agent", "get", "secrets/beckon-model --namespace=default", True),
         ("agent", "get", "secrets/another --namespace=default", False),
         ("demo-model", "list", "pods", False),
