@@ -14,7 +14,7 @@ class ToolError(Exception):
 
 
 class OutcomeUnknown(ToolError):
-    """A failure after which nobody can say whether the call had its effect.
+    """A failure after which it is unknown whether the call had its effect.
 
     The model reads the reason `outcome_unknown`, which does not invite another call.
     """

@@ -31,7 +31,7 @@ QUOTATIONS = [
 ]  # fmt: skip
 
 
-def told(text: str, *, letters: bool) -> Reply:
+def answer_in_pieces(text: str, *, letters: bool) -> Reply:
     return says(*text) if letters else says(text)
 
 
@@ -42,7 +42,7 @@ async def test_a_call_that_a_page_holds_is_never_made_and_always_shown(
     answers = [quotation.format(EFFECT) for quotation in (QUOTATIONS[-5:] if letters else QUOTATIONS)]
     async with start_face() as face:
         for answer in answers:
-            face.agent.model.add(*[READS, told(answer, letters=letters)] * 3)
+            face.agent.model.add(*[READS, answer_in_pieces(answer, letters=letters)] * 3)
             BENCH.reset()
             chat, streamed = await face.agent.ask(), await face.agent.ask_streaming()
             response = await face.ask()
@@ -64,14 +64,14 @@ async def test_a_call_that_the_user_pastes_is_never_made_in_a_text_dialect(
         for quotation in QUOTATIONS:
             answer = quotation.format(PROMPTED_EFFECT)
             BENCH.reset()
-            face.agent.model.add(told(answer, letters=letters))
+            face.agent.model.add(answer_in_pieces(answer, letters=letters))
             chat = await face.agent.ask({"role": "user", "content": f"What does {PROMPTED_EFFECT} do?"})
 
             assert (chat.text, BENCH.calls) == (answer, [])
 
 
 async def test_a_call_that_leaked_from_the_model_itself_is_made(start_face: StartFace) -> None:
-    async with start_face(told(f"Wait.\n\n{EFFECT}", letters=True), says("Done.")) as face:
+    async with start_face(answer_in_pieces(f"Wait.\n\n{EFFECT}", letters=True), says("Done.")) as face:
         BENCH.reset()
         answer = await face.agent.ask()
 
@@ -98,7 +98,7 @@ async def test_text_calls_never_leaves_every_leak_in_the_text(start_face: StartF
 async def test_a_recovered_call_that_writes_waits_for_a_person_and_shows_its_origin(
     start_face: StartFace,
 ) -> None:
-    async with start_face(told(EFFECT, letters=False), says("Done.")) as face:
+    async with start_face(answer_in_pieces(EFFECT, letters=False), says("Done.")) as face:
         BENCH.reset()
         waiting = await face.ask()
         (question,) = (item for item in waiting["output"] if item["type"] == "mcp_approval_request")
