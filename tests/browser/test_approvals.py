@@ -10,6 +10,7 @@ from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
 
 BOOK = ("test_book", {"seat": "12A"})
+RECOVERED = "Recovered: the model wrote this call into its answer"
 
 
 def booking(page: Page, model: ModelThread) -> None:
@@ -40,6 +41,26 @@ def test_a_call_that_is_denied_is_not_made(page: Page, model: ModelThread) -> No
     expect(page.get_by_role("region", name="Approval of test_book")).to_contain_text("was denied")
     expect(card(page, "test_book")).to_contain_text("Denied")
     assert "denied" in str(model.bodies[1]["messages"][-1]["content"])
+
+
+def test_a_call_that_the_model_wrote_as_text_says_so_wherever_it_is_shown(
+    page: Page, model: ModelThread, open_page: Open, platform: LocalPlatform
+) -> None:
+    call = '<tool_call>\n{"name": "test_book", "arguments": {"seat": "14C"}}\n</tool_call>'
+    model.play(says(call), says("All is settled."))
+    ask(page, "A window seat, please")
+    expect(page.get_by_role("region", name="Approval of test_book")).to_contain_text(RECOVERED)
+
+    page.get_by_role("button", name="Approve").click()
+    answered(page, "All is settled.")
+
+    made = card(page, "test_book")
+    made.get_by_role("button").first.click()
+    expect(made).to_contain_text(RECOVERED)
+    made.get_by_role("link", name="Events of this run").click()
+    details = page.get_by_role("main")
+    details.get_by_role("button", name="test_book").first.click()
+    expect(details).to_contain_text(RECOVERED)
 
 
 def test_two_calls_of_one_turn_are_decided_one_by_one(page: Page, model: ModelThread) -> None:

@@ -78,7 +78,10 @@ WRONG = {
     "rule-for-nobody": (rule(tools={}), "a rule needs users or groups"),
     "rule-without-tools": (rule(users=["*"]), "spec.access.toolRules[0].tools: Required value"),
     "rule-without-prefix": (rule(users=["a"], tools={}), "write key:NAME of an API key, oidc:SUBJECT"),
-    "empty-policy": ({"toolPolicies": [{"tools": {"names": ["a"]}}]}, "a policy needs approval, fromText, readOnly"),
+    "empty-policy": (
+        {"toolPolicies": [{"tools": {"names": ["a"]}}]},
+        "a policy needs approval, fromText, readOnly",
+    ),
     "approval": ({"toolPolicies": [{"approval": "Never"}]}, 'supported values: "Always", "Writes"'),
     "no-places": ({"toolPolicies": [{"concurrency": 0}]}, "spec.toolPolicies[0].concurrency"),
     "half-a-rate": ({"toolPolicies": [{"rate": {"calls": 1}}]}, "rate.seconds: Required value"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.kube import Kube, until
+from tests.cluster.kube import Kube, condition, until
 from tests.cluster.shim.load import load
 from tests.cluster.shim.stack import stacked
 
@@ -24,6 +24,7 @@ def oidc(kube: Kube) -> Iterator[Kube]:
             yield namespace
     finally:
         _set(kube, "disabled")
+        _remove_policies(kube)
 
 
 def test_a_broker_that_asks_for_a_token_gets_one_and_calls_are_answered(oidc: Kube) -> None:
@@ -40,6 +41,22 @@ def _set(kube: Kube, value: str) -> None:
     patch = json.dumps({"data": {"authentication-oidc": value}})
     eventing = kube.within("knative-eventing")
     eventing.run("patch", "configmap", "config-features", "--type=merge", "-p", patch)
+
+
+def _remove_policies(kube: Kube) -> None:
+    """Delete the EventPolicies that Knative made for every Broker while the feature was on.
+
+    They stay, not ready, when it is off again. Their channels are then not ready either, and a dispatcher
+    that restarts does not serve such a channel.
+    """
+    kube.run("delete", "eventpolicies", "--all", "--all-namespaces")
+    until(lambda: not _unready_channels(kube), within=_SECONDS, what="channels that are ready again")
+
+
+def _unready_channels(kube: Kube) -> list[str]:
+    channels = kube.get("inmemorychannels", "--all-namespaces")["items"]
+    remaining = (channel for channel in channels if "deletionTimestamp" not in channel["metadata"])
+    return [channel["metadata"]["name"] for channel in remaining if condition(channel, "Ready")[0] != "True"]
 
 
 def _audience(kube: Kube) -> str:
