@@ -26,7 +26,7 @@ from supply_chain.packages import (
 IMAGES = {
     "agent": ("contract", "runtime", "manifests", "kube", "agent"),
     "shim": ("contract", "runtime", "kube", "shim"),
-    "operator": ("contract", "operator"),
+    "operator": ("contract", "runtime", "operator"),
     "tools": ("contract", "runtime", "manifests", "kube", "tools"),
 }
 ROOMS = ("contract", "runtime", "manifests", "kube", "broker", "shim", "operator", "agent", "tools", "cli")

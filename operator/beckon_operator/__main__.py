@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
 from beckon_operator.app import Operator
+from beckon_operator.serving import CannotListen, open_port
 from beckon_operator.settings import Settings
 
 logger = logging.getLogger("beckon_operator")
@@ -35,12 +36,9 @@ def main() -> int:
     if config is None:
         return _refuse("the kubeconfig names no current context")
     try:
-        listener = socket.create_server((settings.host, settings.port))
-    except OSError as error:
-        where = f"{settings.host}:{settings.port}"
-        return _refuse(
-            f"cannot listen on {where}: {error.strerror}; set BECKON_OPERATOR_PORT to another port"
-        )
+        listener = open_port(settings.host, settings.port, "BECKON_OPERATOR_PORT")
+    except CannotListen as error:
+        return _refuse(str(error))
     return asyncio.run(_serve(settings, config, listener))
 
 

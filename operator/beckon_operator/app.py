@@ -66,7 +66,8 @@ class Operator:
         `started` is called when kopf has taken the signals, which it does. Raises what makes it
         impossible to go on.
         """
-        await self._health.start(listener)
+        policy, limits = self._settings.origin_policy(self._settings.host), self._settings.connection_limits()
+        await self._health.start(listener, policy, limits)
         kinds = await _insist(lambda: served_kinds(self._api))
         listing = Listing(
             self._api, self._judge.cluster, kinds, self._settings.watch_namespaces, self._metrics

@@ -5,7 +5,10 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from beckon_contract.origins import OriginPolicy
 from beckon_operator.metrics import Metrics
+from beckon_operator.serving import serve
+from beckon_runtime.connections import ConnectionLimits
 
 
 class Health:
@@ -14,20 +17,20 @@ class Health:
     def __init__(self, metrics: Metrics, why_unready: Callable[[], str]) -> None:
         self._metrics = metrics
         self._why_unready = why_unready
-        app = web.Application()
+        self._app = app = web.Application()
         app.router.add_get("/healthz", self._alive)
         app.router.add_get("/readyz", self._ready)
         app.router.add_get("/metrics", self._count)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner: web.AppRunner | None = None
 
-    async def start(self, listener: socket.socket) -> None:
+    async def start(self, listener: socket.socket, policy: OriginPolicy, limits: ConnectionLimits) -> None:
         """Serve on a socket that is bound."""
-        await self._runner.setup()
-        await web.SockSite(self._runner, listener).start()
+        self._runner = await serve(self._app, listener, policy, limits)
 
     async def stop(self) -> None:
         """Close every connection."""
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
     async def _alive(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")

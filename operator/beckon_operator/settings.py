@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
+from beckon_runtime.settings import ServingSettings
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -22,7 +23,7 @@ def _own_namespace() -> str:
         return "beckon"
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Everything that can be set; each field says what it means."""
 
     model_config = SettingsConfigDict(

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
+from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.cluster import Cluster
-from beckon_operator.webhook.service import CannotListen, Service
+from beckon_operator.webhook.service import Service
 from beckon_operator.webhook.settings import Settings
 
 

@@ -1,27 +1,19 @@
-"""One webhook as a whole: two listeners, the keeper of the certificates, and the way out."""
+"""One webhook as a whole: two ports, the keeper of the certificates, and the way out."""
 
 import asyncio
 import logging
-import os
 import ssl
 
 from aiohttp import web
 
+from beckon_operator.serving import open_port, serve
 from beckon_operator.webhook.app import Draining, health_app, review_app
 from beckon_operator.webhook.cluster import Cluster
 from beckon_operator.webhook.keeper import Keeper
 from beckon_operator.webhook.metrics import Metrics
 from beckon_operator.webhook.settings import Settings
 
-# Longer than the API server keeps an idle connection (90 s in Go), so that it is the one who ends it.
-_KEEP_ALIVE = 120.0
-_LAST_ANSWERS = 3.0
-
 logger = logging.getLogger("beckon_operator.webhook")
-
-
-class CannotListen(Exception):
-    """A port cannot be listened on; the message names it, its setting, and why."""
 
 
 class Service:
@@ -39,57 +31,45 @@ class Service:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; raise `CannotListen`."""
-        reviews = _runner(review_app(self._metrics, self._draining))
-        health = _runner(health_app(self._metrics, self._why_not_ready))
+        runners: list[web.AppRunner] = []
         keeping = asyncio.create_task(self._keeper.run(self._settings.poll_seconds))
         try:
-            await self._listen(health, self._settings.health_port, "HEALTH_PORT")
-            self.health_url = _url(health, "http")
+            health = health_app(self._metrics, self._why_not_ready)
+            runners.append(await self._serve(health, self._settings.health_port, "HEALTH_PORT"))
+            self.health_url = _url(runners[0], "http")
             logger.info("health on %s", self.health_url)
             if await _first(self._keeper.loaded, stop, keeping):
-                await self._listen(reviews, self._settings.port, "PORT", self._keeper.context)
-                self.url = _url(reviews, "https")
+                reviews = review_app(self._metrics, self._draining)
+                tls = self._keeper.context
+                runners.insert(0, await self._serve(reviews, self._settings.port, "PORT", tls))
+                self.url = _url(runners[0], "https")
                 logger.info("takes reviews on %s", self.url)
                 await _first(stop, None, keeping)
                 await self._drain()
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
-            await reviews.cleanup()
-            await health.cleanup()
+            for runner in runners:
+                await runner.cleanup()
 
     async def _drain(self) -> None:
         """Go on answering until nobody is sent here any more."""
         self._draining.begun = True
         await asyncio.sleep(self._settings.drain_seconds)
 
-    async def _listen(
-        self, runner: web.AppRunner, port: int, setting: str, context: ssl.SSLContext | None = None
-    ) -> None:
-        await runner.setup()
-        host = self._settings.host
-        try:
-            await web.TCPSite(runner, host, port, ssl_context=context).start()
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise CannotListen(
-                f"cannot listen on {host}:{port}: {reason}; set BECKON_WEBHOOK_{setting} to another port"
-            ) from None
+    async def _serve(
+        self, app: web.Application, port: int, setting: str, tls: ssl.SSLContext | None = None
+    ) -> web.AppRunner:
+        settings = self._settings
+        listener = open_port(settings.host, port, f"BECKON_WEBHOOK_{setting}")
+        policy = settings.origin_policy(settings.host)
+        # Either port may have part of the files, and calls to the API server need some.
+        return await serve(app, listener, policy, settings.connection_limits(share=0.375), tls=tls)
 
     def _why_not_ready(self) -> str | None:
         if self._draining.begun:
             return "it is stopping"
         return self._keeper.problem or (None if self.url else "it is starting")
-
-
-def _runner(app: web.Application) -> web.AppRunner:
-    return web.AppRunner(
-        app,
-        access_log=None,
-        auto_decompress=False,
-        keepalive_timeout=_KEEP_ALIVE,
-        shutdown_timeout=_LAST_ANSWERS,
-    )
 
 
 async def _first(event: asyncio.Event, other: asyncio.Event | None, keeping: asyncio.Task[None]) -> bool:

@@ -5,18 +5,19 @@ from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from beckon_contract.logs import LogLevel
 from beckon_operator.webhook.certificates import is_address
 from beckon_operator.webhook.rotation import Policy
+from beckon_runtime.settings import ServingSettings
 
 _DAY = 86_400  # seconds
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
-class Settings(BaseSettings):
+class Settings(ServingSettings):
     """Everything that can be set; each field says what it means."""
 
     model_config = SettingsConfigDict(

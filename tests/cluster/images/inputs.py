@@ -12,7 +12,7 @@ VERSION = "0.1.0"
 IMAGES: Mapping[str, tuple[str, ...]] = {
     "agent": ("contract", "runtime", "manifests", "kube", "agent"),
     "shim": ("contract", "runtime", "kube", "shim"),
-    "operator": ("contract", "operator"),
+    "operator": ("contract", "runtime", "operator"),
     "tools": ("contract", "runtime", "manifests", "kube", "tools"),
 }
 RECIPE = ("Dockerfile", ".dockerignore", "requirements-build.lock")

@@ -90,6 +90,10 @@ def test_keys_are_replaced_while_calls_go_on(shim: Kube) -> None:
     with load(shim, workers=4, wait=20, way="agent") as calls:
         for keys in (f"{old}\n{new}", f"{new}\n{old}", new):
             shim.run("patch", "secret", "beckon-shim-keys", "-p", json.dumps({"stringData": {"keys": keys}}))
+            # The kubelet looks at a pod's volumes once a minute, and at once where the pod changes.
+            shim.run(
+                "annotate", "pods", "--all", "--overwrite", f"beckon.dev/tests-keys={len(keys)}-{keys[:4]}"
+            )
             until(partial(is_everywhere, shim, keys), within=150, what="the keys in every pod")
             calls.go_on(40)
 

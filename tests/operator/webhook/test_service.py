@@ -15,12 +15,13 @@ import aiohttp
 import pytest
 from cryptography import x509
 
+from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.app import MAX_BODY
 from beckon_operator.webhook.cluster import Cluster, Stored, Trust
 from beckon_operator.webhook.holdings import read_holdings
 from beckon_operator.webhook.keeper import server_context
 from beckon_operator.webhook.rotation import Step, take
-from beckon_operator.webhook.service import CannotListen, Service
+from beckon_operator.webhook.service import Service
 from beckon_operator.webhook.settings import Settings
 from tests.operator.webhook.asking import TEXT, event_type, request
 from tests.operator.webhook.objects import Objects

@@ -1,0 +1,175 @@
+"""HTTP ports on aiohttp, with the check of Host and Origin and limits on connections (decision 0033).
+
+aiohttp closes a connection whose first request does not come, but takes as many as the process has files.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from aiohttp import web
+
+from beckon_contract.origins import OriginPolicy
+from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_runtime.connections import ConnectionLimits, Connections
+
+_BACKLOG = 1024
+_HANDSHAKE_SECONDS = 10.0
+_LAST_ANSWERS_SECONDS = 3.0
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: 31\r\n"
+    b"connection: close\r\n\r\ntoo many connections; try again"
+)
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class CannotListen(Exception):
+    """A port cannot be listened on; the message names it, its setting, and why."""
+
+
+def open_port(host: str, port: int, setting: str) -> socket.socket:
+    """Return a bound socket; raise `CannotListen`, which names the setting of the port."""
+    try:
+        return socket.create_server((host, port), backlog=_BACKLOG)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise CannotListen(
+            f"cannot listen on {host}:{port}: {reason}; set {setting} to another port"
+        ) from None
+
+
+async def serve(
+    app: web.Application,
+    listener: socket.socket,
+    policy: OriginPolicy,
+    limits: ConnectionLimits,
+    *,
+    tls: ssl.SSLContext | None = None,
+) -> web.AppRunner:
+    """Serve an application on a bound socket until the runner that is returned is cleaned up.
+
+    The application is changed: the check of Host and Origin becomes its first middleware.
+    """
+    app.middlewares.insert(0, _checks(policy))
+    runner = web.AppRunner(app, shutdown_timeout=_LAST_ANSWERS_SECONDS)
+    await runner.setup()
+    await _LimitedSite(runner, listener, limits, tls).start()
+    return runner
+
+
+class _LimitedSite(web.SockSite):
+    """A listening socket whose connections have limits."""
+
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        listener: socket.socket,
+        limits: ConnectionLimits,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(runner, listener, ssl_context=tls, backlog=_BACKLOG)
+        self._connections = Connections(limits)
+
+    async def start(self) -> None:
+        """Listen as `SockSite` does, with handlers that count."""
+        await web.BaseSite.start(self)
+        server = cast("web.Server", self._runner.server)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: _LimitedHandler(server, self._connections, loop),
+            sock=self._sock,
+            ssl=self._ssl_context,
+            backlog=self._backlog,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._ssl_context else None,
+        )
+
+
+class _LimitedHandler(web.RequestHandler):
+    """aiohttp's handler of one connection, which takes its place among `Connections`."""
+
+    __slots__ = ("_connections", "_waits")
+
+    def __init__(self, server: web.Server, connections: Connections, loop: asyncio.AbstractEventLoop) -> None:
+        idle = connections.limits.idle_seconds
+        kwargs: dict[str, Any] = {"access_log": None, "auto_decompress": False, "keepalive_timeout": idle}
+        super().__init__(server, loop=loop, **kwargs)
+        self._connections = connections
+        self._waits = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, or answer 503 where there is no room."""
+        super().connection_made(transport)
+        address = transport.get_extra_info("peername")
+        if not self._connections.add(self, str(address[0]) if address else ""):
+            cast("asyncio.Transport", transport).write(_FULL)
+            self.force_close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Give the place of the connection to others."""
+        self._connections.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Start the clock of a request with its first byte."""
+        if self._waits and data:
+            self._waits = False
+            self._connections.receiving(self)
+        super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read."""
+        super().pause_writing()
+        self._connections.stuck(self)
+
+    def resume_writing(self) -> None:
+        """Note that the client reads again."""
+        super().resume_writing()
+        self._connections.flowing(self)
+
+    def begin(self) -> None:
+        """Stop the clock: the head of a request is whole, and the application limits the time of a body."""
+        self._connections.serving(self)
+
+    def end(self) -> None:
+        """Wait for the next request."""
+        self._waits = True
+        self._connections.idle(self)
+
+    # What `Connections` calls.
+
+    def close_idle(self) -> None:
+        """Close without an answer: none is expected."""
+        self.force_close()
+
+    def close_slow(self) -> None:
+        """Close without an answer: the request never came whole."""
+        self.force_close()
+
+    def abort(self) -> None:
+        """Close without sending the rest."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def _checks(policy: OriginPolicy) -> Any:
+    """Return the middleware that refuses by Host and Origin, and tells the connection of its request."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        connection = cast("_LimitedHandler", request.protocol)
+        connection.begin()
+        try:
+            problem = policy.refuse((name.lower(), value) for name, value in request.raw_headers)
+            return await handler(request) if problem is None else _refusal(problem)
+        finally:
+            connection.end()
+
+    return check
+
+
+def _refusal(problem: Problem) -> web.Response:
+    return web.Response(status=problem.status, body=problem.body(), content_type=MEDIA_TYPE)
