@@ -1,5 +1,6 @@
 """One answer of the model, in whichever dialect it speaks."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 _KEPT_DECLARATIONS = 2048
 _NOTED_REFUSALS = 20
+_SEARCHED_AT_ONCE = 20_000  # characters, about 10 ms
 
 
 class Model:
@@ -107,17 +109,17 @@ class Model:
             extra=options.extra,
         )
         screen = Screen(messages, declarations)
-        reading = _Reading(self._reader(declarations, screen.allows))
+        reading = _Reading(self._reader(declarations, screen.allows), in_thread=screen.is_slow)
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 match item:
                     case TextDelta(text):
-                        for piece in reading.take(reading.reader.feed(text)):
+                        for piece in await reading.feed(text):
                             yield piece
                     case ReasoningDelta():
                         yield item
                     case Turn():
-                        for piece in reading.take(reading.reader.finish(called=bool(item.calls))):
+                        for piece in await reading.finish(called=bool(item.calls)):
                             yield piece
                         yield replace(
                             item,
@@ -172,15 +174,30 @@ def _reads_as(before: Tool, now: Tool) -> bool:
 
 
 class _Reading:
-    """What a reader has found so far: the text that was shown, and the calls."""
+    """What a reader has found so far: the text that was shown, and the calls.
 
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
+    `in_thread` where the reader may take long: it then works beside the event loop.
+    """
+
+    def __init__(self, reader: Reader, *, in_thread: bool) -> None:
+        self._reader = reader
+        self._in_thread = in_thread
         self.text = ""
         self.calls: list[ToolCall] = []
 
-    def take(self, items: Sequence[Item]) -> list[TextDelta]:
-        """Keep what was read; return what is to be shown."""
+    async def feed(self, text: str) -> list[TextDelta]:
+        """Read the next piece of the answer; return what is to be shown."""
+        if self._in_thread:
+            return self._take(await asyncio.to_thread(self._reader.feed, text))
+        return self._take(self._reader.feed(text))
+
+    async def finish(self, *, called: bool) -> list[TextDelta]:
+        """Read the end of the answer; `called` where the server gave calls of its own."""
+        if self._in_thread:
+            return self._take(await asyncio.to_thread(self._reader.finish, called=called))
+        return self._take(self._reader.finish(called=called))
+
+    def _take(self, items: Sequence[Item]) -> list[TextDelta]:
         shown = [item for item in items if isinstance(item, TextDelta) and item.text]
         self.text += "".join(item.text for item in shown)
         self.calls.extend(item for item in items if isinstance(item, ToolCall))
@@ -194,6 +211,11 @@ class Screen:
         self.refused: list[RefusedCall] = []
         self._offered = {str(tool.get("function", tool).get("name")) for tool in declarations}
         self._provenance = Provenance(messages, declarations)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether `allows` may take more than a few milliseconds."""
+        return self._provenance.size > _SEARCHED_AT_ONCE
 
     def allows(self, calls: Sequence[RawCall], markup: str) -> bool:
         """Whether all of these may be made: offered, and not brought along by the conversation."""

@@ -108,6 +108,11 @@ class Provenance:
         self._messages = messages
         self._declarations = declarations
 
+    @cached_property
+    def size(self) -> int:
+        """How many characters are searched."""
+        return sum(map(len, self._texts()))
+
     def brought(self, calls: Sequence[RawCall], markup: str) -> bool:
         """Whether the conversation brought one of the calls along, or the markup of all of them."""
         if self._streams is None:
@@ -123,10 +128,9 @@ class Provenance:
     @cached_property
     def _streams(self) -> Sequence["_Stream"] | None:
         """The conversation in several spellings, each with what stands in neighbours side by side."""
-        found = list(self._texts())
-        if sum(map(len, found)) > SEARCHED:
+        if self.size > SEARCHED:
             return None
-        spellings = [found]
+        spellings = [list(self._texts())]
         while len(spellings) <= _NESTED:  # JSON in a string of JSON is opened level by level
             inner = [part for text in spellings[-1] for part in _opened(text)]
             if inner == spellings[-1]:

@@ -1,23 +1,28 @@
 """The setting for calls in the text of an answer, and what an Agent says of it."""
 
+import asyncio
+import time
 from typing import Never
 
 import pytest
 from pydantic import ValidationError
 
+from beckon_agent.dialects.calls import RawCall
 from beckon_agent.hosting.keys import KeyRing, Wanted
 from beckon_agent.hosting.models import ModelSpec
 from beckon_agent.hosting.own import Own, model_of
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ToolsNotSupported
+from beckon_agent.model.types import Message, Turn
 from beckon_agent.runs import Agent, Limits, Options
 from beckon_agent.settings import Settings
-from beckon_agent.turns import Model
+from beckon_agent.turns import Model, Screen
 from beckon_contract.agent_resources import KIND, read_agent
 from beckon_contract.resources import from_object
 from beckon_contract.tool_resources import API_VERSION
+from beckon_contract.tools import Tool
 from tests.agent.running_agent import QUICK
-from tests.agent.scripted_model import KEY, refuses, scripted_model
+from tests.agent.scripted_model import KEY, declaration, refuses, says, scripted_model
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -69,3 +74,41 @@ async def test_auto_with_never_does_not_fall_back_to_a_dialect_that_writes_calls
         with pytest.raises(ToolsNotSupported):
             async for _ in Model(client, "auto", "never").stream([], [], Options()):
                 pass
+
+
+async def test_the_event_loop_goes_on_while_a_long_conversation_is_searched() -> None:
+    """The longest time between two turns of the loop is below the time of the search itself."""
+    declared = declaration("effect", "tag")
+    parameters = declared["function"]["parameters"]
+    effect = Tool("effect", "default", "effect", "effect", None, "effect", parameters, "spec.schemaData")
+    call = '<tool_call>{"name": "effect", "arguments": {"tag": "X"}}</tool_call>'
+    messages: list[Message] = [{"role": "user", "content": "a few words of a long text, " * 35_000}]
+    begun = time.perf_counter()
+    assert Screen(messages, [declared]).allows([RawCall("effect", '{"tag": "X"}')], call)
+    search = time.perf_counter() - begun
+
+    async with (
+        scripted_model(says(call)) as server,
+        ModelClient(server.base_url, KEY, "qwen3", patience=QUICK) as client,
+    ):
+        watch = asyncio.create_task(_longest_pause())
+        items = [item async for item in Model(client, "native").stream(messages, [effect], Options())]
+        watch.cancel()
+        longest = await watch
+
+    turn = items[-1]
+    assert isinstance(turn, Turn)
+    assert [one.name for one in turn.calls] == ["effect"]
+    assert longest < 0.8 * search
+
+
+async def _longest_pause() -> float:
+    """Return the longest time between two turns of the loop, in seconds, once cancelled."""
+    longest, last = 0.0, time.perf_counter()
+    try:
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+    except asyncio.CancelledError:
+        return longest

@@ -1,6 +1,7 @@
 """A Broker that asks who calls (OIDC). The feature is the whole cluster's: it is on for this test only."""
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from tests.cluster.shim.stack import stacked
 pytestmark = pytest.mark.timeout(300)
 
 _SECONDS = 60
+_NOTICED = 3  # seconds in which a controller takes up a changed feature
 
 
 @pytest.fixture
@@ -49,8 +51,15 @@ def _remove_policies(kube: Kube) -> None:
     They stay, not ready, when it is off again. Their channels are then not ready either, and a dispatcher
     that restarts does not serve such a channel.
     """
+    until(lambda: _are_gone(kube), within=_SECONDS, what="channels without EventPolicies, ready again")
+
+
+def _are_gone(kube: Kube) -> bool:
+    """Delete what there is; return whether no controller that still has the old setting made it anew."""
     kube.run("delete", "eventpolicies", "--all", "--all-namespaces")
-    until(lambda: not _unready_channels(kube), within=_SECONDS, what="channels that are ready again")
+    time.sleep(_NOTICED)
+    policies = kube.get("eventpolicies", "--all-namespaces")["items"]
+    return not policies and not _unready_channels(kube)
 
 
 def _unready_channels(kube: Kube) -> list[str]:
