@@ -56,7 +56,9 @@ def _remove_policies(kube: Kube) -> None:
 
 def _are_gone(kube: Kube) -> bool:
     """Delete what there is; return whether no controller that still has the old setting made it anew."""
-    kube.run("delete", "eventpolicies", "--all", "--all-namespaces")
+    for policy in kube.get("eventpolicies", "--all-namespaces")["items"]:
+        name, namespace = policy["metadata"]["name"], policy["metadata"]["namespace"]
+        kube.within(namespace).run("delete", "eventpolicy", name, "--ignore-not-found")
     time.sleep(_NOTICED)
     policies = kube.get("eventpolicies", "--all-namespaces")["items"]
     return not policies and not _unready_channels(kube)
