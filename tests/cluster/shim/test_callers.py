@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from tests.cluster.kube import Kube, until
 from tests.cluster.shim.load import load
 from tests.cluster.shim.stack import AGENT_IMAGE, SHIM
+
+_READ = 12  # seconds in which a shim reads a file of keys that changed
 
 # Posts one call to the URL in its arguments, signed with the keys there where there are some.
 CALLER = """
@@ -95,6 +98,7 @@ def test_keys_are_replaced_while_calls_go_on(shim: Kube) -> None:
                 "annotate", "pods", "--all", "--overwrite", f"beckon.dev/tests-keys={len(keys)}-{keys[:4]}"
             )
             until(partial(is_everywhere, shim, keys), within=150, what="the keys in every pod")
+            time.sleep(_READ)
             calls.go_on(40)
 
     assert calls.failed() == {}, calls.samples
