@@ -44,13 +44,16 @@ async def survey(topic: str, ticket: Ticket) -> Later:
     working.add(task)
     return Later()
 """.replace("SECONDS", "30")
+# This Broker holds a request until the answer is delivered, and forgets the answer when the request ends.
 SINK = "http://broker-ingress.knative-eventing.svc.cluster.local/default/default"
 
 
 @pytest.fixture
 def survey(stored: Platform) -> Iterator[Platform]:
     """The tool, in one pod."""
-    with offered(stored, PodTool(NAME, SOURCE, PARAMETERS, {"K_SINK": SINK})):
+    with offered(
+        stored, PodTool(NAME, SOURCE, PARAMETERS, {"K_SINK": SINK, "BECKON_TOOLS_OUTBOX": "/tmp/outbox.db"})
+    ):
         yield stored
 
 
