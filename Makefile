@@ -10,7 +10,7 @@ PAGE := agent/beckon_agent/page/vendor
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check fix docs lock bench bench-agent bench-cluster images sbom audit cluster cluster-down test-cluster clean
+.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check figures fix docs lock bench bench-agent bench-cluster images sbom audit cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,14 +48,18 @@ EXAMPLES ?= 300
 fuzz: .venv/ready ## Try the OpenAPI description with so many requests an operation: make fuzz EXAMPLES=300
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/e2e/test_openapi.py
 
-check: .venv/ready ## Style, strict types, layer rules, dependencies, spelling
+check: .venv/ready ## Style, names, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py
+	$(BIN)/python -m lint.names
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench lint supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
-	$(BIN)/codespell $(ROOMS) bench supply_chain docs deploy charts *.md Makefile pyproject.toml
+	$(BIN)/codespell $(ROOMS) bench lint supply_chain docs deploy charts *.md Makefile pyproject.toml
 	$(BIN)/yamllint --strict deploy charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
+
+figures: .venv/ready ## Measure the code's size, names and docstrings beside the aims
+	@$(BIN)/python -m lint.figures
 
 fix: .venv/ready ## Format, and mend what ruff can mend
 	$(BIN)/ruff format .
