@@ -2,22 +2,21 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.command_server import run_module
+
 
 def beckon(
-    *words: str, cwd: Path | None = None, settings: Mapping[str, str] | None = None, seconds: float = 60
+    *words: str,
+    cwd: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    seconds: float = 60,
+    given: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run `beckon` to its end, with no setting but those given."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "beckon_cli", *words],
-        env={**kept, **(settings or {})},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
+    return run_module(
+        "beckon_cli", *words, env={**kept, **(settings or {})}, cwd=cwd, given=given, timeout=seconds
     )

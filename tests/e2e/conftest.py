@@ -31,10 +31,18 @@ def start_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
                 platform.stop()
 
 
-@pytest.fixture(scope="module")
-def platform(start_platform: Start) -> LocalPlatform:
-    """The platform as `make run` starts it, with the demo model and the shipped tools."""
-    return start_platform()
+@pytest.fixture(scope="session")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPlatform]:
+    """The platform as `make run` starts it, with the demo model and the shipped tools.
+
+    All modules share it: a test that changes or ends it, or fills it with requests, starts its own.
+    """
+    platform = LocalPlatform(EXAMPLES, tmp_path_factory.mktemp("platform"), {})
+    try:
+        platform.wait_until_ready()
+        yield platform
+    finally:
+        platform.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,28 +1,43 @@
 """From the shipped manifests to an answer over HTTP, in each dialect, streaming and not."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from openai import OpenAI
 
-from tests.e2e.conftest import Start
+from tests.e2e.conftest import EXAMPLES, Start
 from tests.e2e.local_platform import LocalPlatform
 
 DIALECTS = ("native", "prompted", "chatglm3")
 
 
 @pytest.fixture(scope="module")
-def platforms(start_platform: Start) -> dict[str, LocalPlatform]:
+def two_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tools that are asked for here, so that few processes start for a dialect."""
+    folder = tmp_path_factory.mktemp("two-tools")
+    for name in ("calculator", "current-time"):
+        shutil.copytree(EXAMPLES / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def platforms(platform: LocalPlatform) -> dict[str, LocalPlatform]:
     """One platform a dialect, started when it is first asked for."""
-    return {}
+    return {"native": platform}
 
 
 @pytest.fixture
 def client_of(
-    request: pytest.FixtureRequest, platforms: dict[str, LocalPlatform], start_platform: Start
+    request: pytest.FixtureRequest,
+    platforms: dict[str, LocalPlatform],
+    start_platform: Start,
+    two_tools: Path,
 ) -> OpenAI:
     """Return an OpenAI client in which only the base URL was changed."""
     dialect: str = request.param
     if dialect not in platforms:
-        platforms[dialect] = start_platform(BECKON_DIALECT=dialect)
+        platforms[dialect] = start_platform(two_tools, BECKON_DIALECT=dialect)
     return OpenAI(base_url=f"{platforms[dialect].url}/v1", api_key="none", max_retries=0)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.e2e.conftest import EXAMPLES, Start
 from tests.e2e.local_platform import LocalPlatform
@@ -19,13 +20,17 @@ def called(platform: LocalPlatform, name: str, **arguments: object) -> dict[str,
     return found
 
 
-def test_the_example_makes_tools_of_an_api_without_code(start_platform: Start) -> None:
-    platform = start_platform(EXAMPLE)
+@pytest.fixture(scope="module")
+def library(start_platform: Start) -> LocalPlatform:
+    """A platform on the example's own folder."""
+    return start_platform(EXAMPLE)
 
-    found = called(platform, "find_books", subject="physics")
-    reserved = called(platform, "reserve_book", id=3, reader="Ann")
-    lent = called(platform, "reserve_book", id=2, reader="Ann")
-    absent = called(platform, "reserve_book", id=99, reader="Ann")
+
+def test_the_example_makes_tools_of_an_api_without_code(library: LocalPlatform) -> None:
+    found = called(library, "find_books", subject="physics")
+    reserved = called(library, "reserve_book", id=3, reader="Ann")
+    lent = called(library, "reserve_book", id=2, reader="Ann")
+    absent = called(library, "reserve_book", id=99, reader="Ann")
 
     assert found["result"] == [
         {"id": 2, "title": "Opticks", "author": "Isaac Newton", "lent": True},
@@ -36,11 +41,9 @@ def test_the_example_makes_tools_of_an_api_without_code(start_platform: Start) -
     assert "answered 404: there is no book 99" in json.dumps(absent)
 
 
-def test_a_model_calls_an_api_by_its_eventtype(start_platform: Start) -> None:
-    platform = start_platform(EXAMPLE)
-
+def test_a_model_calls_an_api_by_its_eventtype(library: LocalPlatform) -> None:
     answer = httpx.post(
-        f"{platform.url}/v1/chat/completions",
+        f"{library.url}/v1/chat/completions",
         json={
             "model": "beckon",
             "messages": [{"role": "user", "content": "Find books"}],

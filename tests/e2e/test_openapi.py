@@ -12,11 +12,18 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment
 
 EXAMPLES = os.environ.get("FUZZ_EXAMPLES")
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
 CONFIG = Path(__file__).with_name("schemathesis.toml")
+
+
+@pytest.fixture(scope="module")
+def platform(start_platform: Start) -> LocalPlatform:
+    """A platform that no other module's tests share, because it is filled with requests."""
+    return start_platform()
 
 
 @pytest.mark.timeout(7200 if EXAMPLES else 400)

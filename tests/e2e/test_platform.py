@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.command_server import run_module
 from tests.e2e.conftest import EXAMPLES, Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment, is_running, port_range
 from tests.e2e.manifests import tool_manifests
@@ -33,15 +34,7 @@ def beckon(
     """Run `beckon` to its end."""
     if platform is not None:
         settings["BECKON_PORT"] = str(platform.port)
-    return subprocess.run(
-        [sys.executable, "-m", "beckon_cli", *words],
-        env=clean_environment(settings),
-        cwd=EXAMPLES.parents[1],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_module("beckon_cli", *words, env=clean_environment(settings), cwd=EXAMPLES.parents[1])
 
 
 def test_ctrl_c_ends_every_process_and_exits_with_zero(start_platform: Start) -> None:
@@ -69,7 +62,7 @@ def test_ctrl_c_while_it_starts_ends_what_was_started(tmp_path: Path) -> None:
 
 
 def test_a_platform_that_is_killed_takes_its_processes_with_it(start_platform: Start) -> None:
-    platform = start_platform()
+    platform = start_platform(EXAMPLES / "calculator")
     processes = platform.children()
 
     platform.kill()

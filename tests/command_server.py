@@ -1,0 +1,174 @@
+"""Commands of Beckon as processes that need not import it anew: forked from one that has.
+
+An import of the command line costs a second of processor time, and the tests run it hundreds of times.
+A command that is run here is a process of its own all the same, with arguments, environment, folder and
+streams of its own. The tests of the docs' examples and of the local platform prove that it starts alone.
+"""
+
+import array
+import atexit
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+PACKAGES = ("beckon_cli", "beckon_tools")
+NOT_IMPORTED = (".templates", ".__main__")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_module(
+    module: str,
+    *words: str,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    given: str = "",
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m module words` to its end, as `subprocess.run` does."""
+    request = {"module": module, "words": words, "env": dict(env), "cwd": str(cwd or Path.cwd())}
+    with (
+        tempfile.TemporaryFile() as stdin,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+    ):
+        stdin.write(given.encode())
+        stdin.seek(0)
+        connection.settimeout(timeout)
+        connection.connect(_server_address())
+        streams = array.array("i", [stdin.fileno(), output.fileno(), errors.fileno()])
+        connection.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+        connection.sendall(json.dumps(request).encode())
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("r") as answer:
+            pid = int(answer.readline())
+            try:
+                status = int(answer.readline())
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired([module, *words], timeout) from None
+        return subprocess.CompletedProcess([module, *words], status, _text(output), _text(errors))
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+@functools.cache
+def _server_address() -> str:
+    """Start the server of this process of pytest; return its address."""
+    folder = tempfile.TemporaryDirectory(prefix="beckon-commands-", ignore_cleanup_errors=True)
+    address = f"{folder.name}/socket"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.command_server", address],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("BECKON_")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert server.stdin
+    assert server.stdout
+
+    def stop() -> None:
+        server.communicate()  # the end of its input is the end of the server
+        folder.cleanup()
+
+    atexit.register(stop)
+    assert server.stdout.readline() == b"ready\n"
+    return address
+
+
+def _serve(address: str) -> None:
+    """Fork a process for each connection, until the input ends."""
+    for package in PACKAGES:
+        _import_all(package)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                _supervise(connection)
+            connection.close()
+
+
+def _import_all(package: str) -> None:
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not any(part in module.name for part in NOT_IMPORTED):
+            importlib.import_module(module.name)
+
+
+def _supervise(connection: socket.socket) -> NoReturn:
+    """Run one command in a child; report its process id, then its exit status."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, ancillary, *_ = connection.recvmsg(1, socket.CMSG_SPACE(12))
+    streams = array.array("i", ancillary[0][2])
+    with connection.makefile("rb") as given:
+        request = json.loads(given.read())
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        _run(request, streams)
+    connection.sendall(f"{pid}\n".encode())
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    connection.sendall(f"{status}\n".encode())
+    os._exit(0)
+
+
+def _run(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
+    """Become the command: its streams, folder, environment and arguments; run it; end as Python does."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.path[0] = request["cwd"]
+    sys.path[1:1] = [path for path in request["env"].get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.argv = [request["module"], *request["words"]]
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a stream, as Python's own
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+    status = 0
+    try:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as exit_:
+        status = _exit_status(exit_.code)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _exit_status(code: str | int | None) -> int:
+    if isinstance(code, str):
+        sys.stderr.write(f"{code}\n")
+        return 1
+    return code or 0
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
