@@ -29,8 +29,11 @@ ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
 	@test -n "$$QUESTION" || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
 	@exec $(BIN)/beckon ask -- "$$QUESTION"
 
+# Half of the tests' time is waiting for processes, so that two of them share a core well; and each of the
+# hundreds of processes would compile all that it imports where bytecode may not be written.
+WORKERS ?= $(shell expr 2 '*' `nproc 2>/dev/null || echo 2` '|' 4)
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
-	$(BIN)/pytest -n 2 --dist worksteal
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-browser: .venv/ready $(PAGE)/LICENCES.txt agent/node_modules/axe-core/axe.min.js ## The agent's page in a real Chromium, each view checked for accessibility
 	@sh tests/browser/chromium.sh

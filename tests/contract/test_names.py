@@ -94,7 +94,7 @@ def test_names_are_the_same_after_a_restart() -> None:
     ]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(SETS)
 @example({Identity("a", "b"): "x", Identity("ab", ""): "x", Identity("", "ab"): "x"})
 def test_names_are_accepted_everywhere_and_lead_back_to_one_event_type(wanted: dict[Identity, str]) -> None:
@@ -106,7 +106,7 @@ def test_names_are_accepted_everywhere_and_lead_back_to_one_event_type(wanted: d
     assert not RESERVED & set(names.values())
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(SETS, st.randoms(use_true_random=False))
 def test_names_do_not_depend_on_the_order_of_arrival(
     wanted: dict[Identity, str], order: random.Random
@@ -117,7 +117,7 @@ def test_names_do_not_depend_on_the_order_of_arrival(
     assert assign_names(dict(items)) == assign_names(wanted)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(SETS)
 def test_a_name_that_looks_like_a_hashed_one_never_meets_it(wanted: dict[Identity, str]) -> None:
     # Someone reads the names that were given and asks for exactly those.
@@ -131,7 +131,7 @@ def test_a_name_that_looks_like_a_hashed_one_never_meets_it(wanted: dict[Identit
     assert {identity: names[identity] for identity in hashed} == hashed
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(SETS, st.builds(Identity, NAMESPACES, NAMES), NAMES)
 def test_a_newcomer_renames_only_those_who_want_its_name(
     wanted: dict[Identity, str], newcomer: Identity, its_wish: str

@@ -1,12 +1,16 @@
 """Platforms for the end-to-end tests: one that many tests share, and a way to start others."""
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread, model_thread
+from tests.patience import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "deploy" / "examples"
 Start = Callable[..., LocalPlatform]
@@ -50,3 +54,41 @@ def model() -> Iterator[ModelThread]:
     """The model that answers what a test says."""
     with model_thread() as running:
         yield running
+
+
+class Workbench:
+    """A platform that runs on an empty folder, to which one test after the other adds its tools."""
+
+    def __init__(self, platform: LocalPlatform) -> None:
+        self.platform = platform
+
+    @contextmanager
+    def tools(self, *names: str, **files: str) -> Iterator[Path]:
+        """Have these manifests in a folder, and offer these tools; in the end, have and offer none."""
+        folder = Path(tempfile.mkdtemp(dir=self.platform.folder))
+        try:
+            for name, text in files.items():
+                (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+            wait_until(lambda: self.platform.tool_names() == set(names))
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+            wait_until(lambda: self.platform.tool_names() == set())
+            wait_until(lambda: not self._serves_tools())
+
+    def _serves_tools(self) -> bool:
+        """Whether a tool's process is there: the next test may have one of the same name."""
+        commands = [Path(f"/proc/{pid}/cmdline") for pid in self.platform.children()]
+        return any(b"serve" in command.read_bytes().split(b"\0") for command in commands if command.exists())
+
+
+@pytest.fixture(scope="session")
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """The platform for tests that need tools of their own and no settings."""
+    folder = tmp_path_factory.mktemp("manifests")
+    platform = LocalPlatform(folder, tmp_path_factory.mktemp("platform"), {})
+    try:
+        platform.wait_until_ready()
+        yield Workbench(platform)
+    finally:
+        platform.stop()

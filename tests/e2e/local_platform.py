@@ -25,7 +25,7 @@ def port_range() -> int:
     """Return the first of fifty ports that no other test of this run uses."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     for number in _numbers:
-        port = 11_000 + worker * 6_000 + (number % 100) * 60
+        port = 11_000 + worker % 8 * 2_640 + (number % 44) * 60
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

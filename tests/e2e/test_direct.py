@@ -1,13 +1,10 @@
 """An EventType that asks for direct dispatch: its Service is called, and no Trigger is there at all."""
 
-from pathlib import Path
-
 import yaml
 
-from tests.e2e.conftest import Start
+from tests.e2e.conftest import Workbench
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.test_platform import beckon
-from tests.patience import wait_until
 
 DIRECT = {"beckon.dev/dispatch": "direct"}
 SECONDS = {"type": "object", "properties": {"seconds": {"type": "number"}}, "required": ["seconds"]}
@@ -19,23 +16,18 @@ def without_trigger(text: str) -> str:
     return yaml.safe_dump_all(kept)
 
 
-def test_a_direct_tool_is_called_with_no_trigger_at_all(start_platform: Start, tmp_path: Path) -> None:
+def test_a_direct_tool_is_called_with_no_trigger_at_all(workbench: Workbench) -> None:
     sleep = tool_manifests("test-sleep", "Sleep.", SECONDS, command=SERVE + "sleep", annotations=DIRECT)
-    (tmp_path / "sleep.yaml").write_text(without_trigger(sleep))
-    platform = start_platform(tmp_path)
-    (tool,) = platform.tools()
-    assert (tool["name"], tool["triggers"]) == ("test_sleep", [])
 
-    answer = beckon("call", "test_sleep", "seconds=0", platform=platform)
+    with workbench.tools("test_sleep", sleep=without_trigger(sleep)):
+        (tool,) = workbench.platform.tools()
+        answer = beckon("call", "test_sleep", "seconds=0", platform=workbench.platform)
 
+    assert tool["triggers"] == []
     assert answer.stdout == '"slept 0 seconds"\n', answer.stderr
-    (tmp_path / "sleep.yaml").unlink()
-    wait_until(lambda: platform.tool_names() == set())
 
 
-def test_a_direct_tool_that_ships_runs_because_an_eventtype_names_it(
-    start_platform: Start, tmp_path: Path
-) -> None:
+def test_a_direct_tool_that_ships_runs_because_an_eventtype_names_it(workbench: Workbench) -> None:
     eventtype = {
         "apiVersion": "eventing.knative.dev/v1beta2",
         "kind": "EventType",
@@ -46,11 +38,9 @@ def test_a_direct_tool_that_ships_runs_because_an_eventtype_names_it(
             "reference": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "current-time"},
         },
     }
-    (tmp_path / "clock.yaml").write_text(yaml.safe_dump(eventtype))
-    platform = start_platform(tmp_path)
-    assert platform.tool_names() == {"clock"}
 
-    answer = beckon("call", "clock", platform=platform)
+    with workbench.tools("clock", clock=yaml.safe_dump(eventtype)):
+        answer = beckon("call", "clock", platform=workbench.platform)
 
     assert answer.returncode == 0, answer.stderr
     assert "UTC" in answer.stdout

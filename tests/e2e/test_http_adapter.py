@@ -1,13 +1,12 @@
 """APIs that know nothing of events, behind the HTTP adapter, in the local platform as its user sees it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.e2e.conftest import EXAMPLES, Start
+from tests.e2e.conftest import EXAMPLES, Start, Workbench
 from tests.e2e.local_platform import LocalPlatform
 from tests.patience import wait_until
 
@@ -18,6 +17,11 @@ def called(platform: LocalPlatform, name: str, **arguments: object) -> dict[str,
     answer = httpx.post(f"{platform.url}/tools/{name}", json=arguments, timeout=50)
     found: dict[str, Any] = answer.json()
     return found
+
+
+def example() -> dict[str, str]:
+    """Return the example's manifests by the names of their files."""
+    return {file.stem: file.read_text() for file in EXAMPLE.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -54,41 +58,41 @@ def test_a_model_calls_an_api_by_its_eventtype(library: LocalPlatform) -> None:
     assert 'find_books: [{"id": 1' in answer.json()["choices"][0]["message"]["content"]
 
 
-def test_rules_come_change_and_break_with_no_restart(start_platform: Start, tmp_path: Path) -> None:
-    platform = start_platform(tmp_path)
-    for file in EXAMPLE.iterdir():
-        (tmp_path / file.name).write_text(file.read_text())
-    wait_until(lambda: "find_books" in platform.tool_names())
-    wait_until(lambda: len(called(platform, "find_books").get("result") or ()) == 4)
+def test_rules_come_change_and_break_with_no_restart(workbench: Workbench) -> None:
+    platform = workbench.platform
 
-    written = (tmp_path / "eventtypes.yaml").read_text()
-    (tmp_path / "eventtypes.yaml").write_text(
-        written.replace('"books[].{id: id, title: title, author: author, lent: lent}"', "count")
-    )
-    wait_until(lambda: called(platform, "find_books").get("result") == 4)
+    with workbench.tools("find_books", "reserve_book", **example()) as folder:
+        wait_until(lambda: len(called(platform, "find_books").get("result") or ()) == 4)
 
-    (tmp_path / "eventtypes.yaml").write_text(written.replace('author: "{author}"', 'shelf: "{author}"'))
-    wait_until(lambda: called(platform, "find_books", author="Euclid").get("status") == 422)
-    refused = called(platform, "find_books", author="Euclid")
-    assert refused["reason"] == "invalid_arguments"
-    assert "answered 400: books are not found by shelf; use subject or author" in refused["detail"]
-
-    (tmp_path / "eventtypes.yaml").write_text(written.replace("/books\n", "/{shelf}\n"))
-    wait_until(lambda: "names the argument 'shelf'" in json.dumps(called(platform, "find_books")))
-    assert (
-        "names the argument 'shelf', which does not exist; the parameters are author, subject"
-        in platform.text()
-    )
-
-
-def test_a_host_that_nobody_allowed_is_not_called(start_platform: Start, tmp_path: Path) -> None:
-    for file in EXAMPLE.iterdir():
-        (tmp_path / file.name).write_text(
-            file.read_text().replace("http://library.default.svc.cluster.local", "https://api.example.com")
+        file = folder / "eventtypes.yaml"
+        written = file.read_text()
+        file.write_text(
+            written.replace('"books[].{id: id, title: title, author: author, lent: lent}"', "count")
         )
-    platform = start_platform(tmp_path)
+        wait_until(lambda: called(platform, "find_books").get("result") == 4)
 
-    told = json.dumps(called(platform, "find_books"))
+        file.write_text(written.replace('author: "{author}"', 'shelf: "{author}"'))
+        wait_until(lambda: called(platform, "find_books", author="Euclid").get("status") == 422)
+        refused = called(platform, "find_books", author="Euclid")
+        assert refused["reason"] == "invalid_arguments"
+        assert "answered 400: books are not found by shelf; use subject or author" in refused["detail"]
+
+        file.write_text(written.replace("/books\n", "/{shelf}\n"))
+        wait_until(lambda: "names the argument 'shelf'" in json.dumps(called(platform, "find_books")))
+        assert (
+            "names the argument 'shelf', which does not exist; the parameters are author, subject"
+            in platform.text()
+        )
+
+
+def test_a_host_that_nobody_allowed_is_not_called(workbench: Workbench) -> None:
+    elsewhere = {
+        name: text.replace("http://library.default.svc.cluster.local", "https://api.example.com")
+        for name, text in example().items()
+    }
+
+    with workbench.tools("find_books", "reserve_book", **elsewhere):
+        told = json.dumps(called(workbench.platform, "find_books"))
 
     assert "may not call api.example.com" in told
     assert "BECKON_ADAPTER_ALLOWED_HOSTS" in told

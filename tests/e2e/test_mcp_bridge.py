@@ -15,7 +15,7 @@ import yaml
 from mcp import Client
 
 from tests.cli.run_beckon import beckon
-from tests.e2e.conftest import Start
+from tests.e2e.conftest import Start, Workbench
 from tests.e2e.local_platform import ROOT, LocalPlatform, clean_environment, port_range
 from tests.patience import PATIENCE, wait_until
 
@@ -64,21 +64,26 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_model_calls_the_tool_of_a_command(start_platform: Start, folder: Path) -> None:
+def test_a_model_calls_the_tool_of_a_command(workbench: Workbench, folder: Path) -> None:
     command = (sys.executable, str(SERVER))
     done = beckon(
         "import", "mcp", "--name", "numbers", "--select", "add", "--output", str(folder), "--", *command
     )
     assert done.returncode == 0, done.stderr
-    platform = start_platform(folder)
+    manifests = {file.stem: file.read_text() for file in folder.iterdir()}
 
-    answer = httpx.post(
-        f"{platform.url}/v1/chat/completions",
-        json={"model": "beckon", "messages": [{"role": "user", "content": "Add two numbers: a=19 and b=23"}]},
-        timeout=50,
-    ).json()
+    with workbench.tools("numbers_add", **manifests):
+        answer = httpx.post(
+            f"{workbench.platform.url}/v1/chat/completions",
+            json={
+                "model": "beckon",
+                "messages": [{"role": "user", "content": "Add two numbers: a=19 and b=23"}],
+            },
+            timeout=50,
+        ).json()
+        result = called(workbench.platform, "numbers_add", a=19, b=23)["result"]
 
-    assert called(platform, "numbers_add", a=19, b=23)["result"] == {"result": 42}
+    assert result == {"result": 42}
     assert "numbers_add" in answer["choices"][0]["message"]["content"]
 
 

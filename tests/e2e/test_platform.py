@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.command_server import run_module
-from tests.e2e.conftest import EXAMPLES, Start
+from tests.e2e.conftest import EXAMPLES, Start, Workbench
 from tests.e2e.local_platform import LocalPlatform, clean_environment, is_running, port_range
 from tests.e2e.manifests import tool_manifests
 from tests.patience import wait_until
@@ -93,42 +93,38 @@ def test_a_follower_port_that_is_taken_is_gone_round(tmp_path: Path) -> None:
             assert platform.stop() == 0
 
 
-def test_a_tool_added_while_running_is_called_and_gone_when_it_is_removed(
-    start_platform: Start, tmp_path: Path
-) -> None:
-    platform = start_platform(tmp_path)
+def test_a_tool_added_while_running_is_called_and_gone_when_it_is_removed(workbench: Workbench) -> None:
+    platform = workbench.platform
     assert platform.tool_names() == set()
 
-    (tmp_path / "sleep.yaml").write_text(SLEEP)
-    wait_until(lambda: "test_sleep" in platform.tool_names())
-    answer = beckon("call", "test_sleep", "seconds=0", platform=platform)
-    (tmp_path / "sleep.yaml").unlink()
+    with workbench.tools("test_sleep", sleep=SLEEP):
+        answer = beckon("call", "test_sleep", "seconds=0", platform=platform)
 
     assert answer.stdout == '"slept 0 seconds"\n', answer.stderr
-    wait_until(lambda: platform.tool_names() == set())
+    assert platform.tool_names() == set()
 
 
-def test_a_call_outlives_the_kill_of_its_tool(start_platform: Start, tmp_path: Path) -> None:
-    (tmp_path / "sleep.yaml").write_text(SLEEP)
-    platform = start_platform(tmp_path)
-    victim = platform.tool_pid("tests.e2e.tools:sleep")
+def test_a_call_outlives_the_kill_of_its_tool(workbench: Workbench, tmp_path: Path) -> None:
+    platform = workbench.platform
     begun = tmp_path / "begun"
 
-    with ThreadPoolExecutor() as pool:
+    with workbench.tools("test_sleep", sleep=SLEEP), ThreadPoolExecutor() as pool:
+        victim = platform.tool_pid("tests.e2e.tools:sleep")
         arguments = {"seconds": 1.5, "begun": str(begun)}
         answer = pool.submit(httpx.post, f"{platform.url}/tools/test_sleep", json=arguments, timeout=50)
         wait_until(begun.exists)
         os.kill(victim, signal.SIGKILL)
 
         assert answer.result().json()["result"] == "slept 1.5 seconds"
-    assert platform.tool_pid("tests.e2e.tools:sleep") != victim
+        assert platform.tool_pid("tests.e2e.tools:sleep") != victim
 
 
-def test_the_manifests_of_knatives_blog_work_as_they_stand(start_platform: Start) -> None:
-    platform = start_platform(shared_data("examples"))
-    (tool,) = platform.tools()
+def test_the_manifests_of_knatives_blog_work_as_they_stand(workbench: Workbench) -> None:
+    blog = {file.stem: file.read_text() for file in shared_data("examples").rglob("*.yaml")}
 
-    assert tool["name"] == "get_current_weather"
+    with workbench.tools("get_current_weather", **blog):
+        (tool,) = workbench.platform.tools()
+
     assert set(tool["parameters"]["properties"]) == {"location", "unit"}
     assert tool["triggers"] == ["get-current-weather"]
 

@@ -20,6 +20,7 @@ from beckon_contract.events import from_http, to_binary
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
 from beckon_tools.shipped import SHIPPED
+from tests.command_server import run_module
 from tests.patience import PATIENCE, until
 from tests.tools.serving import call, configured
 
@@ -50,15 +51,7 @@ async def bare() -> str: ...
 
 
 def run(*arguments: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "beckon_tools", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        cwd=folder,
-        env={**os.environ, **environment},
-        check=False,
-    )
+    return run_module("beckon_tools", *arguments, cwd=folder, env={**os.environ, **environment})
 
 
 @contextmanager
