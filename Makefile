@@ -134,8 +134,9 @@ $(UV):
 .venv/ready: $(UV) requirements.lock pyproject.toml $(ROOMS:%=%/pyproject.toml) agent/package-lock.json
 	@echo 'Setting up .venv …'
 	@test -x $(BIN)/python || $(UV) venv --quiet --no-config --python $$(command -v $(PYTHON)) .venv
-	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(ROOMS:%=-e ./%)
+	@$(BIN)/python -m compileall -q $(foreach room,$(ROOMS),$(room)/beckon_$(room))
 	@$(MAKE) --no-print-directory -s page || echo 'The page of the agent is missing for now; all else works. Try again: make page' >&2
 	@touch $@
 
