@@ -1,21 +1,10 @@
 """The entry of `beckon`: words to commands, failures to one line and an exit status."""
 
 import sys
-from importlib.metadata import version
+from inspect import cleandoc
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
-from beckon_cli.commands.approve import approve
-from beckon_cli.commands.ask import ask, chat
-from beckon_cli.commands.call import call
-from beckon_cli.commands.check import check
-from beckon_cli.commands.keys import keys
-from beckon_cli.commands.manifest import manifest
-from beckon_cli.commands.new import new
-from beckon_cli.commands.replay import replay
-from beckon_cli.commands.runs import approvals, runs
-from beckon_cli.commands.tools import tools
-from beckon_cli.commands.up import up
 from beckon_cli.errors import CommandError
 
 _HELP = """
@@ -35,26 +24,86 @@ beckon new tool NAME                   a project with a tool of your own
 Settings come from flags, the environment, or a .env file, by the same names.
 """
 
+# What runs each command, and the help that stands above its parameters. A command's module is imported
+# when that command runs, so its words stand here, as those of `import` stand in its module; the first line
+# is that of the function's docstring.
+_COMMANDS = {
+    "up": ("up:up", "Start the local platform, and keep it running until Ctrl-C."),
+    "ask": (
+        "ask:ask",
+        """Ask one question; print the answer and the tool calls that led to it.
+
+        Starts the platform for as long as it takes, where none is running.
+        """,
+    ),
+    "chat": ("ask:chat", "Talk with the agent on the terminal; answers stream as they are written."),
+    "tools": ("tools:tools", "Print the catalogue as the model sees it, and what was refused and why."),
+    "call": (
+        "call:call",
+        """Call a tool through the broker, without a model; print its result as JSON.
+
+        For instance: beckon call calculator expression="17% of 2340"
+        """,
+    ),
+    "check": (
+        "check:check",
+        """Say what is wrong with EventTypes, Triggers and Agents, what each becomes, and what has no route.
+
+        Exits with 1 where something is wrong; warnings alone are no reason to.
+        """,
+    ),
+    "manifest": (
+        "manifest:manifest",
+        """Print a tool's EventType, Trigger and Knative Service.
+
+        For instance: beckon manifest order_status:order_status | kubectl apply -f -
+        """,
+    ),
+    "runs": ("runs:runs", "List the runs that are stored, the newest first: ids for `beckon replay`."),
+    "approvals": (
+        "runs:approvals",
+        "List the calls that wait for a person: ids for `beckon approve`.",
+    ),
+    "approve": (
+        "approve:approve",
+        """Allow the calls that a response waits with, and print what follows.
+
+        Each call is decided about once: a second word that says otherwise is refused. The id of a single
+        approval decides about its call alone, and does not wait for what follows.
+        """,
+    ),
+    "replay": (
+        "replay:replay",
+        """Play a stored run again, with the model's answers and the results of its calls as recorded.
+
+        The model is never asked. Exits with 0 where everything is the same byte for byte, 1 where something
+        differs, and 2 where there is no replay: no such run, or one that has not ended.
+        """,
+    ),
+    "new": ("new:new", "Make a project that runs at once."),
+    "keys": ("keys:keys", "Make, list and revoke API keys; the agent keeps their hashes in a file."),
+    "import": ("importing:import_tools", "Make tools of what exists already, without code."),
+}
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415  # a tenth of a second, for --version alone
+
+    return version("beckon-cli")
+
+
 app = App(
     name="beckon",
     help=_HELP,
-    version=version("beckon-cli"),
+    version=_version,
     help_format="markdown",
     # Most defaults are nothing; the help of the others tells them.
     default_parameter=Parameter(show_default=False),
 )
 
 
-for command in (up, ask, chat, tools, call, check, manifest, runs, approvals, approve, replay):
-    app.command(command)
-app.command(new)
-app.command(keys)
-# Loaded when it is asked for: it knows all that the HTTP adapter does.
-app.command(
-    "beckon_cli.commands.importing:import_tools",
-    name="import",
-    help="Make tools of what exists already, without code.",
-)
+for _name, (_target, _help) in _COMMANDS.items():
+    app.command(f"beckon_cli.commands.{_target}", name=_name, help=cleandoc(_help))
 
 
 def main() -> None:
