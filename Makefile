@@ -29,9 +29,9 @@ ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
 	@test -n "$$QUESTION" || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
 	@exec $(BIN)/beckon ask -- "$$QUESTION"
 
-# Half of the tests' time is waiting for processes, so that two of them share a core well; and each of the
-# hundreds of processes would compile all that it imports where bytecode may not be written.
-WORKERS ?= $(shell expr 2 '*' `nproc 2>/dev/null || echo 2` '|' 4)
+# Part of a test's time is waiting for processes, so one test more than there are cores runs at once; and
+# each of the hundreds of processes would compile all that it imports where bytecode may not be written.
+WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` + 1)
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
