@@ -26,7 +26,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-PACKAGES = ("beckon_cli", "beckon_tools")
+IMPORTS_LATE = ("beckon_cli", "beckon_tools")
+"""Commands that import what a verb needs when it is typed; a service imports all that it needs."""
 NOT_IMPORTED = (".templates", ".__main__")
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -50,7 +51,7 @@ def run_module(
         stdin.write(given.encode())
         stdin.seek(0)
         connection.settimeout(timeout)
-        connection.connect(_server_address())
+        connection.connect(_server_address(module))
         streams = array.array("i", [stdin.fileno(), output.fileno(), errors.fileno()])
         connection.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
         connection.sendall(json.dumps(request).encode())
@@ -71,12 +72,12 @@ def _text(file: BinaryIO) -> str:
 
 
 @functools.cache
-def _server_address() -> str:
-    """Start the server of this process of pytest; return its address."""
+def _server_address(module: str) -> str:
+    """Start the server of a module for this process of pytest; return its address."""
     folder = tempfile.TemporaryDirectory(prefix="beckon-commands-", ignore_cleanup_errors=True)
     address = f"{folder.name}/socket"
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.command_server", address],
+        [sys.executable, "-m", "tests.command_server", module, address],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if not name.startswith("BECKON_")},
         stdin=subprocess.PIPE,
@@ -94,10 +95,12 @@ def _server_address() -> str:
     return address
 
 
-def _serve(address: str) -> None:
+def _serve(module: str, address: str) -> None:
     """Fork a process for each connection, until the input ends."""
-    for package in PACKAGES:
-        _import_all(package)
+    if module in IMPORTS_LATE:
+        _import_all(module)
+    else:
+        importlib.import_module(f"{module}.__main__")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -179,4 +182,4 @@ def _exit_status(code: str | int | None) -> int:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(*sys.argv[1:])

@@ -1,7 +1,7 @@
 """The agent as a process of its own, with a scripted model."""
 
 import asyncio
-import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 
 from tests.agent.scripted_model import KEY, Script, ScriptedModel, scripted_model
-from tests.e2e.local_platform import START_SECONDS, clean_environment
+from tests.command_server import run_module
+from tests.e2e.local_platform import START_SECONDS, clean_environment, port_range
 from tests.patience import PATIENCE, eventually
 
 
@@ -42,11 +43,15 @@ async def start(**settings: str) -> asyncio.subprocess.Process:
     )
 
 
+async def run_to_end(**settings: str) -> subprocess.CompletedProcess[str]:
+    """Run an agent that ends by itself."""
+    return await asyncio.to_thread(run_module, "beckon_agent", env=clean_environment(settings))
+
+
 @asynccontextmanager
 async def serving(folder: Path, *script: Script, **settings: str) -> AsyncIterator[AgentProcess]:
     """Run an agent on a free port."""
-    with_port = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    port = 15_000 + int(with_port) * 400 + os.getpid() % 400
+    port = port_range()
     async with scripted_model(*script) as model:
         process = await start(
             BECKON_PORT=str(port),
@@ -56,7 +61,7 @@ async def serving(folder: Path, *script: Script, **settings: str) -> AsyncIterat
             OPENAI_API_KEY=KEY,
             **settings,
         )
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as http:
 
             async def answers() -> bool:
                 try:

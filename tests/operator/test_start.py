@@ -1,11 +1,11 @@
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from beckon_operator.settings import Settings
+from tests.command_server import run_module
 
 KUBECONFIG = """
 apiVersion: v1
@@ -18,10 +18,7 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 
 def start(**environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "KUBE"))}
-    command = [sys.executable, "-m", "beckon_operator"]
-    return subprocess.run(
-        command, env={**kept, **environment}, capture_output=True, text=True, timeout=30, check=False
-    )
+    return run_module("beckon_operator", env={**kept, **environment})
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.agent.agent_process import start
+from tests.agent.agent_process import run_to_end, start
 from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import model_server
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY
 from tests.kube.api_server import api_server
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 
 async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told(
@@ -31,7 +31,7 @@ async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told
             OPENAI_API_KEY=KEY,
         )
         url = f"http://127.0.0.1:{unused_tcp_port}"
-        async with httpx.AsyncClient(base_url=url, timeout=20) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
 
             async def ready() -> bool:
                 try:
@@ -45,7 +45,7 @@ async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told
                 answer = (await http.post("/v1/chat/completions", json=request)).json()
             finally:
                 process.send_signal(signal.SIGTERM)
-                _, said = await asyncio.wait_for(process.communicate(), 20)
+                _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     told = json.loads(answer["choices"][0]["message"]["content"])
     assert told == {"model": "m", "system": "From a resource.", "tools": ["a_tool"]}
@@ -68,25 +68,23 @@ async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told
     ids=["name", "own", "kubeconfig", "no-pod"],
 )
 async def test_a_wrong_setting_is_told_in_one_line(settings: dict[str, str], said: str) -> None:
-    process = await start(BECKON_PORT="0", **settings)
-    _, told = await asyncio.wait_for(process.communicate(), 20)
-    lines = told.decode().splitlines()
+    ended = await run_to_end(BECKON_PORT="0", **settings)
+    lines = ended.stderr.splitlines()
 
-    assert process.returncode == 2
+    assert ended.returncode == 2
     assert said in lines[-1]
     assert lines[-1].startswith("beckon_agent: ")
-    assert "Traceback" not in told.decode()
+    assert "Traceback" not in ended.stderr
 
 
 async def test_a_model_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
     async with api_server() as server:
-        process = await start(
+        ended = await run_to_end(
             BECKON_PORT="0",
             BECKON_NAMESPACES="default",
             KUBECONFIG=str(server.kubeconfig(tmp_path)),
             OPENAI_BASE_URL="localhost:11434",
         )
-        _, told = await asyncio.wait_for(process.communicate(), 20)
 
-    assert process.returncode == 2
-    assert "OPENAI_BASE_URL" in told.decode().splitlines()[-1]
+    assert ended.returncode == 2
+    assert "OPENAI_BASE_URL" in ended.stderr.splitlines()[-1]

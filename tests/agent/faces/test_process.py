@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.agent_process import serving, start
+from tests.agent.agent_process import run_to_end, serving
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY, Reply, chunk, sse
-from tests.patience import PATIENCE, eventually
+from tests.patience import eventually
 
 
 def talking(until: asyncio.Event) -> Reply:
@@ -74,12 +74,11 @@ async def test_what_runs_longer_than_the_drain_is_cut_off(tmp_path: Path) -> Non
     ],
 )
 async def test_a_setting_that_cannot_be_is_one_clear_line(settings: dict[str, str], said: str) -> None:
-    process = await start(**{"BECKON_PORT": "0", **settings})
-    _, told = await asyncio.wait_for(process.communicate(), PATIENCE)
-    lines = [line for line in told.decode().splitlines() if "beckon_agent: " in line]
+    ended = await run_to_end(**{"BECKON_PORT": "0", **settings})
+    lines = [line for line in ended.stderr.splitlines() if "beckon_agent: " in line]
 
-    assert process.returncode == 2
+    assert ended.returncode == 2
     assert len(lines) == 1
     assert said in lines[0]
-    assert KEY not in told.decode()
-    assert "Traceback" not in told.decode()
+    assert KEY not in ended.stderr
+    assert "Traceback" not in ended.stderr
