@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 from beckon_cli.errors import CommandError
-from beckon_tools.manifests import DEFAULT_IMAGE
+from beckon_tools.shipped import DEFAULT_IMAGE
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST = 50  # a Service's name has 63 characters at most, and Knative adds to it

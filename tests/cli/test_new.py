@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from beckon_cli.commands.manifest import manifest
-from beckon_tools.manifests import DEFAULT_IMAGE
+from beckon_tools.shipped import DEFAULT_IMAGE
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import clean_environment, port_range
 from tests.patience import PATIENCE, wait_until

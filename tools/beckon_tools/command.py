@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from beckon_tools.errors import UsageError
-from beckon_tools.manifests import DEFAULT_IMAGE, Placement, save_manifests, write_manifests
 from beckon_tools.registry import find_tool
 from beckon_tools.server import run
 from beckon_tools.settings import Settings
-from beckon_tools.shipped import SHIPPED
+from beckon_tools.shipped import DEFAULT_IMAGE, SHIPPED
 
 _NAME_HELP = "a shipped tool (see `list`), or module:attribute of your own"
 _EXAMPLES = """\
@@ -88,14 +87,13 @@ def _listing(settings: Settings) -> str:
     )
 
 
-def _placement(options: argparse.Namespace) -> Placement:
-    return Placement(
+def _manifests(options: argparse.Namespace, settings: Settings) -> None:
+    # Imported late: a tool that serves writes no YAML.
+    from beckon_tools.manifests import Placement, save_manifests, write_manifests  # noqa: PLC0415  # see above
+
+    placement = Placement(
         options.name, options.image, options.broker, options.namespace, dead_letters=options.dead_letters
     )
-
-
-def _manifests(options: argparse.Namespace, settings: Settings) -> None:
-    placement = _placement(options)
     manifests = write_manifests(find_tool(options.name, settings), placement)
     if options.output is None:
         sys.stdout.write("".join(manifests.values()))

@@ -20,11 +20,9 @@ from beckon_contract.options import (
 from beckon_contract.places import PARAMETERS
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
+from beckon_tools.shipped import DEFAULT_IMAGE
 
 Manifest = dict[str, Any]
-
-# dev.local is never resolved to a digest by Knative Serving: right for an image built on the spot.
-DEFAULT_IMAGE = "dev.local/beckon-tools:0.1.0"
 
 _EVENTTYPE_NOTE = """\
 What the model sees: the name, the description and the parameters. These stand

@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import httpx
-
 from beckon_contract.events import CloudEvent, to_binary
 from beckon_tools.errors import NotSent
 
@@ -33,6 +31,8 @@ async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float =
     address = sink or os.environ.get(SINK, "")
     if not address:
         raise NotSent(f"where is the Broker? Set {SINK} to its address, as a SinkBinding does")
+    import httpx  # noqa: PLC0415  # a fifth of a second, for tools that send what is no reply
+
     headers, body = to_binary(event)
     try:
         transport = httpx.AsyncHTTPTransport(retries=tries)

@@ -5,9 +5,11 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import cast
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from beckon_agent.demo.conversation import read_conversation
 from beckon_agent.demo.reply import reply
@@ -16,37 +18,40 @@ from beckon_agent.demo.settings import Settings
 from beckon_agent.demo.wire import Head, Json, chunks, completion, usage
 
 
-def build_app(settings: Settings) -> FastAPI:
+def build_app(settings: Settings) -> Starlette:
     """Return the application; errors have OpenAI's form."""
-    app = FastAPI(title="Beckon's demo model", openapi_url=None)
 
-    @app.exception_handler(BadRequest)
-    async def refused(request: Request, error: BadRequest) -> JSONResponse:
-        return JSONResponse(error.body, error.status)
-
-    @app.exception_handler(404)
-    async def no_such_path(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse(BadRequest(f"there is no {request.url.path} here", status=404).body, 404)
-
-    @app.exception_handler(405)
-    async def no_such_method(request: Request, error: Exception) -> JSONResponse:
-        message = f"{request.url.path} takes no {request.method}"
-        return JSONResponse(BadRequest(message, status=405).body, 405)
-
-    @app.get("/healthz")
-    async def health() -> Json:
-        return {"status": "ok"}
-
-    @app.get("/v1/models")
-    async def models() -> Json:
-        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "beckon-demo"} for name in MODELS]
-        return {"object": "list", "data": listed}
-
-    @app.post("/v1/chat/completions")
     async def complete(request: Request) -> Response:
         return _answer(await _body(request, settings.max_request_bytes), settings)
 
+    app = Starlette(exception_handlers={BadRequest: _refused, 404: _no_such_path, 405: _no_such_method})
+    app.add_route("/healthz", _health, methods=["GET"])
+    app.add_route("/v1/models", _models, methods=["GET"])
+    app.add_route("/v1/chat/completions", complete, methods=["POST"])
     return app
+
+
+async def _health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})
+
+
+async def _models(_: Request) -> JSONResponse:
+    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "beckon-demo"} for name in MODELS]
+    return JSONResponse({"object": "list", "data": listed})
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    refusal = cast("BadRequest", error)
+    return JSONResponse(refusal.body, refusal.status)
+
+
+async def _no_such_path(request: Request, _: Exception) -> JSONResponse:
+    return JSONResponse(BadRequest(f"there is no {request.url.path} here", status=404).body, 404)
+
+
+async def _no_such_method(request: Request, _: Exception) -> JSONResponse:
+    message = f"{request.url.path} takes no {request.method}"
+    return JSONResponse(BadRequest(message, status=405).body, 405)
 
 
 async def _body(request: Request, limit: int) -> bytes:

@@ -17,3 +17,6 @@ SHIPPED: Mapping[str, str] = MappingProxyType(
         "track": "beckon_tools.shipped.quotes:build",
     }
 )
+
+# dev.local is never resolved to a digest by Knative Serving: right for an image built on the spot.
+DEFAULT_IMAGE = "dev.local/beckon-tools:0.1.0"

@@ -8,7 +8,7 @@ from beckon_cli.importing.candidates import Service
 from beckon_cli.importing.manifests import metadata
 from beckon_cli.importing.yamltext import manifest
 from beckon_contract.options import LOCAL_COMMAND
-from beckon_tools.manifests import DEFAULT_IMAGE
+from beckon_tools.shipped import DEFAULT_IMAGE
 
 _NOTE = (
     "The bridge to the MCP server, which it runs. The local platform starts it by the annotation; for a "
