@@ -7,7 +7,6 @@ from dotenv import dotenv_values
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from beckon_agent.dialects.registry import DIALECTS
 from beckon_cli.errors import CommandError
 from beckon_contract.variables import setting_problem
 
@@ -55,7 +54,11 @@ class Settings(BaseSettings):
     @classmethod
     def _is_known(cls, value: str) -> str:
         name = value.strip().lower().replace("-", "_")
-        if name != "auto" and name not in DIALECTS:
+        if name == "auto":
+            return name
+        from beckon_agent.dialects.registry import DIALECTS  # noqa: PLC0415  # a tenth of a second
+
+        if name not in DIALECTS:
             raise ValueError(f"there is no dialect {value!r}; choose one of: auto, {', '.join(DIALECTS)}")
         return name
 

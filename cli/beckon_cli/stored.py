@@ -77,3 +77,9 @@ def _read(text: str | None) -> Any:
         return json.loads(text or "")
     except ValueError:
         return text
+
+
+def document_of(answer: StoredAnswer) -> dict[str, object]:
+    """Return what `--json` prints of a stored answer."""
+    waiting = [question["name"] for question in answer.questions]
+    return {"response": answer.id, "answer": answer.text, "calls": answer.calls, "waiting": waiting}

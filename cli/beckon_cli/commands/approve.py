@@ -6,7 +6,7 @@ from beckon_cli.client import AgentClient
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json
 from beckon_cli.settings import Settings, load_settings
-from beckon_cli.stored import StoredAnswer
+from beckon_cli.stored import StoredAnswer, document_of
 
 _APPROVAL = "mcpr_"
 
@@ -60,9 +60,3 @@ async def _approve(settings: Settings, response: str, word: dict[str, object], *
         print_json(document_of(answer))
     else:
         answer.show()
-
-
-def document_of(answer: StoredAnswer) -> dict[str, object]:
-    """Return what `--json` prints of a stored answer."""
-    waiting = [question["name"] for question in answer.questions]
-    return {"response": answer.id, "answer": answer.text, "calls": answer.calls, "waiting": waiting}

@@ -9,13 +9,12 @@ from typing import Any
 from rich.text import Text
 
 from beckon_cli.client import AgentClient
-from beckon_cli.commands.approve import document_of
 from beckon_cli.errors import CommandError
 from beckon_cli.keyboard import typed_lines
 from beckon_cli.local.session import agent_session
 from beckon_cli.output import call_text, compact, err, out, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
-from beckon_cli.stored import StoredAnswer
+from beckon_cli.stored import StoredAnswer, document_of
 
 Message = dict[str, object]
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from beckon_cli.foreground import foreground_of_our_own
 from beckon_cli.local.platform import Platform
-from beckon_cli.local.session import running_platform
+from beckon_cli.local.running import running_platform
 from beckon_cli.misspelt import misspelt
 from beckon_cli.output import err, out
 from beckon_cli.settings import Settings, child_environment, load_settings

@@ -1,0 +1,33 @@
+"""A local platform for as long as it is needed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from beckon_cli.errors import CommandError
+from beckon_cli.local.platform import Platform
+from beckon_cli.output import err
+from beckon_cli.settings import Settings
+
+
+@contextlib.asynccontextmanager
+async def running_platform(settings: Settings) -> AsyncIterator[Platform]:
+    """Yield a platform that runs and follows its manifests; whatever happens, end it."""
+    if not settings.manifests.is_dir():
+        cure = "name one with --manifests (beckon up) or BECKON_MANIFESTS"
+        raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)
+    with err.status("starting the local platform …") as status:
+        platform = Platform(settings, tell=lambda line: status.update(f"{line} …"))
+        try:
+            await platform.start()
+        except BaseException:
+            await asyncio.shield(platform.stop())
+            raise
+    following = asyncio.create_task(platform.follow())
+    try:
+        yield platform
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+        await asyncio.shield(platform.stop())
