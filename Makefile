@@ -10,7 +10,7 @@ PAGE := agent/beckon_agent/page/vendor
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check figures fix docs lock bench bench-agent bench-cluster images sbom audit cluster cluster-down test-cluster clean
+.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check figures fix docs lock bench bench-agent bench-cluster bench-start images sbom audit cluster cluster-down test-cluster clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
 
 bench-agent: .venv/ready ## Measure the agent beside Pydantic AI, OpenAI Agents, LangChain and a bare loop
 	$(BIN)/python -m bench.agent
+
+bench-start: .venv/ready ## Measure what a start of each program costs, beside an empty Python and FastAPI
+	$(BIN)/python -m bench.start
 
 bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestReply, and the catalogue
 	$(BIN)/python -m bench.requestreply
