@@ -157,8 +157,8 @@ def _run(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     sys.argv = [request["module"], *request["words"]]
     sys.modules.pop(f"{request['module']}.__main__", None)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a stream, as Python's own
-    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - a stream, as Python's own
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115 - as Python's own
     status = 0
     try:
         runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
@@ -167,7 +167,7 @@ def _run(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     except BaseException:
         traceback.print_exc()
         status = 1
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()  # type: ignore[attr-defined] # Python waits for threads
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
