@@ -30,7 +30,11 @@ FILES = {
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a new tool."""
-    folder = tmp_path_factory.mktemp("new")
+    return new_project(tmp_path_factory.mktemp("new"))
+
+
+def new_project(folder: Path) -> Path:
+    """Make a tool below a folder; return its own folder."""
     made = beckon("new", "tool", "order-status", cwd=folder)
     assert made.returncode == 0, made.stderr
     beckon_here = "beckon" if shutil.which("beckon") else f"{sys.executable} -m beckon_cli"
@@ -41,7 +45,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "order-status"
 
 
-def test_a_new_tool_has_all_that_a_project_needs(project: Path) -> None:
+def test_a_new_tool_has_all_that_a_project_needs(tmp_path: Path) -> None:
+    project = new_project(tmp_path)  # of its own: other tests leave bytecode in the shared one
+
     assert {path.name for path in project.iterdir()} == FILES
     assert {path.name for path in (project / "manifests").iterdir()} == {
         "eventtype.yaml",
