@@ -118,8 +118,9 @@ class LocalPlatform:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and is not merely waiting to be buried."""
+    """Whether any thread of a process runs: its sockets close when the last one ends, not the first."""
     try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+        stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
     except (FileNotFoundError, ProcessLookupError):  # the second: it ended between opening and reading
         return False
+    return any(") Z " not in stat and ") X " not in stat for stat in stats)
