@@ -15,6 +15,7 @@ from beckon_shim.exchange import Exchange
 from beckon_shim.lines import NOTED, ids_in
 from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond
 from beckon_shim.posts import BrokerPosts
+from beckon_shim.receipts import RECEIPTS
 from beckon_shim.status import Status
 from beckon_shim.targets import Brokers, Target
 from beckon_shim.telling import Telling, wants_reports
@@ -55,6 +56,8 @@ class Calls:
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
         """Take one request; a call is answered when its reply comes."""
+        if request.path.startswith(RECEIPTS):
+            return self._exchange.receipts.handle(request, respond)
         if request.method != "POST":
             respond(self._status.answer(request) or endings.wrong_method(b"POST"))
             return None
@@ -75,7 +78,9 @@ class Calls:
             finish(endings.expired())
             return None
         waiter = self._send(event, request, target, seconds, finish)
-        waiter.hear = telling.report if telling else None
+        if telling is not None:
+            waiter.hear = telling.report
+            telling.receipt = waiter.receipt
         return partial(self._hang_up, waiter)
 
     def too_large(self, request: Request, limit: int) -> Answer:
@@ -121,6 +126,7 @@ class Calls:
         takes_later = prefers_async(request.headers)
         waiter = Waiter(nonce, call_id, attributes[b"ce-type"], target.url, finish, takes_later)
         waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds)
+        waiter.receipt = self._exchange.receipts.header(request, nonce) if takes_later else None
         self._waiters.open(waiter)
         headers = event.headers()
         headers.extend(header for header in request.headers if header[0] in _PASSED_ON)

@@ -150,6 +150,11 @@ def no_such_path(hint: str) -> Answer:
     return of_problem(Problem(404, "not-found", "Nothing here", hint), "rejected")
 
 
+def no_receipt() -> Answer:
+    """Return 404: no reply waits for this receipt here, or not any more."""
+    return no_such_path("no reply waits for this receipt; it may have gone to the late reply sink meanwhile")
+
+
 def wrong_method(allowed: bytes) -> Answer:
     """Return 405 with the methods that are allowed."""
     detail = f"use {allowed.decode()}"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from beckon_shim.metrics import Metrics
+from beckon_shim.receipts import Receipts
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Waiters
 
@@ -28,3 +29,4 @@ class Exchange:
     tokens: Tokens
     marks: Marks
     metrics: Metrics
+    receipts: Receipts

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol
 
 from beckon_shim.client import Client
-from beckon_shim.messages import Request
+from beckon_shim.messages import RawHeader, Request
 from beckon_shim.targets import Target
 from beckon_shim.wire import WireEvent
 
@@ -86,7 +86,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 class Peers:
-    """Passes replies, dead letters and reports on to the replica that waits for them."""
+    """Passes replies, dead letters, reports and receipts on to the replica that waits for them."""
 
     def __init__(self, addresses: ReplicaAddresses, own: str, client: Client) -> None:
         self._addresses = addresses
@@ -95,17 +95,24 @@ class Peers:
 
     async def forward(self, replica: str, path: str, event: WireEvent) -> bool:
         """Pass an event on; return whether the replica took it."""
+        return await self._post(replica, path, event.headers(), event.body)
+
+    async def pass_on(self, replica: str, path: str) -> bool:
+        """Pass on a request that is all in its path; return whether the replica took it."""
+        return await self._post(replica, path, [], b"")
+
+    async def _post(self, replica: str, path: str, headers: list[RawHeader], body: bytes) -> bool:
         base = self._addresses.url(replica)
         if base is None:
-            logger.warning("no address of replica %s is known; its reply cannot be passed on", replica)
+            logger.warning("no address of replica %s is known; %s is not passed on to it", replica, path)
             return False
-        headers = [*event.headers(), self._own]
+        headers = [*headers, self._own]
         for attempt in range(1, _ATTEMPTS + 1):
-            ack = await self._client.deliver(Target(base + path), headers, event.body)
+            ack = await self._client.deliver(Target(base + path), headers, body)
             if ack.accepted:
                 return True
             logger.warning(
-                "replica %s did not take a reply (attempt %d): %s", replica, attempt, ack.describe()
+                "replica %s did not take %s (attempt %d): %s", replica, path, attempt, ack.describe()
             )
             if not ack.sent:
                 break  # nobody is there; the Broker waits for us meanwhile

@@ -21,6 +21,7 @@ from beckon_shim.late import LateReplies
 from beckon_shim.lines import ids_in
 from beckon_shim.messages import Answer, HangUp, Request, Respond, of_problem
 from beckon_shim.peers import Peers, has_hopped
+from beckon_shim.receipts import RECEIPTS
 from beckon_shim.reports import PROGRESS, Reports
 from beckon_shim.status import Status
 from beckon_shim.waiters import Fate
@@ -45,6 +46,7 @@ class Replies:
         self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies, doubts: Doubts
     ) -> None:
         self._doubts = doubts
+        self._receipts = exchange.receipts
         self._waiters = exchange.waiters
         self._tokens = exchange.tokens
         self._marks = exchange.marks
@@ -59,6 +61,8 @@ class Replies:
         """Take one request of the Broker."""
         if request.method == "POST" and logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s: an event of the Broker", request.path, extra=ids_in(request.headers))
+        if request.path.startswith(RECEIPTS):
+            return self._receipts.handle(request, respond)
         dealt = self._deal_with(request)
         if isinstance(dealt, Answer):
             respond(dealt)
@@ -111,23 +115,36 @@ class Replies:
 
     def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
         """Wake the call, or hand the reply to the sink of late ones."""
-        told = self._to_caller(event)
         accepted, waiter = _is_acceptance(event), self._waiters.get(claim.nonce)
+        answer = (endings.accepted if accepted else endings.replied)(self._to_caller(event))
+        receipt = None
+        if waiter is not None and waiter.receipt is not None:
+            answer.headers.append(waiter.receipt)
+            receipt = self._receipts.expect(claim.nonce)
         if accepted:
             if waiter is not None:
                 self._doubts.note_alive(waiter)
-            fate = self._waiters.accept(claim.nonce, endings.accepted(told))
+            fate = self._waiters.accept(claim.nonce, answer)
         else:
             if waiter is not None:
                 self._doubts.note_answered(waiter)
-            fate = self._waiters.reply(claim.nonce, endings.replied(told))
+            fate = self._waiters.reply(claim.nonce, answer)
         if fate is Fate.WAITING:
             self._metrics.reply("accepted" if accepted else "answered")
-            return _ACCEPTED
+            return _ACCEPTED if receipt is None else self._until_stored(receipt, claim, event)
         if fate is Fate.ANSWERED:
             self._metrics.reply("duplicate")
             return _ACCEPTED
         return self._hand_over(claim, event)
+
+    async def _until_stored(self, receipt: asyncio.Future[bool], claim: Claim, event: WireEvent) -> Answer:
+        """Acknowledge a reply once its caller has stored it, or the sink of late ones has."""
+        if not await receipt:
+            logger.info("no receipt came for the reply %s; the late reply sink gets it", event.text(b"ce-id"))
+            return await self._hand_over(claim, event)
+        if not _is_acceptance(event):
+            self._waiters.settle(claim.nonce)
+        return _ACCEPTED
 
     async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
         if not await self._late.hand_over(event, self._waiters.abandoned_call(claim.nonce)):

@@ -23,6 +23,7 @@ from beckon_shim.metrics import Metrics
 from beckon_shim.origins import CheckedOrigins
 from beckon_shim.peers import Addresses, Peers, PodAddresses
 from beckon_shim.posts import BrokerPosts
+from beckon_shim.receipts import Receipts
 from beckon_shim.replies import Replies
 from beckon_shim.server import Server
 from beckon_shim.settings import Settings
@@ -71,23 +72,24 @@ class Service:
         self.reply_port: int = reply_socket.getsockname()[1]
         self.waiters = Waiters()
         self.metrics = Metrics()
+        self._side = Client(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
+        addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
+        peers = Peers(addresses, settings.own_name, self._side)
         exchange = Exchange(
             self.waiters,
             Tokens(keyring, settings.own_name),
             Marks.of(settings.correlation_attribute, settings.reply_attribute),
             self.metrics,
+            Receipts(settings.own_name, peers, late_replies_kept=settings.late_reply_sink is not None),
         )
         self.tokens = exchange.tokens
         brokers = Templates(settings.broker_url) if cluster is None else cluster.brokers
         self._status = Status(self.metrics, brokers)
         self._bearers = Bearers(no_account if cluster is None else cluster.issue)
         self._posts = BrokerPosts(Client(settings.max_timeout, repeats=False), self._bearers)
-        self._side = Client(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
         deadlines = Deadlines(settings.default_timeout, settings.max_timeout)
         limits = Limits(settings.max_waiting, deadlines)
         calls = Calls(exchange, self._status, brokers, self._posts, limits)
-        addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
-        peers = Peers(addresses, settings.own_name, self._side)
         late = LateReplies(settings.late_reply_sink, self._side)
         doubts = Doubts(self.waiters, settings.dead_letter_grace)
         replies = Replies(exchange, self._status, peers, late, doubts)

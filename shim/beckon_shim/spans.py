@@ -15,6 +15,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from beckon_contract.tracing import MEMBERS, carried_by, continued
 from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, Respond
+from beckon_shim.receipts import RECEIPTS
 
 _LONGEST = 200  # characters of what a stranger wrote
 _EVENT = {b"ce-id": "event_id", b"ce-source": "event_source", b"ce-type": "event_type"}
@@ -34,7 +35,7 @@ class Traced:
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
         """Take one request."""
-        if request.method != "POST":
+        if request.method != "POST" or request.path.startswith(RECEIPTS):
             return self._handler.handle(request, respond)
         parent = _parent(request.headers)
         route = self._route or request.path[:_LONGEST]

@@ -34,11 +34,12 @@ def wants_reports(headers: list[RawHeader]) -> bool:
 class Telling:
     """The answer to one call: whole, or a stream from the first report on."""
 
-    __slots__ = ("_begun", "_loop", "_newest", "_respond", "_timer")
+    __slots__ = ("_begun", "_loop", "_newest", "_respond", "_timer", "receipt")
 
     def __init__(self, respond: Respond) -> None:
         self._respond = respond
         self._loop = asyncio.get_running_loop()
+        self.receipt: RawHeader | None = None
         self._begun = False
         self._newest: WireEvent | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -66,7 +67,8 @@ class Telling:
         event, self._newest = self._newest, None
         self._begun = True
         self._timer = self._loop.call_later(_EVERY, self._tell)
-        self._respond(Piece(_HEADERS, _progress(event)))
+        headers = _HEADERS if self.receipt is None else [*_HEADERS, self.receipt]
+        self._respond(Piece(headers, _progress(event)))
 
 
 def _progress(event: WireEvent) -> bytes:

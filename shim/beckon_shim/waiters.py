@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from beckon_shim.ack import Ack
-from beckon_shim.messages import Answer, Finish
+from beckon_shim.messages import Answer, Finish, RawHeader
 from beckon_shim.wire import WireEvent
 
 _REMEMBERED = 8192
@@ -30,7 +30,7 @@ class Waiter:
     where it wants to know how far the call has come. `doubt` is what its caller gets if no reply comes
     in time, where a dead letter said more than that. `refusal` says why the Broker does not have the event,
     `None` once it may have it; `uncertain` is the answer after which it may have it. `again` is the timer of
-    the next post.
+    the next post. `receipt` is the header that goes with the reply to a caller that confirms it.
     """
 
     nonce: str
@@ -47,6 +47,7 @@ class Waiter:
     refusal: Ack | None = _NOT_POSTED
     uncertain: Ack | None = None
     again: asyncio.TimerHandle | None = None
+    receipt: RawHeader | None = None
 
 
 class Waiters:
@@ -76,12 +77,15 @@ class Waiters:
         return self._waiting.get(nonce)
 
     def reply(self, nonce: str, answer: Answer) -> Fate:
-        """Answer a call with the reply of its tool; return what it was doing before."""
+        """Answer a call with the reply of its tool; return what it was doing before.
+
+        One that comes again before the caller has confirmed it is a late one.
+        """
         waiter = self._waiting.pop(nonce, None)
         if waiter is None:
             return self.fate(nonce)
         self._end(waiter, answer)
-        self.settle(nonce)
+        self._remember(nonce, None if waiter.receipt is None else waiter.call_id)
         return Fate.WAITING
 
     def accept(self, nonce: str, answer: Answer) -> Fate:

@@ -49,6 +49,7 @@ class LocalPlatform:
         self.folder = folder
         self.port = port or port_range()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.shim_url = f"http://127.0.0.1:{self.port + 2}"
         self.output = work / "output.txt"
         environment = clean_environment(
             {"BECKON_PORT": str(self.port), "BECKON_MANIFESTS": str(folder), **settings}

@@ -1,7 +1,7 @@
 """The events of one call, both ways, noted where they pass, for whoever looks at the run later."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,10 +22,14 @@ Document = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Noted:
-    """What has passed so far: the event that was sent, and the reply or the problem that came."""
+    """What has passed so far: the event that was sent, and the reply or the problem that came.
+
+    `confirm` tells who passed the reply on that it is stored; it returns at once.
+    """
 
     call: Document | None = None
     reply: Document | None = None
+    confirm: Callable[[], None] | None = None
 
     def stored(self, event_id: str, name: str) -> Exchanged:
         """Return it as the store keeps it."""
@@ -56,6 +60,12 @@ def note_reply(event: CloudEvent) -> None:
     """Note the reply that came."""
     if (noted := _current.get()) is not None:
         noted.reply = document_of(event)
+
+
+def note_receipt(confirm: Callable[[], None]) -> None:
+    """Note how to confirm that the reply is stored."""
+    if (noted := _current.get()) is not None:
+        noted.confirm = confirm
 
 
 def note_problem(problem: Mapping[str, object]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import aiohttp
 
@@ -20,16 +21,19 @@ from beckon_agent.calling.exchange import (
     trace_headers,
     unknown,
 )
-from beckon_agent.calling.exchanged import note_call, note_problem
+from beckon_agent.calling.exchanged import note_call, note_problem, note_receipt
 from beckon_agent.calling.patience import Busy, retry_after, until_taken
 from beckon_agent.calling.reports import Latest, listener
-from beckon_agent.calling.shim_answer import EVENT_STREAM, ShimAnswer, read_answer
+from beckon_agent.calling.shim_answer import EVENT_STREAM, RECEIPT, ShimAnswer, read_answer
 from beckon_agent.reply_keys import ReplyKeys
 from beckon_agent.request_id import request_id
 from beckon_contract.events import CloudEvent, to_binary
 from beckon_contract.failures import Reason
 
 _MARGIN = 5.0  # the shim answers at the deadline; only a dead shim is waited for longer
+
+_RECEIPT_SECONDS = 3.0  # the shim waits no longer
+_WITH_RECEIPT = (200, 202)
 
 _TRIES = 6  # six seconds: a shim that was killed is started again within them
 _UNKNOWN, _DEAD_LETTER = "/outcome-unknown", "/undeliverable"  # the ends of the types of problems
@@ -48,6 +52,7 @@ class ThroughShim:
         self._url = url.rstrip("/")
         self._max_reply_bytes = max_reply_bytes
         self._keys = keys or ReplyKeys()
+        self._receipts: set[asyncio.Task[None]] = set()
 
     async def send(self, call: Call) -> Outcome:
         """Return the outcome of a call, within its `wait` seconds and a small margin."""
@@ -89,6 +94,8 @@ class ThroughShim:
         headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
         if call.repeatable:
             headers.append(("beckon-idempotent", "true"))
+        if call.may_be_late:
+            headers.append((RECEIPT, "true"))
         hear = listener()
         if hear is not None:
             headers.append(("accept", f"*/*, {EVENT_STREAM}"))
@@ -101,6 +108,8 @@ class ThroughShim:
 
     def _outcome(self, call: Call, answer: ShimAnswer) -> Outcome:
         """Return what an answer says; raises `Busy`."""
+        if answer.receipt and answer.status in _WITH_RECEIPT:
+            note_receipt(partial(self._confirm, answer.receipt))
         if answer.content is None:
             return too_large(self._max_reply_bytes)
         if answer.status == 200:
@@ -112,6 +121,30 @@ class ThroughShim:
         if answer.status == 503 and not problem.get("delivered"):
             raise Busy(retry_after(answer.pause), str(problem.get("detail") or ""))
         return _from_problem(answer.status, problem)
+
+    def _confirm(self, path: str) -> None:
+        """Tell the shim that a reply is stored; where that does not arrive, the reply comes again."""
+        task = asyncio.create_task(self._post_receipt(path))
+        self._receipts.add(task)
+        task.add_done_callback(self._receipts.discard)
+
+    async def _post_receipt(self, path: str) -> None:
+        credential = self._keys.sign(path, (), b"")
+        headers = {} if credential is None else {"authorization": credential}
+        try:
+            async with (
+                asyncio.timeout(_RECEIPT_SECONDS),
+                self._session.post(
+                    self._url + path,
+                    headers=headers,
+                    skip_auto_headers=("content-type",),  # it would be part of what is signed
+                    allow_redirects=False,
+                ) as response,
+            ):
+                if not response.ok:
+                    logger.info("the shim did not take a receipt: %s", await response.text())
+        except (TimeoutError, aiohttp.ClientError, OSError, RuntimeError) as error:  # the last: it is closed
+            logger.info("a receipt did not reach the shim at %s: %r", self._url, error)
 
 
 def _from_problem(status: int, problem: Mapping[str, object]) -> Outcome:

@@ -91,6 +91,7 @@ class StoredJournal:
         await self._journal.accepted(
             self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_exchanged(call)
         )
+        _confirm(call)
 
     async def finished(self, call: CallOfTurn) -> None:
         """Store the result of a call; where it had one already, take that: a late reply may be earlier."""
@@ -111,6 +112,7 @@ class StoredJournal:
         if not first and (found := await self._journal.call(call.event_id)) is not None:
             stored = found[1]
             call.finished = replace(answer, result=stored.result, failed=stored.failed, tokens=stored.tokens)
+        _confirm(call)
 
 
 async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
@@ -129,6 +131,12 @@ async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
             logger.warning("the store does not answer, tried again in %.2g s: %s", pause, error)
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _confirm(call: CallOfTurn) -> None:
+    """Tell who passed the reply of a call on that it is stored."""
+    if call.noted is not None and call.noted.confirm is not None:
+        call.noted.confirm()
 
 
 def _exchanged(call: CallOfTurn) -> Exchanged | None:

@@ -72,13 +72,12 @@ class Parts:
     sink: int
     """The port of the agent to which the shim hands late replies."""
 
-    async def nobody_waits(self) -> bool:
-        """Whether the shim holds no call."""
-        async with httpx.AsyncClient(base_url=self.shim.url, timeout=PATIENCE) as http:
-            lines = (await http.get("/metrics")).text.splitlines()
-        return [
-            float(line.split()[1]) for line in lines if line.startswith("beckon_shim_waiting_calls ")
-        ] == [0]
+
+async def no_call_waits(shim: str) -> bool:
+    """Whether the shim at a URL holds no call."""
+    async with httpx.AsyncClient(base_url=shim, timeout=PATIENCE) as http:
+        lines = (await http.get("/metrics")).text.splitlines()
+    return [float(line.split()[1]) for line in lines if line.startswith("beckon_shim_waiting_calls ")] == [0]
 
 
 @asynccontextmanager

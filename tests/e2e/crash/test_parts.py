@@ -1,6 +1,8 @@
 """SIGKILL of the shim and of the broker during calls: an answer or a typed failure, no effect twice."""
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +14,7 @@ import pytest
 from tests.agent.responses.running_face import Event
 from tests.e2e.crash.agents import SECONDS, AgentProcess
 from tests.e2e.crash.gates import GATES
-from tests.e2e.crash.parts import Part
+from tests.e2e.crash.parts import Part, no_call_waits
 from tests.e2e.crash.site import POSTGRESQL, SQLITE, Site
 from tests.e2e.crash.tools import CALLED, DONE, EFFECTS, PLACES, mark
 from tests.e2e.crash.walk import WITHIN, Walked, comes_right
@@ -120,25 +122,55 @@ async def test_a_broker_that_is_away_is_told_as_such_and_nothing_happens(site: S
         await site.parts.broker.start()
 
 
-async def test_the_agent_of_the_local_platform_goes_on_with_its_runs(site: Site, tmp_path: Path) -> None:
-    name = "the local platform"
+@asynccontextmanager
+async def local_platform(site: Site, folder: Path) -> AsyncIterator[tuple[LocalPlatform, AgentProcess]]:
+    """Run the local platform with the tool of the walk, whose EventType says nothing of repeated calls."""
     parameters = {place: {"type": "string"} for place in ("run", "place")}
-    (tmp_path / "mark.yaml").write_text(
+    (folder / "mark.yaml").write_text(
         tool_manifests("crash-mark", str(mark.description), parameters, url=site.tool)
     )
-    store = f"sqlite:///{tmp_path / 'store.db'}"
-    settings = {"OPENAI_BASE_URL": site.model, "BECKON_MODEL": "m", "BECKON_STORE": store}
-    platform = await asyncio.to_thread(LocalPlatform, tmp_path, tmp_path, settings)
+    settings = {"OPENAI_BASE_URL": site.model, "BECKON_MODEL": "m", "BECKON_STORE": store_in(folder)}
+    platform = await asyncio.to_thread(LocalPlatform, folder, folder, settings)
     try:
         await asyncio.to_thread(platform.wait_until_ready)
         async with httpx.AsyncClient(base_url=platform.url, timeout=30) as http:
-            agent = AgentProcess(platform.pid_of("beckon_agent"), http)
-            async with calling(agent, name, CALLED):
-                agent.kill()
-                await agent.ended()
-            walked = Walked(name, store, agent, time.monotonic())
-            await eventually(agent.answers, SECONDS)
-
-            assert await comes_right(walked, agent) < 2 * WITHIN  # the process starts from nothing
+            yield platform, AgentProcess(platform.pid_of("beckon_agent"), http)
     finally:
         await asyncio.to_thread(platform.stop)
+
+
+def store_in(folder: Path) -> str:
+    return f"sqlite:///{folder / 'store.db'}"
+
+
+async def test_the_agent_of_the_local_platform_goes_on_with_its_runs(site: Site, tmp_path: Path) -> None:
+    name = "the local platform"
+    async with local_platform(site, tmp_path) as (_, agent):
+        async with calling(agent, name, CALLED):
+            agent.kill()
+            await agent.ended()
+        walked = Walked(name, store_in(tmp_path), agent, time.monotonic())
+        await eventually(agent.answers, SECONDS)
+
+        assert await comes_right(walked, agent) < 2 * WITHIN  # the process starts from nothing
+
+
+async def test_replies_that_an_agent_was_sent_and_never_stored_are_not_lost(
+    site: Site, tmp_path: Path
+) -> None:
+    name = "the replies in its hands"
+    async with local_platform(site, tmp_path) as (platform, agent):
+        gate = GATES.put(DONE, name, len(PLACES))
+        asking = asyncio.create_task(agent.ask(name))
+        await asyncio.wait_for(gate.arrived.wait(), SECONDS)
+        os.kill(agent.pid, signal.SIGSTOP)
+        gate.open()
+        await eventually(lambda: no_call_waits(platform.shim_url), SECONDS)  # both replies are sent
+
+        agent.kill()
+        await agent.ended()
+        await asking
+        walked = Walked(name, store_in(tmp_path), agent, time.monotonic())
+        await eventually(agent.answers, SECONDS)
+
+        assert await comes_right(walked, agent) < 2 * WITHIN

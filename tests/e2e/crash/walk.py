@@ -11,6 +11,7 @@ from tests.agent.store.raw import execute
 from tests.e2e.crash.agents import SECONDS, AgentProcess
 from tests.e2e.crash.dying import Death
 from tests.e2e.crash.gates import GATES, Gate
+from tests.e2e.crash.parts import no_call_waits
 from tests.e2e.crash.site import Site
 from tests.e2e.crash.tools import ASKED, CALLED, DONE, EFFECTS, HALF, PLACES, QUESTIONS, answer
 from tests.patience import eventually
@@ -105,7 +106,7 @@ async def killed_at(
     if at_once:
         await walked.pass_the_time()
     else:
-        await eventually(site.parts.nobody_waits, SECONDS)
+        await eventually(lambda: no_call_waits(site.parts.shim.url), SECONDS)
     if gate is not None:
         gate.open()
     await asking

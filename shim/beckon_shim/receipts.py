@@ -1,0 +1,81 @@
+"""Receipts: a caller says that it has stored the reply it was sent, and only then the Broker's delivery ends.
+
+The Broker forgets a reply once it is acknowledged. A caller that dies with the reply in its hands would lose
+it, so a caller that keeps its runs in a store asks for this with `beckon-receipt: true`. Its answer names in
+the same header the path to post to once the reply is stored, at any replica. Where no receipt comes, the
+reply goes to the sink of late replies, as if its caller had not been there.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+from beckon_shim import endings
+from beckon_shim.messages import Answer, HangUp, RawHeader, Request, Respond
+from beckon_shim.peers import Peers, has_hopped
+
+RECEIPTS = "/receipts/"
+_HEADER = b"beckon-receipt"
+_WAIT_SECONDS = 3.0  # less than a replica waits for another one that it has passed a reply on to
+_TAKEN = Answer(202, [], b"", "taken")
+
+logger = logging.getLogger(__name__)
+
+
+class Receipts:
+    """Waits for the receipts of the replies that this replica has passed to callers."""
+
+    def __init__(self, replica: str, peers: Peers, *, late_replies_kept: bool) -> None:
+        """Without a sink that keeps late replies there is nowhere else to take a reply: none is asked for."""
+        self._replica = replica
+        self._peers = peers
+        self._late_replies_kept = late_replies_kept
+        self._awaited: dict[str, asyncio.Future[bool]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def header(self, request: Request, nonce: str) -> RawHeader | None:
+        """Return the header that tells a caller where to confirm the reply; `None` where it will not."""
+        if not self._late_replies_kept or (_HEADER, b"true") not in request.headers:
+            return None
+        return _HEADER, f"{RECEIPTS}{self._replica}/{nonce}".encode()
+
+    def expect(self, nonce: str) -> asyncio.Future[bool]:
+        """Return whether a receipt comes in time for the reply to a call; call it before that is sent."""
+        loop = asyncio.get_running_loop()
+        awaited = self._awaited[nonce] = loop.create_future()
+        loop.call_later(_WAIT_SECONDS, self._end, nonce, False)
+        return awaited
+
+    def _end(self, nonce: str, confirmed: bool) -> bool:
+        """End the wait for a receipt; return whether there was one."""
+        awaited = self._awaited.pop(nonce, None)
+        if awaited is None or awaited.done():
+            return False
+        awaited.set_result(confirmed)
+        return True
+
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Take a receipt: `POST /receipts/REPLICA/NONCE`, without a body."""
+        taken = self._take(request)
+        if isinstance(taken, Answer):
+            respond(taken)
+        else:
+            task = asyncio.get_running_loop().create_task(_respond_later(taken, respond))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return None
+
+    def _take(self, request: Request) -> Answer | Coroutine[None, None, Answer]:
+        replica, _, nonce = request.path.removeprefix(RECEIPTS).partition("/")
+        if request.method != "POST":
+            return endings.wrong_method(b"POST")
+        if replica != self._replica and not has_hopped(request):
+            return self._pass_on(replica, request.path)
+        return _TAKEN if self._end(nonce, True) else endings.no_receipt()
+
+    async def _pass_on(self, replica: str, path: str) -> Answer:
+        return _TAKEN if await self._peers.pass_on(replica, path) else endings.no_receipt()
+
+
+async def _respond_later(taken: Coroutine[None, None, Answer], respond: Respond) -> None:
+    respond(await taken)
