@@ -25,17 +25,17 @@ logger = logging.getLogger(__name__)
 class Receipts:
     """Waits for the receipts of the replies that this replica has passed to callers."""
 
-    def __init__(self, replica: str, peers: Peers, *, late_replies_kept: bool) -> None:
-        """Without a sink that keeps late replies there is nowhere else to take a reply: none is asked for."""
+    def __init__(self, replica: str, peers: Peers, *, has_sink: bool) -> None:
+        """Without a sink for late replies no receipt is asked for: there is no other store."""
         self._replica = replica
         self._peers = peers
-        self._late_replies_kept = late_replies_kept
+        self._has_sink = has_sink
         self._awaited: dict[str, asyncio.Future[bool]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def header(self, request: Request, nonce: str) -> RawHeader | None:
         """Return the header that tells a caller where to confirm the reply; `None` where it will not."""
-        if not self._late_replies_kept or (_HEADER, b"true") not in request.headers:
+        if not self._has_sink or (_HEADER, b"true") not in request.headers:
             return None
         return _HEADER, f"{RECEIPTS}{self._replica}/{nonce}".encode()
 

@@ -80,7 +80,7 @@ class Service:
             Tokens(keyring, settings.own_name),
             Marks.of(settings.correlation_attribute, settings.reply_attribute),
             self.metrics,
-            Receipts(settings.own_name, peers, late_replies_kept=settings.late_reply_sink is not None),
+            Receipts(settings.own_name, peers, has_sink=settings.late_reply_sink is not None),
         )
         self.tokens = exchange.tokens
         brokers = Templates(settings.broker_url) if cluster is None else cluster.brokers
