@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from beckon_agent.call_limits import limit_calls
 from beckon_agent.calling.caller import AnswersLater, Caller, ReplyLost
@@ -17,7 +17,7 @@ from beckon_agent.calling.prepared import HandedBack, NeedsApproval
 from beckon_agent.chain import sending
 from beckon_agent.conversation import assistant_message, ending_of, result_message
 from beckon_agent.journal import CallOfTurn, Keeping, NoJournal, Progress
-from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn, Usage
+from beckon_agent.model.types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
 from beckon_agent.offering import Offering, Toolbox
 from beckon_agent.runs import (
     Agent,
@@ -27,6 +27,7 @@ from beckon_agent.runs import (
     CallStarted,
     ClientCallAsked,
     Ending,
+    Model,
     Options,
     RunEvent,
     RunFinished,
@@ -47,25 +48,6 @@ _NOTES: dict[Ending, str] = {
     "time_limit": "the run took as long as it may take",
     "token_limit": "the run used as many tokens as it may use",
 }
-
-
-class Model(Protocol):
-    """Anything that answers a conversation; the last item of its stream is a `Turn`."""
-
-    @property
-    def name(self) -> str:
-        """What people know it by."""
-        ...
-
-    async def tool_limit(self) -> int:
-        """Return how many declarations one request may have; raises `ModelError`."""
-        ...
-
-    def stream(
-        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
-    ) -> AsyncGenerator[StreamItem]:
-        """Yield the pieces of one answer."""
-        ...
 
 
 class OutOfTime(Exception):

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from beckon_agent.catalogue.source import CatalogueSource
-from beckon_agent.loop import Model
 from beckon_agent.retrieval.choosing import Chooser, FittingTools
-from beckon_agent.runs import Agent
+from beckon_agent.runs import Agent, Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """What a run is made of: its limits, and the events that the loop tells its faces."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from beckon_agent.chain import BEGINNING, Chain
-from beckon_agent.model.types import Message, ReasoningDelta, TextDelta, Usage
+from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, Usage
 from beckon_contract.agent_terms import NO_TERMS, Terms
-from beckon_contract.tools import CallOrigin
+from beckon_contract.tools import CallOrigin, Tool
 
 Ending = Literal[
     "stop",
@@ -186,3 +186,22 @@ RunEvent = (
     | RunSuspended
     | RunFinished
 )
+
+
+class Model(Protocol):
+    """Anything that answers a conversation; the last item of its stream is a `Turn`."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        ...
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        ...
+
+    def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield the pieces of one answer."""
+        ...

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from beckon_agent.calling.caller import Caller
 from beckon_agent.calling.prepared import prepare
 from beckon_agent.journal import Keeping
-from beckon_agent.loop import Model, Run
+from beckon_agent.loop import Run
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, ToolCall
 from beckon_agent.offering import Toolbox
@@ -17,7 +17,7 @@ from beckon_agent.policy.limits import Limits
 from beckon_agent.policy.metered import metered
 from beckon_agent.principals import principal
 from beckon_agent.roster import Hosted, Roster
-from beckon_agent.runs import CallFinished, Options, RunEvent
+from beckon_agent.runs import CallFinished, Model, Options, RunEvent
 from beckon_agent.telemetry.watch import Watch
 from beckon_contract.logs import about_from_here
 

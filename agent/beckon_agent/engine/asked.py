@@ -11,9 +11,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 
-from beckon_agent.loop import Model
 from beckon_agent.model.types import Message, StreamItem
-from beckon_agent.runs import Options
+from beckon_agent.runs import Model, Options
 from beckon_agent.store.base import Materials
 from beckon_contract.tools import Tool
 

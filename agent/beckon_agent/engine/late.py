@@ -63,8 +63,8 @@ class LateReplies:
 
     async def reported(self, event_id: str, report: Report) -> Became:
         """Keep how far a call is whose answer comes later."""
-        kept = {"progress": report.done, "total": report.total, "message": report.message}
-        stored = await self._store.journal.reported(event_id, kept)
+        document = {"progress": report.done, "total": report.total, "message": report.message}
+        stored = await self._store.journal.reported(event_id, document)
         return Became.REPORTED if stored else Became.UNKNOWN
 
     async def _patience(self, run_id: str, name: str) -> float:

@@ -4,11 +4,10 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from beckon_agent.loop import Model
 from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
 from beckon_agent.policy.limits import Limits
 from beckon_agent.request_id import request_id
-from beckon_agent.runs import Agent, Options
+from beckon_agent.runs import Agent, Model, Options
 from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.tools import Tool
 

@@ -29,10 +29,10 @@ def wanted(environment: Mapping[str, str]) -> bool:
     return word in _YES
 
 
-def capture(*, wanted: bool) -> None:
+def capture(*, enabled: bool) -> None:
     """Say for this process whether spans hold content."""
     global _captured  # noqa: PLW0603  # the tracer that it goes with is one for the process, too
-    _captured = wanted
+    _captured = enabled
 
 
 def captured() -> bool:

@@ -13,7 +13,7 @@ def start_telemetry(environment: Mapping[str, str] = os.environ) -> Callable[[],
 
     Raises `ValueError` for one of OpenTelemetry's variables that cannot be used.
     """
-    content.capture(wanted=content.wanted(environment))
+    content.capture(enabled=content.wanted(environment))
     return tracing.start("beckon-agent", environment, wordless=True)
 
 

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from opentelemetry.trace import Span, SpanKind
 
-from beckon_agent.loop import Model
 from beckon_agent.metrics import Metrics
 from beckon_agent.model.types import Message, StreamItem, Turn, Usage
-from beckon_agent.runs import CallFinished, Options, RunFinished, RunSuspended
+from beckon_agent.runs import CallFinished, Model, Options, RunFinished, RunSuspended
 from beckon_agent.telemetry import content
 from beckon_agent.telemetry.spans import Value, begun, failed, within
 from beckon_contract.tools import Tool

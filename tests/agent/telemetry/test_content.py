@@ -24,12 +24,12 @@ MESSAGES: list[dict[str, Any]] = [
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    content.capture(wanted=False)
+    content.capture(enabled=False)
 
 
 @pytest.mark.parametrize("word", ["", "false", "NO_CONTENT", "EVENT_ONLY"])
 def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
-    content.capture(wanted=content.wanted({content.VARIABLE: word} if word else {}))
+    content.capture(enabled=content.wanted({content.VARIABLE: word} if word else {}))
 
     found = [
         content.asked(MESSAGES),
@@ -43,7 +43,7 @@ def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["true", "SPAN_ONLY", "span_and_event"])
 def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str) -> None:
-    content.capture(wanted=content.wanted({content.VARIABLE: word}))
+    content.capture(enabled=content.wanted({content.VARIABLE: word}))
 
     asked = json.loads(content.asked(MESSAGES)["gen_ai.input.messages"])
 
@@ -59,7 +59,7 @@ def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str)
 
 
 def test_an_answer_and_a_call_are_captured() -> None:
-    content.capture(wanted=True)
+    content.capture(enabled=True)
     turn = Turn("Let me see.", calls=(ToolCall("c2", "look", "{}"),), finish_reason="tool_calls")
 
     (answer,) = json.loads(content.answered(turn)["gen_ai.output.messages"])
@@ -77,7 +77,7 @@ def test_an_answer_and_a_call_are_captured() -> None:
 
 
 def test_what_is_captured_is_bounded() -> None:
-    content.capture(wanted=True)
+    content.capture(enabled=True)
     many = [{"role": "user", "content": "x" * 100_000}] * 500
 
     asked = content.asked(many)["gen_ai.input.messages"]

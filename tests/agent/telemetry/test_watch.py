@@ -194,12 +194,12 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
 async def test_where_a_setting_asks_for_it_spans_say_what_was_said(
     platform: EventPlatform, spans: Spans
 ) -> None:
-    content.capture(wanted=True)
+    content.capture(enabled=True)
     try:
         async with watched(platform, ECHO, COUNTED) as agent:
             await agent.events()
     finally:
-        content.capture(wanted=False)
+        content.capture(enabled=False)
 
     tool = attributes_of(spans.one("execute_tool test_echo"))
     answered = attributes_of(spans.all[-2])
