@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import httpx
 
+from beckon_agent.agents.registry import AgentRegistry
 from beckon_agent.app import Kept, build_app
-from beckon_agent.calling.caller import Caller
-from beckon_agent.engine.engine import RunEngine
-from beckon_agent.metrics import Metrics
-from beckon_agent.roster import Roster
+from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import ToolCaller
 
 _HEAD = """\
 # The agent's HTTP API: every route
@@ -37,8 +37,8 @@ async def description() -> dict[str, Any]:
     """Return the OpenAPI description of an agent that stores its runs."""
     store = await open_store("sqlite://")
     try:
-        nobody = cast("Roster", None)  # nothing is asked of it before a request comes
-        service = Service(nobody, cast("Caller", None), Metrics(), 1)
+        nobody = cast("AgentRegistry", None)  # nothing is asked of it before a request comes
+        service = Service(nobody, cast("ToolCaller", None), Metrics(), 1)
         served = build_app(
             service, lambda app: app, max_request_bytes=1024, kept=Kept(store, RunEngine(store, service, "-"))
         )

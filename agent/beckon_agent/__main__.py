@@ -13,36 +13,33 @@ import aiohttp
 from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
-from beckon_agent.access.permitted import PermittedRoster
-from beckon_agent.access.setup import authenticator
+from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.folder import FolderAgents, FolderSource
+from beckon_agent.agents.keys import SecretFiles
+from beckon_agent.agents.model_pool import ModelSpec
+from beckon_agent.agents.registry import AgentRegistry
 from beckon_agent.app import Door, Kept, build_app
-from beckon_agent.calling.caller import CallObserver
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.engine.engine import Pace, RunEngine
+from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.authorization import PermittedAgents
+from beckon_agent.auth.quotas import LimitedCaller
+from beckon_agent.auth.quotas import Quotas as SharedLimits
+from beckon_agent.core.run_types import Agent, Limits
+from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.faces.access import Access
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.faces.mcp.cancelling import Cancellations
 from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.faces.operations import metrics_app
-from beckon_agent.folders.roster import FolderRoster
-from beckon_agent.folders.secrets import SecretFiles
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.hosting.models import ModelSpec
-from beckon_agent.hosting.own import Own
-from beckon_agent.memory import spare
-from beckon_agent.metrics import Metrics
-from beckon_agent.policy.limited import LimitedCaller
-from beckon_agent.policy.limits import Limits as SharedLimits
-from beckon_agent.reply_keys import ReplyKeys
-from beckon_agent.roster import Roster
-from beckon_agent.runs import Agent, Limits
-from beckon_agent.server import Server, served_beside
+from beckon_agent.server import Server, served_beside, spare
 from beckon_agent.service import Service
 from beckon_agent.settings import ALL_NAMESPACES, Settings
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
-from beckon_agent.store.sql.opening import open_store
-from beckon_agent.telemetry.start import log_fields, start_telemetry
+from beckon_agent.store.sql.open import open_store
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.telemetry.setup import log_fields, start_telemetry
+from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
 from beckon_kube.server import NotConfigured
@@ -99,13 +96,13 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             observer = roster if isinstance(roster, CallObserver) else None
             dispatcher = Dispatcher(session, settings.shim_url, keys=keys)
             caller = LimitedCaller(dispatcher, limits, observer)
-            permitted = PermittedRoster(roster, deny_by_default=settings.deny_by_default)
+            permitted = PermittedAgents(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
             rules = Rules(max_depth=settings.max_depth, sink=settings.answer_sink)
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
-            pace = Pace.of(settings.lease_seconds)
+            pace = EnginePace.of(settings.lease_seconds)
             engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.tell)
             policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
@@ -174,14 +171,14 @@ async def _traced() -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _folders(settings: Settings) -> AsyncIterator[Roster]:
+async def _folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
     """Host the agent of the settings and the Agents of the manifests, with their tools."""
     own = _own(settings)
     if not own.model.base_url:
         raise _CannotStart(f"no model is configured ({_MODEL_SETTINGS})")
     source = FolderSource(settings.folders(), own.agent.source)
     try:
-        roster = FolderRoster(source, own, SecretFiles(settings.secrets))
+        roster = FolderAgents(source, own, SecretFiles(settings.secrets))
     except ValueError as error:
         raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
     try:
@@ -191,11 +188,11 @@ async def _folders(settings: Settings) -> AsyncIterator[Roster]:
 
 
 @contextlib.asynccontextmanager
-async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[Roster]:
+async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[AgentRegistry]:
     """Host the Agents of the watched namespaces, with their Tools."""
     # Imported late: half a second and 20 MB that a laptop without a cluster need not spend.
-    from beckon_agent.cluster.api import KubernetesApi  # noqa: PLC0415  # see above
-    from beckon_agent.cluster.cluster import Cluster  # noqa: PLC0415  # see above
+    from beckon_agent.agents.kubernetes import Cluster  # noqa: PLC0415  # see above
+    from beckon_agent.agents.kubernetes_api import KubernetesApi  # noqa: PLC0415  # see above
 
     namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched()]
     try:

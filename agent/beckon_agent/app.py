@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from beckon_agent.engine.engine import RunEngine
-from beckon_agent.engine.late import LateReplies
+from beckon_agent.core.context import request_id
+from beckon_agent.durable.engine import RunEngine
+from beckon_agent.durable.late_replies import LateReplies
 from beckon_agent.faces import (
     catalogue,
     chat_completions,
@@ -46,12 +47,11 @@ from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.faces.responses import routes as responses
 from beckon_agent.faces.runs import approvals
 from beckon_agent.faces.runs import routes as runs
-from beckon_agent.reply_keys import ReplyKeys
-from beckon_agent.request_id import request_id
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.store.health import StoreHealth
-from beckon_agent.telemetry.requests import NOT_BY_FASTAPI, TracedRequests
+from beckon_agent.telemetry.http_spans import NOT_BY_FASTAPI, TracedRequests
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 
 logger = logging.getLogger(__name__)
 

@@ -6,19 +6,18 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.prepared import prepare
-from beckon_agent.journal import Keeping
-from beckon_agent.loop import Run
-from beckon_agent.metrics import Metrics
-from beckon_agent.model.types import Message, ToolCall
-from beckon_agent.offering import Toolbox
-from beckon_agent.policy.limits import Limits
-from beckon_agent.policy.metered import metered
-from beckon_agent.principals import principal
-from beckon_agent.roster import Hosted, Roster
-from beckon_agent.runs import CallFinished, Model, Options, RunEvent
-from beckon_agent.telemetry.watch import Watch
+from beckon_agent.agents.registry import AgentHandle, AgentRegistry
+from beckon_agent.auth.quotas import Quotas, metered
+from beckon_agent.core.context import current_principal
+from beckon_agent.core.model_types import Message, ToolCall
+from beckon_agent.core.run_types import CallFinished, Model, Options, RunEvent
+from beckon_agent.run.loop import Run
+from beckon_agent.run.tool_offer import SelectableTools
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.telemetry.run_spans import RunObserver
+from beckon_agent.tool_calls.caller import ToolCaller
+from beckon_agent.tool_calls.checkpoint import RunContext
+from beckon_agent.tool_calls.validation import prepare_calls
 from beckon_contract.logs import about_from_here
 
 _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
@@ -35,38 +34,38 @@ class Service:
     With `limits`, what each principal uses is counted, and all of this is done for the current one.
     """
 
-    roster: Roster
-    caller: Caller
+    roster: AgentRegistry
+    caller: ToolCaller
     metrics: Metrics
     max_runs: int
-    limits: Limits | None = None
+    limits: Quotas | None = None
     running: int = field(default=0, init=False)
     draining: bool = field(default=False, init=False)
     _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def admit(self, hosted: Hosted, run_id: str = "") -> None:
+    async def admit(self, hosted: AgentHandle, run_id: str = "") -> None:
         """Count a request to an agent; raises `NoRoom`, `LimitReached` and `StoreUnavailable`.
 
         With the id of the run that begins with it, the tokens of its first answer are reserved.
         """
         self._look_for_room()
         if self.limits is not None and run_id:
-            await self.limits.admit_run(hosted.agent, principal().id, run_id)
+            await self.limits.admit_run(hosted.agent, current_principal().id, run_id)
         elif self.limits is not None:
-            await self.limits.admit_call(hosted.agent, principal().id)
+            await self.limits.admit_call(hosted.agent, current_principal().id)
 
-    async def dismiss(self, hosted: Hosted, run_id: str) -> None:
+    async def dismiss(self, hosted: AgentHandle, run_id: str) -> None:
         """Give back what `admit` reserved for a run that does not begin."""
         if self.limits is not None:
-            await self.limits.settle_tokens(hosted.agent, principal().id, run_id, 0)
+            await self.limits.settle_tokens(hosted.agent, current_principal().id, run_id, 0)
 
     async def run(
         self,
-        hosted: Hosted,
+        hosted: AgentHandle,
         messages: Sequence[Message],
         options: Options,
         *,
-        keeping: Keeping | None = None,
+        keeping: RunContext | None = None,
         admitted: str = "",
     ) -> AsyncGenerator[RunEvent]:
         """Run an agent over a conversation, which `admit` let begin under the id `admitted`.
@@ -78,21 +77,21 @@ class Service:
         async with self._metered(hosted, run_id or admitted) as counted:
             with self.place(), hosted.held():
                 about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
-                watch = Watch(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
+                watch = RunObserver(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
                 model = watch.model(counted)
-                tools = Toolbox(hosted.catalogue, hosted.chooser)
+                tools = SelectableTools(hosted.catalogue, hosted.chooser)
                 run = Run(hosted.agent, model, tools, self.caller, options, keeping=keeping)
                 async with aclosing(watch.events(run.events(messages))) as events:
                     async for event in events:
                         yield event
 
-    async def call(self, hosted: Hosted, name: str, arguments: str) -> CallFinished:
+    async def call(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
         """Make one call without a model, as an agent would; raises what `admit` does."""
         await self.admit(hosted)
         asked = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self.place():
             finished = await self.caller.make(
-                prepare([asked], hosted.catalogue.current.tools)[0],
+                prepare_calls([asked], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
                 agent=hosted.agent,
                 remaining=_CALL_SECONDS,
@@ -110,12 +109,12 @@ class Service:
         if self.running:
             await self._idle.wait()
 
-    def _metered(self, hosted: Hosted, run: str) -> AbstractAsyncContextManager[Model]:
+    def _metered(self, hosted: AgentHandle, run: str) -> AbstractAsyncContextManager[Model]:
         """Return the model of an agent; one whose tokens are counted, where it has a quota of them."""
         if self.limits is None:
             return nullcontext(hosted.model)
         run = run or secrets.token_hex(8)
-        return metered(hosted.model, self.limits, hosted.agent, principal().id, run)
+        return metered(hosted.model, self.limits, hosted.agent, current_principal().id, run)
 
     def _look_for_room(self) -> None:
         if self.draining:

@@ -8,9 +8,9 @@ from typing import Self
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from beckon_agent.access.options import AccessOptions, OidcOptions
-from beckon_agent.model.types import TextCalls
-from beckon_agent.principals import Principal
+from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.core.context import Principal
+from beckon_agent.core.model_types import TextCalls
 from beckon_contract.agent_terms import KEY_PREFIX, OIDC_PREFIX
 from beckon_contract.logs import LogLevel
 from beckon_runtime.settings import ServingSettings

@@ -21,9 +21,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from beckon_agent.retrieval.choosing import FittingTools, Situation
-from beckon_agent.retrieval.conversation import query_of
-from beckon_agent.retrieval.index import Index
+from beckon_agent.tools.bm25 import Index
+from beckon_agent.tools.query import query_of
+from beckon_agent.tools.select import FittingTools, Situation
 from beckon_contract.tools import Tool
 from bench.cluster.table import show
 from bench.tools.labelled import Half, Labelled, Question, labelled

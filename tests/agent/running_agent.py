@@ -12,21 +12,20 @@ import aiohttp
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from beckon_agent.agents.folder import FolderSource
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.app import build_app
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.catalogue.explained import Explanation
+from beckon_agent.core.model_types import TextCalls
+from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.faces.pacing import Pace
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
-from beckon_agent.model.types import TextCalls
-from beckon_agent.retrieval.choosing import FittingTools
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
-from beckon_agent.turns import Model
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
+from beckon_agent.tools.explain import Explanation
+from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue import Catalogue
 from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
@@ -180,17 +179,17 @@ async def running_agent(
         source = FolderSource([folder], agent.source)
         catalogue = Still(source.current, source)
         service = Service(
-            roster=OneAgent(
-                Hosted(
+            roster=SingleAgent(
+                AgentHandle(
                     agent.name,
                     agent,
-                    Model(client, chosen.dialect, chosen.text_calls),
+                    DialectModel(client, chosen.dialect, chosen.text_calls),
                     catalogue,
                     chooser=FittingTools(chosen.pinned),
                 ),
                 asyncio.Event().wait,
             ),
-            caller=Caller(Dispatcher(session, shim)),
+            caller=ToolCaller(Dispatcher(session, shim)),
             metrics=Metrics(),
             max_runs=chosen.max_runs,
         )

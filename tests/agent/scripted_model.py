@@ -14,10 +14,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from beckon_agent.core.model_types import ModelRequest, StreamItem, Turn
+from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.client import ModelClient
-from beckon_agent.model.profiles import Profile
 from beckon_agent.model.transport import Patience
-from beckon_agent.model.types import ModelRequest, StreamItem, Turn
 from tests.agent.serving import served
 
 EVENT_STREAM = "text/event-stream"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import uvicorn
 from starlette.types import ASGIApp
 
-from beckon_agent.access.authentication import Authenticator
+from beckon_agent.auth.authentication import Authenticator
 from beckon_agent.faces.access import Access
 
 

@@ -6,15 +6,14 @@ import signal
 import aiohttp
 import pytest
 
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.app import build_app
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.metrics import Metrics
+from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.model.client import ModelClient
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
-from beckon_agent.turns import Model
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_contract.catalogue import Catalogue
 from tests.agent.running_agent import Still
 from tests.agent.serving import open_door, served
@@ -35,9 +34,11 @@ async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_start
             ModelClient("http://127.0.0.1:9/v1", "", "m") as client,
             aiohttp.ClientSession() as session,
         ):
-            hosted = Hosted("a", Agent("a", "n", "", Limits()), Model(client, "native"), Still(Catalogue({})))
-            caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
-            service = Service(OneAgent(hosted, fails), caller, Metrics(), max_runs=1)
+            hosted = AgentHandle(
+                "a", Agent("a", "n", "", Limits()), DialectModel(client, "native"), Still(Catalogue({}))
+            )
+            caller = ToolCaller(Dispatcher(session, "http://127.0.0.1:9"))
+            service = Service(SingleAgent(hosted, fails), caller, Metrics(), max_runs=1)
             async with served(build_app(service, open_door, max_request_bytes=1000)):
                 await asyncio.wait_for(stopped.wait(), PATIENCE)
     finally:

@@ -13,9 +13,9 @@ import pytest_asyncio
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.metrics import Metrics as AgentMetrics
-from beckon_agent.model.types import Usage
-from beckon_agent.runs import CallFinished
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.run_types import CallFinished
+from beckon_agent.telemetry.metrics import Metrics as AgentMetrics
 from beckon_broker.metrics import Metrics as BrokerMetrics
 from beckon_contract.resources import Key
 from beckon_operator.metrics import Metrics as OperatorMetrics

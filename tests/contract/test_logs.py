@@ -12,7 +12,7 @@ from beckon_contract.logs import LogLevel, about, about_from_here, log_config
 def test_the_level_is_that_of_beckons_own_loggers(level: LogLevel) -> None:
     logging.config.dictConfig(log_config("agent", readable=False, level=level))
 
-    assert logging.getLogger("beckon_agent.loop").getEffectiveLevel() == getattr(logging, level.upper())
+    assert logging.getLogger("beckon_agent.run.loop").getEffectiveLevel() == getattr(logging, level.upper())
 
 
 def test_libraries_never_log_what_they_send_and_receive() -> None:

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 import beckon_contract
-from beckon_agent.calling.reports import Report, read
+from beckon_agent.core.run_types import Ending
 from beckon_agent.dialects.registry import DIALECTS
-from beckon_agent.runs import Ending
+from beckon_agent.tool_calls.progress import ProgressReport, read_report
 from beckon_cli.entry import app
 from beckon_contract import eventtypes
 from beckon_contract.catalogue import build_catalogue
@@ -148,7 +148,7 @@ def test_a_stream_on_the_wire_tells_cloudevents() -> None:
     ]
 
     assert names == ["progress", "reply"]
-    assert read(events[0]) == Report(1, 3)
+    assert read_report(events[0]) == ProgressReport(1, 3)
     assert events[1].type == "report.reply"
 
 

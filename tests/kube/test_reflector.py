@@ -11,8 +11,8 @@ from typing import Protocol
 import pytest
 from aiohttp import web
 
-from beckon_agent.cluster.api import KubernetesApi
-from beckon_agent.cluster.cluster import CURES
+from beckon_agent.agents.kubernetes import CURES
+from beckon_agent.agents.kubernetes_api import KubernetesApi
 from beckon_kube.connection import connect
 from beckon_kube.contact import Contact
 from beckon_kube.reflector import Reflector

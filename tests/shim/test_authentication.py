@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Call, Outcome
-from beckon_agent.reply_keys import ReplyKeys
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.call_credentials import sign_request
 from beckon_contract.correlation import Keyring
 from beckon_contract.tools import Tool
@@ -201,19 +201,19 @@ async def test_a_new_key_is_taken_beside_the_old_one(closed: Shim, tmp_path: Pat
     following.cancel()
 
 
-def a_call() -> Call:
+def a_call() -> OutgoingCall:
     """Return a call whose event has names and values of every kind."""
     tool = Tool("weather", "default", "weather", "main", None, "", {"type": "object"}, "/ü b", 5)
-    return Call("run-1.0.0", tool, {"city": "Köln"}, "/beckon/agents/a", 5)
+    return OutgoingCall("run-1.0.0", tool, {"city": "Köln"}, "/beckon/agents/a", 5)
 
 
-async def sent(shim: Shim, keys: ReplyKeys) -> Outcome:
+async def sent(shim: Shim, keys: ReplyKeys) -> CallOutcome:
     async with aiohttp.ClientSession() as session:
         return await Dispatcher(session, shim.url, keys=keys).send(a_call())
 
 
 async def test_the_agent_signs_its_calls(closed: Shim) -> None:
-    assert await sent(closed, ReplyKeys(KEY)) == Outcome({"city": "Köln"})
+    assert await sent(closed, ReplyKeys(KEY)) == CallOutcome({"city": "Köln"})
 
 
 async def test_an_agent_without_the_keys_is_told_how_to_get_them(closed: Shim, broker: Server) -> None:
@@ -234,7 +234,7 @@ async def test_the_agent_signs_with_a_new_key_as_soon_as_the_file_has_it(
 
     file.write_text(f"{KEY}\n{OTHER_KEY}\n")
 
-    assert await sent(closed, keys) == Outcome({"city": "Köln"})
+    assert await sent(closed, keys) == CallOutcome({"city": "Köln"})
 
 
 async def test_the_agent_signs_anew_when_it_tries_again(closed: Shim, broker: Server) -> None:
@@ -250,7 +250,7 @@ async def test_the_agent_signs_anew_when_it_tries_again(closed: Shim, broker: Se
 
     broker.behaviour = busy_at_first
 
-    assert await sent(closed, ReplyKeys(KEY)) == Outcome({"city": "Köln"})
+    assert await sent(closed, ReplyKeys(KEY)) == CallOutcome({"city": "Köln"})
     assert len(tries) == 2
 
 

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchanged import noting
-from beckon_agent.reply_keys import ReplyKeys
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.recorded_events import recording_events
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from tests.agent.calling.test_dispatch import a_call
 from tests.patience import until
 from tests.shim.support import CALL, KEY, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
@@ -188,7 +188,7 @@ async def test_the_agent_confirms_a_reply_when_it_says_that_it_is_stored(broker:
             delivered.append(asyncio.create_task(shim.reply(posted.token, b'"sunny"')))
 
         broker.behaviour = reply
-        with noting() as noted:
+        with recording_events() as noted:
             outcome = await Dispatcher(session, shim.url, keys=ReplyKeys(KEY)).send(call)
         assert (outcome.result, delivered[0].done()) == ("sunny", False)
         assert noted.confirm is not None

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall, calls_in
-from beckon_agent.dialects.jsontext import any_json, json_value, load
+from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in
+from beckon_agent.dialects.json_text import any_json, json_value, load
 from beckon_agent.dialects.reader import Form
-from beckon_agent.dialects.source import Damaged, Source, Steps
-from beckon_agent.dialects.typed import Toolbox
+from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
 LONGEST_HELD: Final = 65_536
 """Characters that are held back until they prove to be a call; longer JSON is an answer."""
@@ -42,20 +41,20 @@ class BareJson:
         """The openers and what reads them."""
         return {"{": self.one, "[": self.several, "```": self.fenced}
 
-    def one(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def one(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         """Read what follows `{`; another object after a `;` is left for the next turn."""
         calls = yield from self._value(source, tools)
         if calls:
             yield from source.after_space(";")
         return calls
 
-    def several(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def several(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         """Read what follows `[`: a list of such objects."""
         if not (yield from source.after_space("{")):
             return None
         return (yield from self._value(source, tools))
 
-    def fenced(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def fenced(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         """Read what follows three backticks: such an object or a list, up to the closing fence."""
         yield from source.run(_KEY, _LONGEST_NAME)
         if not (yield from source.after_space("{", "[{")):
@@ -65,7 +64,7 @@ class BareJson:
             yield from source.after_space("```")
         return calls
 
-    def _value(self, source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def _value(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         if not (yield from self._begins(source, tools)):
             return None
         raw = source.raw()
@@ -82,7 +81,7 @@ class BareJson:
             return None
         return calls or None
 
-    def _begins(self, source: Source, tools: Toolbox) -> Steps[bool]:
+    def _begins(self, source: TextSource, tools: ToolSchemas) -> Steps[bool]:
         """Whether the object begins as a call does; where the name comes first, it must be known."""
         if not (yield from source.after_space('"')):
             return False

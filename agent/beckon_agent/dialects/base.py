@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from beckon_agent.core.call_ids import call_id
+from beckon_agent.core.model_types import Declaration, Message, TextDelta, ToolCall
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.model.identifiers import call_id
-from beckon_agent.model.types import Declaration, Message, TextDelta, ToolCall
 
 Item = TextDelta | ToolCall
 """What a reader finds: text to show, or a call to make."""

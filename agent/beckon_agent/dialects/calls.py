@@ -1,13 +1,17 @@
-"""Calls as models write them in JSON: `{"name": …, "arguments": {…}}` and its relatives."""
+"""Calls in model text: JSON objects, `<function=NAME>` elements, and values typed by the tool's schema.
+
+JSON calls are `{"name": …, "arguments": {…}}` and its relatives.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from beckon_agent.dialects.jsontext import dump, load
-from beckon_agent.dialects.pytext import value
-from beckon_agent.dialects.source import Damaged, Source
+from beckon_agent.core.model_types import Declaration
+from beckon_agent.dialects.json_text import any_json, dump, load
+from beckon_agent.dialects.python_text import value
+from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
 
 _NAME_KEYS: Final = ("name", "tool_name", "function")
 _ARGUMENT_KEYS: Final = ("arguments", "parameters", "args")
@@ -47,7 +51,7 @@ def loosely(text: str) -> object:
         return load(text)
     except ValueError:
         pass
-    source = Source()
+    source = TextSource()
     source.feed(text)
     source.ended = True
     steps = value(source, 0)
@@ -78,3 +82,136 @@ def _of_damaged(text: str) -> list[RawCall]:
     if name is None or arguments is None:
         return []
     return [RawCall(name[1], text[arguments.end() :].rstrip().removesuffix("}"))]
+
+
+_MAX_BRANCHES: Final = 200
+"""Alternatives and references of one parameter that are looked through."""
+
+_OF_VALUE: Mapping[type, str] = {
+    bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null",
+}  # fmt: skip
+
+
+class ToolSchemas:
+    """The declared tools by name, for dialects that must know a name or a parameter's type."""
+
+    def __init__(self, tools: Sequence[Declaration]) -> None:
+        self._schemas: dict[str, Mapping[str, object]] = {}
+        for tool in tools:
+            function = tool.get("function", tool)
+            self._schemas[str(function.get("name"))] = _mapping(function.get("parameters"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._schemas
+
+    def typed(self, tool: str, parameter: str, text: str) -> object:
+        """Return `text` as the schema of this parameter wants it; as it stands where nothing fits.
+
+        JSON where a type other than string is allowed (or none is told), and text otherwise.
+        """
+        schema = self._schemas.get(tool, {})
+        allowed = _types(_mapping(schema.get("properties")).get(parameter), schema)
+        if allowed == {"string"}:
+            return text
+        value = _python_words(text)
+        fits = not allowed or _OF_VALUE.get(type(value), "string") in allowed
+        return value if fits and not isinstance(value, str) else text
+
+
+def _python_words(text: str) -> object:
+    words: dict[str, object] = {"True": True, "False": False, "None": None}
+    if text.strip() in words:
+        return words[text.strip()]
+    try:
+        return load(text)
+    except ValueError:
+        return text
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _types(schema: object, root: Mapping[str, object]) -> set[str]:
+    """Return the JSON types that a schema allows, "number" for integers; none where it does not say."""
+    types: set[str] = set()
+    waiting, seen = [schema], set[int]()
+    while waiting and len(seen) < _MAX_BRANCHES:
+        found = _mapping(waiting.pop())
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        types.update(_own_types(found))
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            waiting.extend(_list(found.get(keyword)))
+        if isinstance(found.get("$ref"), str):
+            waiting.append(_pointed(str(found["$ref"]), root))
+    return types
+
+
+def _own_types(schema: Mapping[str, object]) -> set[str]:
+    kind = schema.get("type")
+    if kind is not None:
+        names = {name for name in _list(kind) or [kind] if isinstance(name, str)}
+        return {"number" if name == "integer" else name for name in names}
+    choices = _list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
+    return {_OF_VALUE.get(type(choice), "string") for choice in choices}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _pointed(reference: str, root: Mapping[str, object]) -> object:
+    """Follow a local `#/$defs/name`; anything else tells nothing."""
+    target: object = root
+    for step in reference.removeprefix("#/").split("/"):
+        target = _mapping(target).get(step)
+    return target
+
+
+_NAME: Final = re.compile(r"[^<>\s]*")
+_LONGEST_NAME: Final = 256
+_BEGIN: Final = "<parameter="
+_END: Final = "</function>"
+
+
+def function_element(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows `<function=`, and `</tool_call>` after it, which models forget at either end.
+
+    Without a name, and a parameter or an end after it, this is no call.
+    """
+    name = yield from source.run(_NAME, _LONGEST_NAME)
+    if not name or not (yield from source.take(">")):
+        return None
+    following = yield from source.after_space("{", _BEGIN, _END)
+    if not following:
+        return None
+    if following == "{":  # Llama 3.1's own form
+        call = RawCall(name, (yield from any_json(source, _END, before="{")))
+        yield from source.after_space(_END)
+        return [call]
+    arguments: dict[str, object] = {}
+    while following == _BEGIN:
+        key, text, following = yield from _parameter(source)
+        arguments[key] = tools.typed(name, key, text)
+        if following not in (_BEGIN, _END):
+            following = yield from source.after_space(_BEGIN, _END)
+    if not following:
+        raise source.trouble()
+    yield from source.after_space("</tool_call>")
+    return [RawCall.of(name, arguments)]
+
+
+def _parameter(source: TextSource) -> Steps[tuple[str, str, str]]:
+    """Take a name, a value and what ends it: its own tag, the next parameter, or the function's end."""
+    key, _ = yield from source.until(">")
+    text, stop = yield from source.until("</parameter>", f"\n{_BEGIN}", f"\n{_END}")
+    if not stop:
+        raise Incomplete
+    return key.strip(), _trimmed(text), stop.strip()
+
+
+def _trimmed(text: str) -> str:
+    """Take off the line breaks that the markup puts around a value, not those of the value."""
+    return text.removeprefix("\n").removesuffix("\n") if text.strip() else ""

@@ -4,13 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.jsontext import any_json, dump
+from beckon_agent.core.model_types import Declaration
+from beckon_agent.dialects.calls import RawCall, ToolSchemas
+from beckon_agent.dialects.json_text import any_json, dump
 from beckon_agent.dialects.reader import Form, Grammar, up_to
-from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
-from beckon_agent.dialects.source import Incomplete, Source, Steps
-from beckon_agent.dialects.typed import Toolbox
-from beckon_agent.model.types import Declaration
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.text_parser import Incomplete, Steps, TextSource
 
 DSML: Final = "｜DSML｜"
 _OPENING: Final = f"<{DSML}function_calls>\n"
@@ -31,7 +30,7 @@ def invoke_element(prefix: str = "") -> Form:
     parameter, end = f'<{prefix}parameter name="', f"</{prefix}invoke>"
     value_end = f"</{prefix}parameter>"
 
-    def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         name = yield from source.run(_NAME, _LONGEST_NAME)
         if not (yield from source.take('">')):
             return None
@@ -55,7 +54,7 @@ def _trimmed(text: str) -> str:
     return text.removeprefix("\n").removesuffix("\n")
 
 
-def special_tokens(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def special_tokens(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read what follows `<｜tool▁call▁begin｜>`: `function`, name and fenced JSON; or name and JSON."""
     name, separator = yield from source.until(_SEPARATOR, _CALL_END)
     if separator != _SEPARATOR:
@@ -77,7 +76,7 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     return lines(
         "## Tools",
         "You can call the functions below. To call some, write a block of this form:",
-        f"{_OPENING}{_call(Call('FUNCTION', {'PARAMETER': 'VALUE'}))}{_CLOSING}",
+        f"{_OPENING}{_call(WriteCall('FUNCTION', {'PARAMETER': 'VALUE'}))}{_CLOSING}",
         'string="true" marks a value that is text; any other value is JSON with string="false".',
         "The results follow in <function_results>.",
         "",
@@ -85,7 +84,7 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: Call) -> str:
+def _call(call: WriteCall) -> str:
     parameters = "".join(_parameter(name, argument) for name, argument in call.arguments.items())
     return f'<{DSML}invoke name="{call.name}">\n{parameters}</{DSML}invoke>'
 

@@ -4,11 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.jsontext import any_json, json_value
-from beckon_agent.dialects.pytext import call_arguments
-from beckon_agent.dialects.source import Damaged, Incomplete, Source, Steps
-from beckon_agent.dialects.typed import Toolbox
+from beckon_agent.dialects.calls import RawCall, ToolSchemas
+from beckon_agent.dialects.json_text import any_json, json_value
+from beckon_agent.dialects.python_text import call_arguments
+from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
 
 NAME: Final = re.compile(r"[\w.\-]*", re.ASCII)
 LONGEST_NAME: Final = 128
@@ -18,7 +17,7 @@ _LONGEST_HELD: Final = 65_536
 """Characters of JSON below a known name that are held back until they prove to be a call."""
 
 
-def named_line(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def named_line(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read a line that is only a tool's name, and what follows: fenced `tool_call(…)` or JSON.
 
     The fenced call proves itself; JSON is a call only below the name of a known tool.
@@ -40,14 +39,14 @@ def named_line(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None
     return (yield from _fenced(source, name))
 
 
-def _json_below(source: Source, name: str) -> Steps[Sequence[RawCall] | None]:
+def _json_below(source: TextSource, name: str) -> Steps[Sequence[RawCall] | None]:
     try:
         return [RawCall(name, (yield from json_value(source, limit=_LONGEST_HELD)))]
     except Damaged:
         return None
 
 
-def _fenced(source: Source, name: str) -> Steps[Sequence[RawCall]]:
+def _fenced(source: TextSource, name: str) -> Steps[Sequence[RawCall]]:
     calls: list[RawCall] = []
     while True:
         try:
@@ -60,7 +59,7 @@ def _fenced(source: Source, name: str) -> Steps[Sequence[RawCall]]:
             return calls
 
 
-def _to_the_fence(source: Source) -> Steps[str]:
+def _to_the_fence(source: TextSource) -> Steps[str]:
     """Take what is left and return all arguments as they stand: the model is told what is wrong with them."""
     _, stop = yield from source.until("```")
     if not stop:
@@ -69,7 +68,7 @@ def _to_the_fence(source: Source) -> Steps[str]:
     return written.removesuffix(stop).strip().removesuffix(")")
 
 
-def keyed_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def keyed_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read what follows `<tool_call>`: a name, then `<arg_key>` and `<arg_value>` pairs."""
     yield from source.space()
     name = yield from source.run(NAME, LONGEST_NAME)
@@ -92,7 +91,7 @@ def keyed_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None
     return [RawCall.of(name, arguments)]
 
 
-def _pair(source: Source) -> Steps[tuple[str, str]]:
+def _pair(source: TextSource) -> Steps[tuple[str, str]]:
     key, _ = yield from source.until("</arg_key>")
     if not (yield from source.after_space("<arg_value>")):
         raise source.trouble()

@@ -1,17 +1,18 @@
-"""JSON between tags: `<tool_call>{…}</tool_call>` of Hermes and Qwen, and its many relatives."""
+"""Calls in `<tool_call>` tags: JSON for Hermes, Qwen and their relatives, XML for Qwen3-Coder.
+
+In the XML form, the text between a parameter's tags is its value, unchanged.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall, calls_in
-from beckon_agent.dialects.elements import function_element
+from beckon_agent.core.model_types import Declaration
+from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in, function_element
 from beckon_agent.dialects.glm import keyed_call
-from beckon_agent.dialects.jsontext import any_json, dump
+from beckon_agent.dialects.json_text import any_json, dump
 from beckon_agent.dialects.reader import Form, Grammar, up_to
-from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
-from beckon_agent.dialects.source import Source, Steps
-from beckon_agent.dialects.typed import Toolbox
-from beckon_agent.model.types import Declaration
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.text_parser import Steps, TextSource
 
 CLOSER: Final = "</tool_call>"
 
@@ -19,7 +20,7 @@ CLOSER: Final = "</tool_call>"
 def json_between(closer: str = "") -> Form:
     """Return a form for JSON calls up to `closer`; without one, for a single JSON value."""
 
-    def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         if (yield from source.beyond_space()) not in ("{", "["):
             return None
         calls: list[RawCall] = []
@@ -36,7 +37,7 @@ def json_between(closer: str = "") -> Form:
 _json_call = json_between(CLOSER)
 
 
-def _tool_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def _tool_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read what follows `<tool_call>`: JSON, Qwen3-Coder's `<function=`, or GLM-4.5's name and keys."""
     following = yield from source.beyond_space()
     if following in ("{", "["):
@@ -80,7 +81,7 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: Call) -> str:
+def _call(call: WriteCall) -> str:
     return f"<tool_call>\n{dump({'name': call.name, 'arguments': call.arguments})}\n</tool_call>"
 
 
@@ -94,5 +95,40 @@ HERMES: Final = TextDialect(
     instructions=_instructions,
     call=_call,
     result=_result,
+    stop=("<tool_response>",),
+)
+
+
+def _xml_instructions(tools: Sequence[Declaration]) -> str:
+    return lines(
+        "# Tools",
+        "You can call these functions:",
+        "<tools>",
+        *(dump(described(tool)) for tool in tools),
+        "</tools>",
+        "To call one, write a block of this form, values that are no text as JSON:",
+        _xml_call(WriteCall("FUNCTION", {"PARAMETER": "VALUE"})),
+        "Several calls stand one after the other. The results come back in <tool_response> tags.",
+    )
+
+
+def _xml_call(call: WriteCall) -> str:
+    parameters = "".join(
+        f"<parameter={name}>\n{argument if isinstance(argument, str) else dump(argument)}\n</parameter>\n"
+        for name, argument in call.arguments.items()
+    )
+    return f"<tool_call>\n<function={call.name}>\n{parameters}</function>\n</tool_call>"
+
+
+def _xml_result(name: str, content: str) -> str:
+    return f"<tool_response>\n{content}\n</tool_response>"
+
+
+QWEN3_CODER: Final = TextDialect(
+    name="qwen3_coder",
+    grammar=Grammar({"<tool_call>": TOOL_CALL, "<function=": function_element}),
+    instructions=_xml_instructions,
+    call=_xml_call,
+    result=_xml_result,
     stop=("<tool_response>",),
 )

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.bare_json import NAMED
-from beckon_agent.dialects.elements import function_element
-from beckon_agent.dialects.jsontext import dump
+from beckon_agent.dialects.calls import function_element
+from beckon_agent.dialects.json_text import dump
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
-from beckon_agent.model.types import Declaration
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
 
 SILENT: Final = frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"})
 
@@ -24,7 +24,7 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: Call) -> str:
+def _call(call: WriteCall) -> str:
     return dump({"name": call.name, "parameters": call.arguments})
 
 

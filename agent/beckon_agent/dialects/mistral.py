@@ -4,19 +4,18 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall, calls_in
-from beckon_agent.dialects.jsontext import any_json, dump
+from beckon_agent.core.model_types import Declaration
+from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in
+from beckon_agent.dialects.json_text import any_json, dump
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
-from beckon_agent.dialects.source import Source, Steps
-from beckon_agent.dialects.typed import Toolbox
-from beckon_agent.model.types import Declaration
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.text_parser import Steps, TextSource
 
 _NAME: Final = re.compile(r"[\w.\-]*")
 _LONGEST_NAME: Final = 256
 
 
-def tool_calls(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read what follows `[TOOL_CALLS]`: a list, an object, or a name and its arguments."""
     yield from source.space()
     name = yield from source.run(_NAME, _LONGEST_NAME)
@@ -41,7 +40,7 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: Call) -> str:
+def _call(call: WriteCall) -> str:
     return dump({"name": call.name, "arguments": call.arguments})
 
 

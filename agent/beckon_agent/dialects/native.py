@@ -1,8 +1,9 @@
-"""Servers that take tools themselves; calls that leak into their text are recovered by strict rules.
+"""Servers with native tool calling; leaked calls are recovered from their text by strict rules.
 
 A call is recovered only where the whole rest of the answer, from the start of a line, is markup of the
-model's own family. Which family that is the model's name says; where it says nothing, all are read, and
-for the models of providers that do not leak, none.
+model's own family. The model's name says which family that is; where it says nothing, all are read, and
+for the models of providers that do not leak, none. Kimi's calls (K2's sections, K3's open and close tokens)
+are read here alone, since Kimi is offered by servers with native tool calling only.
 """
 
 import re
@@ -11,24 +12,70 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from beckon_agent.dialects import deepseek, kimi, llama3, pythonic
+from beckon_agent.core.call_ids import call_id
+from beckon_agent.core.model_types import Declaration, Message, TextCalls
+from beckon_agent.dialects import deepseek, llama3, pythonic
 from beckon_agent.dialects.bare_json import KNOWN
 from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, everything
-from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.elements import function_element
+from beckon_agent.dialects.calls import RawCall, ToolSchemas, function_element
 from beckon_agent.dialects.glm import named_line
 from beckon_agent.dialects.hermes import TAGS, TOOL_CALL
+from beckon_agent.dialects.json_text import any_json
 from beckon_agent.dialects.mistral import tool_calls
-from beckon_agent.dialects.reader import Form, Grammar, MarkupReader
-from beckon_agent.dialects.source import Source, Steps
-from beckon_agent.dialects.typed import Toolbox
-from beckon_agent.model.identifiers import call_id
-from beckon_agent.model.types import Declaration, Message, TextCalls
+from beckon_agent.dialects.reader import Form, Grammar, MarkupReader, up_to
+from beckon_agent.dialects.text_parser import Steps, TextSource
+
+_CALL_END: Final = "<|tool_call_end|>"
+_ID: Final = re.compile(r"\s*(?:functions\.)?(?P<name>[\w.\-]+):\d+\s*")
+_CLOSED: Final = "<|close|>call<|sep|>"
+_SEP: Final = "<|sep|>"
+
+_KIMI_SILENT: Final = frozenset({
+    "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
+    *(f"<|{side}|>{part}<|sep|>" for side in ("open", "close") for part in ("response", "tools")),
+    "<|close|>message<|sep|>",
+})  # fmt: skip
+
+
+def numbered_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    """Read K2's `functions.NAME:0<|tool_call_argument_begin|>{…}`."""
+    head, begin = yield from source.until("<|tool_call_argument_begin|>", _CALL_END)
+    found = _ID.fullmatch(head)
+    yield from source.space()
+    if found is None or begin == _CALL_END or (yield from source.peek()) != "{":
+        yield from source.until(_CALL_END)
+        return ()
+    arguments = yield from any_json(source, _CALL_END)
+    yield from source.after_space(_CALL_END)
+    return [RawCall(found["name"], arguments)]
+
+
+def opened_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    """Read what follows K3's `<|open|>call tool="`."""
+    name, _ = yield from source.until('"')
+    yield from source.until(_SEP)
+    arguments: dict[str, object] = {}
+    while (yield from source.after_space('<|open|>argument key="')):
+        key, _ = yield from source.until('"')
+        attributes, _ = yield from source.until(_SEP)
+        text, _ = yield from source.until("<|close|>argument<|sep|>")
+        arguments[key] = text if 'type="string"' in attributes else tools.typed(name, key, text)
+    if not (yield from source.after_space(_CLOSED, "<|close|>toolscall<|sep|>")):
+        raise source.trouble()
+    return [RawCall.of(name, arguments)]
+
+
+_KIMI_FORMS: Final = {
+    "<|tool_call_begin|>": numbered_call,
+    '<|open|>call tool="': up_to(_CLOSED, opened_call),
+    '<|open|>toolscall tool="': up_to(_CLOSED, opened_call),
+}
+
 
 _pythonic = pythonic.call_list(known=True)
 
 
-def _bracket(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def _bracket(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     if (yield from source.beyond_space()) == "{":
         return (yield from KNOWN.several(source, tools))
     return (yield from _pythonic(source, tools))
@@ -50,7 +97,7 @@ _MINIMAX: Final[Mapping[str, Form]] = {'<invoke name="': deepseek.invoke_element
 _step_element = deepseek.invoke_element("steptml:")
 
 
-def _step_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def _step_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read what follows Step 3's `<｜tool_call_begin｜>`."""
     yield from source.after_space("function<｜tool_sep｜>")
     if not (yield from source.after_space('<steptml:invoke name="')):
@@ -58,7 +105,7 @@ def _step_call(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None
     return (yield from _step_element(source, tools))
 
 
-def _tool_calls(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+def _tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read what follows `<tool_calls>`: JSON, or `<tool_call>` elements up to the end tag."""
     if (yield from source.beyond_space()) != "<":
         return (yield from TAGS["<tool_calls>"](source, tools))
@@ -84,9 +131,10 @@ def _tags(*openers: str) -> Mapping[str, Form]:
 
 
 _ANY: Final = Grammar(
-    {**_BARE, **TAGS, **deepseek.FORMS, **kimi.FORMS, **_MISTRAL, **_TAGGED, **_SECTION, **_MINIMAX, **_STEP},
+    {**_BARE, **TAGS, **deepseek.FORMS, **_KIMI_FORMS, **_MISTRAL, **_TAGGED,
+     **_SECTION, **_MINIMAX, **_STEP},
     line=named_line,
-    silent=llama3.SILENT | pythonic.SILENT | deepseek.SILENT | kimi.SILENT
+    silent=llama3.SILENT | pythonic.SILENT | deepseek.SILENT | _KIMI_SILENT
     | _GLM_TOKENS | _MINIMAX_TOKENS | _COHERE_TOKENS | _STEP_TOKENS,
     whole=True,
 )  # fmt: skip
@@ -103,7 +151,7 @@ _FAMILIES: Final[tuple[tuple[str, Grammar], ...]] = (
         ),
     ),
     (r"(mis|mix|minis|codes|devs|magis|pix)tral", Grammar({**_MISTRAL, **_BARE}, whole=True)),
-    (r"kimi|moonshot", Grammar(kimi.FORMS, silent=kimi.SILENT, whole=True)),
+    (r"kimi|moonshot", Grammar(_KIMI_FORMS, silent=_KIMI_SILENT, whole=True)),
     (
         r"minimax",
         Grammar({**_MINIMAX, **_SECTION}, silent=_MINIMAX_TOKENS, whole=True),

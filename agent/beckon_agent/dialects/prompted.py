@@ -7,12 +7,12 @@ after the other (or in a list). Anything else is the answer to the user.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.bare_json import BareJson
 from beckon_agent.dialects.calls import RawCall, calls_in, loosely
-from beckon_agent.dialects.jsontext import dump, load
+from beckon_agent.dialects.json_text import dump, load
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import Call, TextDialect, described, escaped, lines
-from beckon_agent.model.types import Declaration
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, escaped, lines
 
 ANSWER_SCHEMA: Final[Mapping[str, object]] = {
     "title": "Function Call",
@@ -52,7 +52,7 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: Call) -> str:
+def _call(call: WriteCall) -> str:
     return dump({"functionCall": {"name": call.name, "args": call.arguments}})
 
 

@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Final
 from urllib.parse import unquote
 
+from beckon_agent.core.model_types import Declaration, Message
 from beckon_agent.dialects.calls import RawCall, loosely
-from beckon_agent.model.types import Declaration, Message
 
 SEARCHED: Final = 1_000_000
 """Characters of a conversation that are searched; in a longer one, no call is read out of text."""

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall
+from beckon_agent.core.model_types import Declaration
+from beckon_agent.dialects.calls import RawCall, ToolSchemas
 from beckon_agent.dialects.glm import LONGEST_NAME, NAME
-from beckon_agent.dialects.jsontext import dump
+from beckon_agent.dialects.json_text import dump
 from beckon_agent.dialects.llama3 import result_line
-from beckon_agent.dialects.pytext import call_arguments
+from beckon_agent.dialects.python_text import call_arguments
 from beckon_agent.dialects.reader import Form, Grammar
-from beckon_agent.dialects.rendering import Call, TextDialect, described, lines
-from beckon_agent.dialects.source import Damaged, Source, Steps
-from beckon_agent.dialects.typed import Toolbox
-from beckon_agent.model.types import Declaration
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
 SILENT: Final = frozenset({
     "<|python_start|>", "<|python_end|>", "<|tool_call_start|>", "<|tool_call_end|>", "<|eom|>", "<|eot|>",
@@ -22,7 +21,7 @@ SILENT: Final = frozenset({
 def call_list(*, known: bool) -> Form:
     """Return the form of what follows `[`; `known` asks for the names of declared tools."""
 
-    def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         calls: list[RawCall] = []
         try:
             while True:
@@ -49,12 +48,12 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def keywords(call: Call) -> str:
+def keywords(call: WriteCall) -> str:
     """Write arguments as Python keyword arguments."""
     return ", ".join(f"{name}={argument!r}" for name, argument in call.arguments.items())
 
 
-def _call(call: Call) -> str:
+def _call(call: WriteCall) -> str:
     return f"{call.name}({keywords(call)})"
 
 

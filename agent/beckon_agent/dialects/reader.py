@@ -7,12 +7,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final
 
+from beckon_agent.core.model_types import Declaration, TextDelta, ToolCall
 from beckon_agent.dialects.base import Allows, Item, NewId, everything
-from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.calls import RawCall, ToolSchemas
 from beckon_agent.dialects.place import Place
-from beckon_agent.dialects.source import Damaged, Incomplete, Source, Steps
-from beckon_agent.dialects.typed import Toolbox
-from beckon_agent.model.types import Declaration, TextDelta, ToolCall
+from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
 from beckon_contract.tools import CallOrigin
 
 HELD_LIMIT: Final = 262_144
@@ -21,7 +20,7 @@ HELD_LIMIT: Final = 262_144
 _FENCE: Final = "```"
 _CLOSES = re.compile(r"/|end|eo[tm]|close", re.IGNORECASE)
 
-Form = Callable[[Source, Toolbox], Steps[Sequence[RawCall] | None]]
+Form = Callable[[TextSource, ToolSchemas], Steps[Sequence[RawCall] | None]]
 """One way of writing a call, entered right after its opener.
 
 It returns the calls that it read; none, or None, where there are none: what it took is text.
@@ -82,7 +81,7 @@ class Grammar:
 def up_to(closer: str, form: Form) -> Form:
     """Return `form`, taking damaged markup to its closer, so that no half of it is read as a call."""
 
-    def read(source: Source, tools: Toolbox) -> Steps[Sequence[RawCall] | None]:
+    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         try:
             return (yield from form(source, tools))
         except Incomplete:
@@ -106,11 +105,11 @@ class MarkupReader:
         origin: CallOrigin = "dialect",
     ) -> None:
         self._grammar = grammar
-        self._tools = Toolbox(tools)
+        self._tools = ToolSchemas(tools)
         self._new_id = new_id
         self._allows = allows
         self._origin = origin
-        self._source = Source()
+        self._source = TextSource()
         self._place = Place()
         self._out: list[Item] = []
         self._held: list[tuple[str, Sequence[RawCall]]] = []

@@ -6,16 +6,14 @@ from types import MappingProxyType
 from typing import Final
 
 from beckon_agent.dialects.base import Dialect
-from beckon_agent.dialects.chatglm3 import CHATGLM3, CHATGLM3_OBSERVATION
+from beckon_agent.dialects.chatglm import CHATGLM3, CHATGLM3_OBSERVATION, GLM4
 from beckon_agent.dialects.deepseek import DEEPSEEK
-from beckon_agent.dialects.glm4 import GLM4
-from beckon_agent.dialects.hermes import HERMES
+from beckon_agent.dialects.hermes import HERMES, QWEN3_CODER
 from beckon_agent.dialects.llama3 import LLAMA3
 from beckon_agent.dialects.mistral import MISTRAL
 from beckon_agent.dialects.native import NATIVE
 from beckon_agent.dialects.prompted import PROMPTED
 from beckon_agent.dialects.pythonic import PYTHONIC
-from beckon_agent.dialects.qwen3_coder import QWEN3_CODER
 
 _ALL: Final[tuple[Dialect, ...]] = (
     NATIVE, PROMPTED, CHATGLM3, CHATGLM3_OBSERVATION,

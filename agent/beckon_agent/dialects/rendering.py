@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from beckon_agent.core.call_ids import call_id
+from beckon_agent.core.model_types import Declaration, Message
 from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, everything
-from beckon_agent.dialects.jsontext import load
+from beckon_agent.dialects.json_text import load
 from beckon_agent.dialects.reader import Grammar, MarkupReader
-from beckon_agent.model.identifiers import call_id
-from beckon_agent.model.types import Declaration, Message
 
 _MARKUP = re.compile(
     r"<(?=\|[^\s|<>]{1,40}\|>)"
@@ -35,7 +35,7 @@ def escaped(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WriteCall:
     """A call of the history; `arguments` is empty where they were no object."""
 
     name: str
@@ -55,7 +55,7 @@ class TextDialect:
     name: str
     grammar: Grammar = field(repr=False)
     instructions: Callable[[Sequence[Declaration]], str]
-    call: Callable[[Call], str]
+    call: Callable[[WriteCall], str]
     result: Callable[[str, str], str]
     result_role: str = "user"
     opening: str = ""
@@ -162,7 +162,7 @@ def _is_system(message: Message) -> bool:
     return message.get("role") in ("system", "developer")
 
 
-def _called(call: Mapping[str, Any]) -> Call:
+def _called(call: Mapping[str, Any]) -> WriteCall:
     function = call.get("function") or {}
     arguments = function.get("arguments")
     if isinstance(arguments, str):
@@ -170,7 +170,7 @@ def _called(call: Mapping[str, Any]) -> Call:
             arguments = load(arguments)
         except ValueError:
             arguments = {}
-    return Call(str(function.get("name")), arguments if isinstance(arguments, Mapping) else {})
+    return WriteCall(str(function.get("name")), arguments if isinstance(arguments, Mapping) else {})
 
 
 def _append(messages: list[Message], message: Message) -> None:

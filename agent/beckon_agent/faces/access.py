@@ -2,13 +2,13 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from beckon_agent.access.authentication import Authenticator
-from beckon_agent.access.errors import KeysUnavailable, NotLetIn
+from beckon_agent.auth.authentication import Authenticator
+from beckon_agent.auth.errors import KeysUnavailable, NotLetIn
+from beckon_agent.core.context import EVENTS, UNAUTHENTICATED, Principal, acting_as
 from beckon_agent.faces.late_replies import PATH as LATE_REPLIES
 from beckon_agent.faces.page import is_page
 from beckon_agent.faces.protected_resource import ProtectedResource
 from beckon_agent.faces.refusals import refusal
-from beckon_agent.principals import EVENTS, NOBODY, Principal, acting_as
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", LATE_REPLIES})
 """They are asked by what has no credential; to a stranger they tell nothing of agents.
@@ -78,7 +78,7 @@ class Access:
         try:
             return await self._authenticator.identify(scope["headers"])
         except (NotLetIn, KeysUnavailable):
-            return NOBODY
+            return UNAUTHENTICATED
 
     def _challenge(self, error: NotLetIn, scope: Scope) -> str:
         """Return the header of a 401 (RFC 6750, section 3): no error code where nothing was tried."""

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from starlette.requests import Request
 from starlette.responses import Response
 
-from beckon_agent.calling.reports import Report, with_reports
+from beckon_agent.core.run_types import CallFinished
 from beckon_agent.faces.event_stream import KEEP_ALIVE, EventStream, event_bytes
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.pacing import Pace, Paced
-from beckon_agent.runs import CallFinished
+from beckon_agent.tool_calls.progress import ProgressReport, with_reports
 
 Answer = Callable[[CallFinished], Response]
 """Makes the whole answer of a call that has ended."""
@@ -31,7 +31,7 @@ async def answered(
     except BaseException:
         await told.close()
         raise
-    if isinstance(first, Report):
+    if isinstance(first, ProgressReport):
         return EventStream(_server_sent(first, told, pace.keep_alive, answer), pace.stalled)
     await told.close()
     if first is None:
@@ -40,7 +40,7 @@ async def answered(
 
 
 async def _server_sent(
-    first: Report, told: Paced[Report | CallFinished], keep_alive: float, answer: Answer
+    first: ProgressReport, told: Paced[ProgressReport | CallFinished], keep_alive: float, answer: Answer
 ) -> AsyncGenerator[bytes]:
     try:
         yield _line(first, answer)
@@ -50,13 +50,13 @@ async def _server_sent(
         await told.close()
 
 
-def _line(item: Report | CallFinished, answer: Answer) -> bytes:
-    if isinstance(item, Report):
+def _line(item: ProgressReport | CallFinished, answer: Answer) -> bytes:
+    if isinstance(item, ProgressReport):
         return event_bytes("progress", _report_document(item))
     whole = answer(item)
     return event_bytes("result" if whole.status_code == 200 else "problem", json.loads(bytes(whole.body)))
 
 
-def _report_document(report: Report) -> dict[str, object]:
+def _report_document(report: ProgressReport) -> dict[str, object]:
     """Return a report as JSON."""
     return {"progress": report.done, "total": report.total, "message": report.message}

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.run_types import CallFinished
 from beckon_agent.faces.by_hand import answered
 from beckon_agent.faces.described import ANY, NUMBER, answer, leads_to, listed, obj, word
 from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.problems import ProblemError, problem_response, problem_responses
-from beckon_agent.policy.limits import LimitReached
-from beckon_agent.roster import Hosted, NotServed
-from beckon_agent.runs import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.jsontext import dumps
@@ -110,12 +110,12 @@ def _answer(finished: CallFinished) -> Response:
     return Response(dumps(found), media_type="application/json")
 
 
-def chosen_agent(service: Service, name: str | None) -> Hosted:
+def chosen_agent(service: Service, name: str | None) -> AgentHandle:
     """Return the agent whose tools are meant; raise a problem that names those there are."""
     match service.roster.find(name or service.roster.default):
-        case Hosted() as found:
+        case AgentHandle() as found:
             return found
-        case NotServed() as found:
+        case UnavailableAgent() as found:
             raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
     detail = f"there is no agent {(name or '')[:80]!r}; set 'agent' to one of: {known_agents(service)}"
     raise ProblemError(Problem(404, "unknown-agent", "Unknown agent", detail))

@@ -7,6 +7,9 @@ import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.run_types import RunEvent, RunFinished
 from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.chat_request import ChatRequest
 from beckon_agent.faces.chat_runs import ChatRuns
@@ -19,9 +22,6 @@ from beckon_agent.faces.openai_errors import EXPECTED, openai_responses, told
 from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.responses.answers import answered
 from beckon_agent.faces.responses.choices import check_tools
-from beckon_agent.model.types import Message
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import RunEvent, RunFinished
 from beckon_agent.service import Service
 from beckon_contract.jsontext import dumps
 
@@ -39,7 +39,7 @@ _RESPONSES = {
 }
 
 
-MemoryOf = Callable[[Request, Hosted], Memory]
+MemoryOf = Callable[[Request, AgentHandle], Memory]
 """What is kept for who asks of an agent."""
 
 

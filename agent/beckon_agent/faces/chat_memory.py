@@ -9,10 +9,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beckon_agent.model import wire
-from beckon_agent.model.types import Message
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.records import Ended, NewRun
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Ended, NewRun
 
 FACE = "chat"
 """What it is stored under."""
@@ -67,8 +67,8 @@ def handed_id(run: str, call_id: str) -> str:
 
 
 def _run_of(message: Message) -> str | None:
-    for call in wire.sequence(message.get("tool_calls")):
-        found = _HANDED.fullmatch(wire.text(wire.mapping(call).get("id")))
+    for call in json_values.sequence(message.get("tool_calls")):
+        found = _HANDED.fullmatch(json_values.text(json_values.mapping(call).get("id")))
         if found:
             return found[1]
     return None
@@ -76,8 +76,11 @@ def _run_of(message: Message) -> str | None:
 
 def _with_own_ids(message: Message) -> Message:
     match message.get("role"):
-        case "assistant" if calls := wire.sequence(message.get("tool_calls")):
-            own = [{**wire.mapping(call), "id": _own(wire.mapping(call).get("id"))} for call in calls]
+        case "assistant" if calls := json_values.sequence(message.get("tool_calls")):
+            own = [
+                {**json_values.mapping(call), "id": _own(json_values.mapping(call).get("id"))}
+                for call in calls
+            ]
             return {**message, "tool_calls": own}
         case "tool":
             return {**message, "tool_call_id": _own(message.get("tool_call_id"))}
@@ -85,5 +88,5 @@ def _with_own_ids(message: Message) -> Message:
 
 
 def _own(call_id: object) -> str:
-    found = _HANDED.fullmatch(wire.text(call_id))
-    return found[2] if found else wire.text(call_id)
+    found = _HANDED.fullmatch(json_values.text(call_id))
+    return found[2] if found else json_values.text(call_id)

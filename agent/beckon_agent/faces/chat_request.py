@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.run_types import Options
 from beckon_agent.faces.chat_tools import client_tools, first_choice
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.side_requests import is_side_request
-from beckon_agent.model.pairing import is_blank
-from beckon_agent.model.types import Message
-from beckon_agent.runs import Options
+from beckon_agent.model.messages import is_blank
 
 _FORWARDED = ("top_p", "seed", "presence_penalty", "frequency_penalty", "response_format", "reasoning_effort")
 _MAX_MESSAGES = 10_000

@@ -7,12 +7,12 @@ from typing import Literal
 
 from fastapi import Request
 
-from beckon_agent.engine.base import AnswerDropped, Ask, Engine, RunFailed, TurnNoted
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_types import Options, RunEvent, RunSuspended
+from beckon_agent.durable.base import AnswerDropped, Ask, Engine, RunFailed, TurnNoted
 from beckon_agent.faces.openai_errors import FaceError
-from beckon_agent.model.types import Message
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Options, RunEvent, RunSuspended
-from beckon_agent.store.records import NewRun
 
 FACE = "chat.completions"
 """What they are stored under; the id of a run is that of its completion."""
@@ -33,7 +33,7 @@ class ChatRuns:
         return self.always if store is None else store
 
     async def begin(
-        self, request: Request, hosted: Hosted, run: str, messages: Sequence[Message], options: Options
+        self, request: Request, hosted: AgentHandle, run: str, messages: Sequence[Message], options: Options
     ) -> AsyncGenerator[RunEvent]:
         """Store and begin a run; raise what `Engine.start` raises."""
         new = NewRun(id=run, owner=self.owner_of(request), agent=hosted.name, face=FACE, input=messages)

@@ -4,10 +4,8 @@ import secrets
 import time
 from dataclasses import dataclass, field
 
-from beckon_agent.faces.chat_memory import handed_id, new_run_id
-from beckon_agent.faces.described import INTEGER, listed, maybe, obj, word
-from beckon_agent.model.types import ReasoningDelta, TextDelta, Usage
-from beckon_agent.runs import (
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
+from beckon_agent.core.run_types import (
     CallFinished,
     CallProgressed,
     CallStarted,
@@ -16,6 +14,8 @@ from beckon_agent.runs import (
     RunEvent,
     RunFinished,
 )
+from beckon_agent.faces.chat_memory import handed_id, new_run_id
+from beckon_agent.faces.described import INTEGER, listed, maybe, obj, word
 from beckon_contract.jsontext import dumps
 
 _USAGE = obj(prompt_tokens=INTEGER, completion_tokens=INTEGER, total_tokens=INTEGER)

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
+from beckon_agent.core import json_values
+from beckon_agent.core.run_types import ClientTool
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.request import FunctionTool
 from beckon_agent.faces.responses.validation import read, unsupported
-from beckon_agent.model import wire
-from beckon_agent.runs import ClientTool
 
 _NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
 
 
 def client_tools(tools: Sequence[object]) -> tuple[ClientTool, ...]:
     """Return the functions of a request; raises `FaceError` for tools of another kind."""
-    return tuple(_client_tool(wire.mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
+    return tuple(_client_tool(json_values.mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
 
 
 def first_choice(choice: object) -> object:
@@ -22,8 +22,8 @@ def first_choice(choice: object) -> object:
         return None
     if choice == "required":
         return choice
-    name = wire.text(wire.mapping(wire.mapping(choice).get("function")).get("name"))
-    if wire.mapping(choice).get("type") != "function" or not name:
+    name = json_values.text(json_values.mapping(json_values.mapping(choice).get("function")).get("name"))
+    if json_values.mapping(choice).get("type") != "function" or not name:
         message = "must be 'auto', 'none', 'required', or an object that names a function"
         raise unsupported("tool_choice", message)
     return {"type": "function", "function": {"name": name}}

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from beckon_agent.catalogue.explained import Explanation
 from beckon_agent.faces.catalogue import AgentName, chosen_agent, tool_document
 from beckon_agent.faces.described import INTEGER, YES_OR_NO, answer, leads_to, listed, maybe, obj, word
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.faces.responses.answers import as_json
 from beckon_agent.service import Service
+from beckon_agent.tools.explain import Explanation
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.problem import Problem
 from beckon_contract.tools import Refusal, Skipped, Tool

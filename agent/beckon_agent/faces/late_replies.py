@@ -13,14 +13,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from beckon_agent.calling.exchange import from_event
-from beckon_agent.calling.reports import read
-from beckon_agent.engine.late import Became, LateReplies
+from beckon_agent.core.context import request_id
+from beckon_agent.durable.late_replies import LateReplies, LateReplyResult
 from beckon_agent.faces.events.described import EVENT
 from beckon_agent.faces.problems import ProblemError, problem_responses
-from beckon_agent.reply_keys import ReplyKeys
-from beckon_agent.request_id import request_id
 from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.outcome import from_event
+from beckon_agent.tool_calls.progress import read_report
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, is_acceptance, is_report
 from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http
 from beckon_contract.problem import Problem, for_dead_letter
@@ -79,16 +79,16 @@ def router(face: LateFace) -> APIRouter:
             raise _problem(503, "unavailable", "Unavailable", str(error)) from error
         face.count(became.name.lower())
         logger.info("request %s: late reply to call %s: %s", request_id(), call, became.name.lower())
-        if became is Became.UNKNOWN:
+        if became is LateReplyResult.UNKNOWN:
             raise _problem(410, "unknown-call", "Unknown call", f"no run that is kept made the call {call}")
         return Response(status_code=202)
 
     return routes
 
 
-async def _take(event: CloudEvent, call: str, replies: LateReplies) -> Became:
+async def _take(event: CloudEvent, call: str, replies: LateReplies) -> LateReplyResult:
     if is_report(event.extensions):
-        report = read(event)
+        report = read_report(event)
         if report is None:
             raise _problem(400, "invalid-report", "Invalid report", "its data has no number 'progress'")
         return await replies.reported(call, report)

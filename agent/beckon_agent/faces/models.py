@@ -4,9 +4,9 @@ import time
 
 from fastapi import APIRouter
 
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.faces.described import INTEGER, answer, leads_to, listed, obj, word
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
-from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import Service
 
 _SHOWN_AGENTS = 20
@@ -14,12 +14,12 @@ _MODEL = obj(id=word(), object=word("model"), created=INTEGER, owned_by=word())
 _LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
 
 
-def find_agent(service: Service, name: str) -> Hosted:
+def find_agent(service: Service, name: str) -> AgentHandle:
     """Return the agent that a client calls a model; raise a 404 that names those there are."""
     match service.roster.find(name):
-        case Hosted() as found:
+        case AgentHandle() as found:
             return found
-        case NotServed() as found:
+        case UnavailableAgent() as found:
             raise FaceError(503, not_served(found), code="agent_not_ready", param="model")
     if not service.roster.complete:
         raise FaceError(503, "the agents are not all known yet; ask again shortly", code="overloaded")
@@ -34,7 +34,7 @@ def known_agents(service: Service) -> str:
     return ", ".join(names[:_SHOWN_AGENTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def not_served(found: NotServed) -> str:
+def not_served(found: UnavailableAgent) -> str:
     """Return what a client is told of an agent that cannot take requests."""
     return f"the agent {found.name!r} takes no requests now ({found.reason}): {found.message}"
 
@@ -44,7 +44,7 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter()
     created = int(time.time())
 
-    def document(hosted: Hosted) -> dict[str, object]:
+    def document(hosted: AgentHandle) -> dict[str, object]:
         return {"id": hosted.name, "object": "model", "created": created, "owned_by": "beckon"}
 
     @routes.get(

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import request_id
 from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
-from beckon_agent.policy.limits import LimitReached
-from beckon_agent.request_id import request_id
 from beckon_agent.service import NoRoom
 from beckon_agent.store.base import StoreUnavailable
 

@@ -6,10 +6,10 @@ from fastapi import APIRouter, FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.faces.described import INTEGER, answer, listed, maybe, obj, word
 from beckon_agent.faces.problems import ProblemError, problem_responses
-from beckon_agent.principals import Principal, principal
-from beckon_agent.roster import Hosted
 from beckon_agent.service import Service
 from beckon_agent.store.health import StoreHealth
 from beckon_contract.problem import Problem
@@ -65,7 +65,7 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
             status = "store_unavailable"
         state: dict[str, object] = {
             "status": status,
-            "model": default.model.name if isinstance(default, Hosted) else None,
+            "model": default.model.name if isinstance(default, AgentHandle) else None,
             "tools": roster.tools,
             "agents": [hosted.name for hosted in roster.hosted()],
         }
@@ -95,7 +95,7 @@ def _add_metrics(routes: APIRouter, service: Service, may_read: Callable[[Princi
     @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, responses=refused)
     async def metrics() -> Response:
         """Return the numbers for Prometheus."""
-        if not may_read(principal()):
+        if not may_read(current_principal()):
             raise ProblemError(Problem(403, "forbidden", "Forbidden", _NO_METRICS))
         return _metrics(service)
 

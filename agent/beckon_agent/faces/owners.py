@@ -2,10 +2,10 @@
 
 from starlette.requests import Request
 
-from beckon_agent.principals import NOBODY, Principal
+from beckon_agent.core.context import UNAUTHENTICATED, Principal
 
 
 def owner_of(request: Request) -> str:
     """Return the id of who asks, as the door noted it; empty for anonymous callers."""
-    who: Principal = getattr(request.state, "principal", NOBODY)
+    who: Principal = getattr(request.state, "principal", UNAUTHENTICATED)
     return who.id

@@ -9,6 +9,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.records import StoredRun
 from beckon_agent.faces.described import STREAM
 from beckon_agent.faces.event_stream import KEEP_ALIVE, EventStream, event_bytes
 from beckon_agent.faces.models import not_served
@@ -17,13 +20,10 @@ from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.problems import ProblemError, problem_responses
 from beckon_agent.faces.responses.creating import OwnerOf
 from beckon_agent.faces.runs.lookup import find_run
-from beckon_agent.policy.limits import LimitReached
 from beckon_agent.replay.live import LiveCall
-from beckon_agent.replay.replayer import CannotReplay, MayHaveEffects, Replayer, Report, Wish
-from beckon_agent.roster import Hosted, NotServed
+from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayReport, Wish
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_agent.store.records import StoredRun
 from beckon_contract.problem import Problem
 
 _RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -91,11 +91,11 @@ def _answered() -> Iterator[None]:
         ) from error
 
 
-def _agent_of(service: Service, run: StoredRun) -> Hosted:
+def _agent_of(service: Service, run: StoredRun) -> AgentHandle:
     match service.roster.find(run.agent):
-        case Hosted() as found:
+        case AgentHandle() as found:
             return found
-        case NotServed() as found:
+        case UnavailableAgent() as found:
             raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
     if not service.roster.complete:
         raise NoRoom("the agents are not all known yet; ask again shortly")
@@ -108,7 +108,7 @@ def _problem(error: CannotReplay) -> ProblemError:
     return ProblemError(Problem(409, error.code, title, str(error), members))
 
 
-async def _server_sent(told: Paced[LiveCall | Report], keep_alive: float) -> AsyncGenerator[bytes]:
+async def _server_sent(told: Paced[LiveCall | ReplayReport], keep_alive: float) -> AsyncGenerator[bytes]:
     try:
         async for items in told.told(keep_alive):
             yield b"".join(map(_line, items)) or KEEP_ALIVE
@@ -121,7 +121,7 @@ async def _server_sent(told: Paced[LiveCall | Report], keep_alive: float) -> Asy
         await told.close()
 
 
-def _line(item: LiveCall | Report) -> bytes:
+def _line(item: LiveCall | ReplayReport) -> bytes:
     if isinstance(item, LiveCall):
         return event_bytes("call", call_document(item))
     return event_bytes("report", report_document(item))
@@ -141,7 +141,7 @@ def call_document(call: LiveCall) -> dict[str, object]:
     }
 
 
-def report_document(report: Report) -> dict[str, object]:
+def report_document(report: ReplayReport) -> dict[str, object]:
     """Return what came of a replay as JSON."""
     recording = report.recording
     known = [asked.model for asked in recording.asked if asked is not None]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beckon_agent.request_id import set_request_id
+from beckon_agent.core.context import set_request_id
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ effect twice.
 import re
 from collections.abc import Sequence
 
-from beckon_agent.model.types import Message
+from beckon_agent.core.model_types import Message
 
 # Of all its prompts that quote the conversation: the heading, and then the quotation.
 _QUOTES = re.compile(r"\s*### Task:\s.*<chat_history>", re.DOTALL)

@@ -14,14 +14,7 @@ from typing import Self
 
 import stamina
 
-from beckon_agent.model.answer import AnswerReader
-from beckon_agent.model.errors import ModelError, ModelRefused, ModelUnavailable, StreamBroken
-from beckon_agent.model.lessons import lesson
-from beckon_agent.model.pairing import call_ids
-from beckon_agent.model.profiles import Profile, profile_for
-from beckon_agent.model.request import Body, chat_body, required_parameters, unstreamed, widened
-from beckon_agent.model.transport import Patience, Transport
-from beckon_agent.model.types import (
+from beckon_agent.core.model_types import (
     BROKE_OFF,
     ModelRequest,
     ReasoningDelta,
@@ -30,9 +23,15 @@ from beckon_agent.model.types import (
     Turn,
     Usage,
 )
+from beckon_agent.model.capabilities import Profile, adapted_profile, profile_for
+from beckon_agent.model.errors import ModelError, ModelRefused, ModelUnavailable, StreamBroken
+from beckon_agent.model.messages import call_ids
+from beckon_agent.model.request import Body, chat_body, required_parameters, unstreamed, widened
+from beckon_agent.model.response import AnswerReader
+from beckon_agent.model.transport import Patience, Transport
 
 _LOG = logging.getLogger(__name__)
-_MOST_LESSONS = 4
+_MAX_ADAPTATIONS = 4
 
 _Piece = TextDelta | ReasoningDelta
 
@@ -123,23 +122,23 @@ class ModelClient:
     ) -> None:
         await self.aclose()
 
-    async def _begin(self, request: ModelRequest) -> "_Answer":
+    async def _begin(self, request: ModelRequest) -> "_StreamedAnswer":
         """Return an answer whose first piece is there, however many tries that takes."""
-        for _ in range(_MOST_LESSONS):
+        for _ in range(_MAX_ADAPTATIONS):
             body = chat_body(self.model, request, self.profile)
             try:
                 return await self._tried(request, body)
             except ModelRefused as error:
-                learnt = lesson(self.profile, error, body)
+                learnt = adapted_profile(self.profile, error, body)
                 if learnt is None:
                     raise
                 _LOG.info("%s teaches how to ask it: %s", self.model, error.message)
                 self.profile = learnt
         return await self._tried(request, chat_body(self.model, request, self.profile))
 
-    async def _tried(self, request: ModelRequest, body: Body) -> "_Answer":
+    async def _tried(self, request: ModelRequest, body: Body) -> "_StreamedAnswer":
         # A closure, because stamina shows the arguments of what it retries to its hooks.
-        async def once() -> _Answer:
+        async def once() -> _StreamedAnswer:
             return await self._ask(request, body)
 
         retry = stamina.AsyncRetryingCaller(
@@ -159,11 +158,11 @@ class ModelClient:
             return True
         return error.retry_after if error.retry_after <= self._patience.longest_retry_after else False
 
-    async def _ask(self, request: ModelRequest, body: Body) -> "_Answer":
+    async def _ask(self, request: ModelRequest, body: Body) -> "_StreamedAnswer":
         """Send one request and read its answer up to the first piece."""
         reader = AnswerReader()
         rest = self._read(body, reader)
-        return _Answer(request, body, reader, await anext(rest, None), rest)
+        return _StreamedAnswer(request, body, reader, await anext(rest, None), rest)
 
     async def _read(self, body: Body, reader: AnswerReader) -> AsyncGenerator[_Piece]:
         try:
@@ -179,7 +178,7 @@ class ModelClient:
         for piece in reader.finish():
             yield piece
 
-    async def _with_arguments(self, answer: "_Answer", turn: Turn) -> Turn:
+    async def _with_arguments(self, answer: "_StreamedAnswer", turn: Turn) -> Turn:
         """Ask once without streaming where a call lost its arguments on the way (vllm#9693)."""
         if turn.finish_reason == BROKE_OFF or not answer.lacks_arguments():
             return turn
@@ -199,7 +198,7 @@ class ModelClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _StreamedAnswer:
     """An answer on its way: its first piece, if it has any, and the rest."""
 
     request: ModelRequest

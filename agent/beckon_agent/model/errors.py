@@ -1,7 +1,7 @@
-"""What can go wrong with a model, by who must act.
+"""Errors of a model by who must act, and reading them out of error answers.
 
     ModelError
-    ├── ModelUnavailable        nobody: it may work later (429, 5xx, connection, time-out)
+    ├── ModelUnavailable        no one: it may work later (429, 5xx, connection, time-out)
     ├── StreamBroken            the user: the answer broke off after its beginning was shown
     ├── ModelAuthError          the operator: key, permission, quota or account
     └── ModelRefused            the caller: this request will never do (other 4xx)
@@ -11,9 +11,20 @@
         └── ContentNotSupported the user: this model takes no such image, sound or file
 
 No message holds the API key, also where a server repeats it.
+
+Error answers come in many shapes: OpenAI's object, Mistral's flat one, Gemini's array around one,
+Ollama's plain string, FastAPI's `detail`, a web page from a proxy, and JSON under a content type that
+denies it.
 """
 
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import mktime_tz, parsedate_tz
 from typing import ClassVar
+
+from beckon_agent.core import json_values
 
 
 class ModelError(Exception):
@@ -67,3 +78,181 @@ class ContentNotSupported(ModelRefused):
     """The model takes no images, no sound or no files."""
 
     ours = "unsupported_content"
+
+
+_LONGEST = 1000
+_DEEPEST = 5
+_SHORTEST_SECRET = 8
+_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+
+# In order: the first that matches decides. Old llama.cpp and some gateways answer
+# 500 for what the request can never get, so the words count for more than the status.
+_WORDS: tuple[tuple[type[ModelError], re.Pattern[str]], ...] = (
+    (
+        ContextTooLong,
+        re.compile(
+            r"context[ _]length|context[ _]size|context[ _]window|maximum context|prompt (is )?too long"
+            r"|input (is )?too long|too many (input )?tokens|exceeds? the (maximum|limit of) .{0,40}tokens",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ModelAuthError,
+        re.compile(
+            r"(invalid|incorrect|missing|no) api[ _]key|api key not valid|insufficient_quota|unauthori[sz]ed",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ContentNotSupported,
+        # OpenAI, Ollama, vLLM, llama.cpp, OpenRouter, and servers that take text alone
+        # (vllm#11629, ollama#17301, llama.cpp#13566 and #12947, LibreChat#2494).
+        re.compile(
+            r"(does not|doesn't|do not|not) (support|accept) (the )?(image|audio|video|file|pdf|multi-?modal)"
+            r"|(image|audio|video|file|pdf)s?( input| content)?s? (is|are) (not|only) supported"
+            r"|image_url is only supported|no endpoints found that support (image|audio|file|input)"
+            r"|at most 0 (image|audio|video)|not a multi-?modal model|unsupported content part type"
+            r"|(unknown variant|invalid content type)[ :]*[`'\"]?(image_url|input_audio|file)\b"
+            r"|cannot unmarshal array into .{0,40}content of type string",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ToolsNotSupported,
+        re.compile(
+            r"tool choice requires|cannot use tools|enable-auto-tool-choice|tool-call-parser"
+            r"|(does not|doesn't|do not|not) support (the )?[`'\"]?(tools?|function)\b"
+            r"|unsupported param(eter)?: [`'\"]?(tools|functions)\b|unknown method: keys"
+            r"|no endpoints found that support tool"
+            r"|[`'\"]?(tools?|tool (calling|use)|function calling|functions)[`'\"]? (is|are) not supported",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        SchemaRejected,
+        re.compile(
+            r"pars(e|ing) grammar|initialize samplers|invalid schema for function|invalid json schema"
+            r"|invalid_function_parameters|function_declarations?.{0,80}(schema|parameters|properties)"
+            r"|json schema.{0,80}(unsupported|not supported|conversion failed)",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReader:
+    """Reads the errors of one server; `secret` is struck out of all that it says."""
+
+    server: str
+    secret: str = field(default="", repr=False)
+
+    def response(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+        """Return the error that an HTTP error response stands for."""
+        try:
+            parsed = json_values.loads(body)
+        except ValueError:
+            parsed = _plain(body)
+        return self._error(parsed, status, retry_after(headers))
+
+    def in_answer(self, event: str, data: object) -> ModelError | None:
+        """Return the error that a payload of a 200 answer stands for, `None` if it is none."""
+        told = data[0] if isinstance(data, list) and data else data
+        fields = json_values.mapping(told)
+        flat = fields.get("object") == "error" or (event == "error" and not fields.get("choices"))
+        if not fields.get("error") and not flat:
+            return None
+        return self._error(told, None, None)
+
+    def unavailable(self, reason: str) -> ModelUnavailable:
+        """Return the error of a server that gave no readable answer."""
+        return ModelUnavailable(self._clean(f"{self.server} {reason}"))
+
+    def _error(self, body: object, status: int | None, wait: float | None) -> ModelError:
+        told, code = _words(body), _code(body)
+        status = status or _status(body)
+        kind = _kind(status, f"{code} {told}")
+        said = self._clean(told)[:_LONGEST] or "no reason given"
+        shown = f" ({status})" if status else ""
+        error = kind(f"{self.server} refused the request{shown}: {said}", status=status, code=code)
+        if isinstance(error, ModelUnavailable):
+            error = ModelUnavailable(
+                f"{self.server} has no answer now{shown}: {said}", status=status, code=code
+            )
+            error.retry_after = wait
+        return error
+
+    def _clean(self, said: str) -> str:
+        # A short key is a stand-in such as "none"; striking it out would only garble words.
+        if len(self.secret) >= _SHORTEST_SECRET:
+            said = said.replace(self.secret, "***")
+        return " ".join(said.split())
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds a server asks to wait: RFC 9110 section 10.2.3, or in milliseconds."""
+    for name, divisor in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            return max(0.0, float(headers.get(name, "")) / divisor)
+        except ValueError:
+            continue
+    date = parsedate_tz(headers.get("retry-after", ""))
+    return None if date is None else max(0.0, mktime_tz(date) - time.time())
+
+
+def _kind(status: int | None, words: str) -> type[ModelError]:
+    if status in (401, 402, 403):
+        return ModelAuthError
+    for kind, pattern in _WORDS:
+        if pattern.search(words) and (status != 429 or kind is ModelAuthError):
+            return kind
+    if status == 413:
+        return ContextTooLong
+    if status is None or status in (408, 409, 425, 429) or status >= 500:
+        return ModelUnavailable
+    return ModelRefused
+
+
+def _words(body: object, depth: int = 0) -> str:
+    """Return what an error body says, wherever it says it."""
+    if isinstance(body, str):
+        return body
+    if depth > _DEEPEST:
+        return ""
+    if isinstance(body, list):
+        return "; ".join(filter(None, (_words(member, depth + 1) for member in body)))
+    fields = json_values.mapping(body)
+    for key in ("error", "message", "detail", "msg", "title", "error_message"):
+        found = _words(fields.get(key), depth + 1) if key in fields else ""
+        if found:
+            raw = json_values.text(json_values.mapping(fields.get("metadata")).get("raw"))
+            return f"{found}: {raw}" if raw else found
+    return ""
+
+
+def _code(body: object) -> str:
+    inner = body[0] if isinstance(body, list) and body else body
+    fields = json_values.mapping(inner)
+    error = json_values.mapping(fields.get("error")) or fields
+    for key in ("code", "status", "type"):
+        value = error.get(key)
+        if isinstance(value, str) and value and not value.isdecimal():
+            return value
+    return ""
+
+
+def _status(body: object) -> int | None:
+    """Return the HTTP status that an error in a 200 answer names."""
+    inner = json_values.mapping(body)
+    error = json_values.mapping(inner.get("error")) or inner
+    for key in ("status_code", "code", "status"):
+        value = error.get(key)
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+    return None
+
+
+def _plain(body: bytes) -> str:
+    return _TAGS.sub(" ", body.decode("utf-8", "replace"))

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from beckon_agent.model import wire
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Declaration, ModelRequest, Turn
+from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.errors import ModelRefused
-from beckon_agent.model.history import repair
-from beckon_agent.model.profiles import Profile
-from beckon_agent.model.types import Declaration, ModelRequest, Turn
+from beckon_agent.model.messages import repair
 
 Body = dict[str, Any]
 """The members of one request to `/chat/completions`."""
@@ -60,9 +60,9 @@ def required_parameters(tools: Sequence[Declaration]) -> dict[str, list[str]]:
     """Return the names of each declared tool's required parameters, by tool."""
     found: dict[str, list[str]] = {}
     for tool in tools:
-        function = wire.mapping(tool.get("function"))
-        required = wire.mapping(function.get("parameters")).get("required")
-        found[wire.text(function.get("name"))] = (
+        function = json_values.mapping(tool.get("function"))
+        required = json_values.mapping(function.get("parameters")).get("required")
+        found[json_values.text(function.get("name"))] = (
             list(map(str, required)) if isinstance(required, list) else []
         )
     return found
@@ -80,7 +80,7 @@ def _tool_fields(request: ModelRequest, profile: Profile) -> Body:
 
 
 def _declaration(tool: Declaration, profile: Profile) -> Mapping[str, object]:
-    function = wire.mapping(tool.get("function"))
+    function = json_values.mapping(tool.get("function"))
     if profile.strict or "strict" not in function:
         return tool
     return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}

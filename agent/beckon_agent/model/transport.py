@@ -15,11 +15,10 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import truststore
 
-from beckon_agent.model import wire
-from beckon_agent.model.errors import ModelError, ModelUnavailable
-from beckon_agent.model.framing import UnreadableAnswer, payloads
-from beckon_agent.model.refusals import ErrorReader
-from beckon_agent.telemetry.models import tell_answer, trace_header
+from beckon_agent.core import json_values
+from beckon_agent.model.errors import ErrorReader, ModelError, ModelUnavailable
+from beckon_agent.model.sse import UnreadableAnswer, payloads
+from beckon_agent.telemetry.model_spans import record_answer, trace_header
 
 _KEEP_ALIVE_SECONDS = 5.0  # no longer than the servers' own, of which that of uvicorn is the shortest known
 _LONGEST_HEADER = 65_536
@@ -83,7 +82,7 @@ class Transport:
         """
         begun = told = False
         headers = {**self._headers, "content-type": "application/json", **trace_header()}
-        url, data = self._url("chat/completions"), wire.dumps(body).encode()
+        url, data = self._url("chat/completions"), json_values.dumps(body).encode()
         try:
             async with self._session.post(url, data=data, headers=headers, proxy=self._proxy) as response:
                 begun = True
@@ -93,8 +92,8 @@ class Transport:
                         refused = self._errors.in_answer(event, payload)
                         if refused:
                             raise refused
-                        document = wire.mapping(payload)
-                        told = told or tell_answer(document, streamed=body.get("stream") is True)
+                        document = json_values.mapping(payload)
+                        told = told or record_answer(document, streamed=body.get("stream") is True)
                         yield document
         except (aiohttp.ClientError, OSError, UnreadableAnswer) as error:
             raise self._told(error, begun=begun) from None
@@ -105,11 +104,13 @@ class Transport:
         Raises `ModelError`.
         """
         try:
-            listed = wire.loads(await self._get("models"))
+            listed = json_values.loads(await self._get("models"))
         except ValueError:
             listed = None
-        entries = wire.mapping(listed).get("data")
-        names = (wire.text(wire.mapping(entry).get("id")) for entry in wire.sequence(entries))
+        entries = json_values.mapping(listed).get("data")
+        names = (
+            json_values.text(json_values.mapping(entry).get("id")) for entry in json_values.sequence(entries)
+        )
         return [name for name in names if name]
 
     async def knows(self, model: str) -> bool:

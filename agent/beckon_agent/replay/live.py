@@ -5,17 +5,17 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.prepared import NeedsApproval, Prepared, prepare
-from beckon_agent.model import wire
-from beckon_agent.model.types import ToolCall
-from beckon_agent.replay.caller import RecordedCaller
-from beckon_agent.replay.differences import same, unified
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.records import StoredCall
+from beckon_agent.core.run_types import Agent, CallFinished
+from beckon_agent.replay.compare import same, unified
+from beckon_agent.replay.model import RecordedCaller
 from beckon_agent.replay.recording import Recording
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Agent, CallFinished
 from beckon_agent.service import Service
-from beckon_agent.store.records import StoredCall
+from beckon_agent.tool_calls.caller import ToolCaller
+from beckon_agent.tool_calls.validation import NeedsApproval, PreparedCall, prepare_calls
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
 
@@ -49,7 +49,7 @@ class LiveTools:
     """Makes calls for real, as those of any run of an agent; what may have effects, only with `effects`."""
 
     def __init__(
-        self, service: Service, hosted: Hosted, tell: Callable[[LiveCall], None], *, effects: bool
+        self, service: Service, hosted: AgentHandle, tell: Callable[[LiveCall], None], *, effects: bool
     ) -> None:
         self.tell = tell
         self._service = service
@@ -57,7 +57,7 @@ class LiveTools:
         self._effects = effects
         self._gate = asyncio.Semaphore(hosted.agent.limits.parallel_calls)
 
-    async def make(self, call: Prepared) -> CallFinished:
+    async def make(self, call: PreparedCall) -> CallFinished:
         """Make a call that passed the inspection of today, under an id that no tool has seen."""
         if isinstance(call.way, Tool) and not (call.way.read_only or self._effects):
             call = call.refused(Reason.DENIED, f"not called: {call.way.name} may have effects")
@@ -74,7 +74,7 @@ class LiveTools:
         return finished
 
 
-class LiveCaller(Caller):
+class LiveCaller(ToolCaller):
     """Makes every call for real as well, and tells what came of it; the run goes on as recorded."""
 
     def __init__(self, recorded: RecordedCaller, live: LiveTools) -> None:
@@ -82,7 +82,7 @@ class LiveCaller(Caller):
         self._live = live
 
     async def make(
-        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+        self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         """Make a call, tell, and return its recorded answer."""
         then = self._recorded.calls.get(event_id)
@@ -105,6 +105,6 @@ def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
     """Return the tool that would be called, `None` for a call that was never made, or would not be today."""
     if call.state != "done" or call.decision == "denied":
         return None
-    asked = ToolCall(call.id, call.name, wire.dumps(call.arguments))
-    way = prepare([asked], tools)[0].way
+    asked = ToolCall(call.id, call.name, json_values.dumps(call.arguments))
+    way = prepare_calls([asked], tools)[0].way
     return way.tool if isinstance(way, NeedsApproval) else way if isinstance(way, Tool) else None

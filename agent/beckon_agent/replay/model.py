@@ -1,18 +1,20 @@
-"""A model that says again what was recorded, and minds what it is asked."""
+"""A model and a tool caller that answer from a recording."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
-from beckon_agent.engine.asked import told_of
-from beckon_agent.loop import OutOfTime
-from beckon_agent.model import wire
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
+from beckon_agent.core.records import StoredCall, StoredTurn
+from beckon_agent.core.run_types import Agent, CallFinished, Options
+from beckon_agent.durable.prompts import tool_document
 from beckon_agent.model.errors import ModelError
-from beckon_agent.model.types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
-from beckon_agent.replay.differences import Difference, first_difference
-from beckon_agent.replay.order import End
+from beckon_agent.replay.compare import Difference, End, Order, first_difference
 from beckon_agent.replay.recording import Piece, Recording
-from beckon_agent.runs import Options
-from beckon_agent.store.records import StoredCall, StoredTurn
+from beckon_agent.run.loop import OutOfTime
+from beckon_agent.tool_calls.caller import AnswersLater, ToolCaller
+from beckon_agent.tool_calls.outcome import CallOutcome
+from beckon_agent.tool_calls.validation import PreparedCall
 from beckon_contract.tools import Tool
 
 _NO_LIMIT = 1_000_000  # tools
@@ -55,7 +57,7 @@ class RecordedModel:
             yield _turn(turn, self._recording.calls_of(step))
 
     async def _mind(self, step: int, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
-        found = asked_differently(self._recording, step, messages, tools)
+        found = prompt_difference(self._recording, step, messages, tools)
         if found is not None:
             self._end.asked = self._end.asked or found
             if not self._tolerant:
@@ -110,10 +112,10 @@ def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall
         if call.id in raw and not followed_by_parts:
             yield ToolCall(**raw[call.id])
         else:
-            yield ToolCall(call.id, call.name, wire.dumps(call.arguments), call.extra, call.origin)
+            yield ToolCall(call.id, call.name, json_values.dumps(call.arguments), call.extra, call.origin)
 
 
-def asked_differently(
+def prompt_difference(
     recording: Recording, step: int, messages: Sequence[Message], tools: Sequence[Tool]
 ) -> Difference | None:
     """Return the first difference between what the model is asked now and what it was asked then."""
@@ -124,7 +126,7 @@ def asked_differently(
     found = first_difference(f"{where}: messages", then, list(messages))
     if found is None and asked is not None:
         found = first_difference(
-            f"{where}: tools", _by_name(asked.tools), _by_name([told_of(tool) for tool in tools])
+            f"{where}: tools", _by_name(asked.tools), _by_name([tool_document(tool) for tool in tools])
         )
     return found
 
@@ -141,3 +143,33 @@ def _by_name(tools: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return {
         str(tool["name"]): {name: value for name, value in tool.items() if name != "name"} for tool in tools
     }
+
+
+class RecordedCaller(ToolCaller):
+    """Answers calls as they were answered then, in the same order; nothing is sent to anybody."""
+
+    def __init__(self, recording: Recording, order: Order, end: End) -> None:
+        self.calls = {call.event_id: call for call in recording.past.calls}
+        self._seconds = {event.id: event.seconds for event in recording.finished()}
+        self._late = recording.late()
+        self._order = order
+        self._end = end
+
+    async def make(
+        self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
+        """Answer a call; one that is refused today is answered with its refusal."""
+        recorded = self.calls.get(event_id)
+        if recorded is None:  # of a turn that is not played as it was
+            await self._end.stay()
+        if may_be_late and recorded.id in self._late and isinstance(call.way, Tool):
+            raise AnswersLater  # as then; its answer is handed in once the run waits for it
+        await self._order.turn_of(recorded)
+        result, failed = recorded.result, recorded.failed
+        if isinstance(call.way, CallOutcome):
+            result, failed = call.way.result, call.way.failed
+        elif recorded.state != "done":
+            await self._end.stay()
+        seconds = self._seconds.get(recorded.id, recorded.seconds or 0.0)
+        asked = call.asked
+        return CallFinished(asked.id, asked.name, result, failed, seconds, recorded.tokens)

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beckon_agent.engine.base import AnswerDropped, EngineEvent, TurnNoted
-from beckon_agent.engine.codec import from_log
-from beckon_agent.engine.told import is_end
-from beckon_agent.model.types import Message, ReasoningDelta, TextDelta
-from beckon_agent.runs import CallFinished, CallStarted, Ending, RunSuspended
+from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta
+from beckon_agent.core.records import Past, StoredCall, StoredRun, StoredTurn
+from beckon_agent.core.run_types import CallFinished, CallStarted, Ending, RunSuspended
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, TurnNoted
+from beckon_agent.durable.event_log import is_end
+from beckon_agent.durable.serialization import event_from_document
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Past, StoredCall, StoredRun, StoredTurn
 
 Piece = TextDelta | ReasoningDelta
 
@@ -20,7 +20,7 @@ _WITH_A_NOTE: frozenset[Ending | None] = frozenset({"step_limit", "time_limit", 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedPrompt:
     """What the model was asked for one answer: the system's message, and its tools as it was told of them.
 
     `limit` is how many tools it would have taken, `None` where nobody asked.
@@ -47,7 +47,7 @@ class Recording:
     past: Past
     events: Sequence[EngineEvent]
     dropped: int
-    asked: Sequence[Asked | None]
+    asked: Sequence[RecordedPrompt | None]
 
     @property
     def is_whole(self) -> bool:
@@ -118,14 +118,14 @@ async def read(store: Store, run: StoredRun) -> Recording:
         past=past,
         events=events,
         dropped=dropped,
-        asked=await _asked(store, past.turns),
+        asked=await _prompts(store, past.turns),
     )
 
 
 async def _log(store: Store, run_id: str) -> list[EngineEvent]:
     events: list[EngineEvent] = []
     while page := await store.events.after(run_id, len(events), most=_PAGE):
-        events += [from_log(document) for _, document in page]
+        events += [event_from_document(document) for _, document in page]
     return events
 
 
@@ -143,7 +143,7 @@ def _valid(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
     return events, dropped
 
 
-async def _asked(store: Store, turns: Sequence[StoredTurn]) -> list[Asked | None]:
+async def _prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
     noted = [turn.asked for turn in turns if turn.asked is not None]
     named = {digest for asked in noted for digest in (asked["system"], asked["tools"])}
     found = await store.materials.read(named)
@@ -151,12 +151,12 @@ async def _asked(store: Store, turns: Sequence[StoredTurn]) -> list[Asked | None
     return [_whole(turn.asked, found | tools) for turn in turns]
 
 
-def _whole(asked: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> Asked | None:
+def _whole(asked: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> RecordedPrompt | None:
     """Return what a turn was asked, `None` where not all of it is kept."""
     if asked is None:
         return None
     try:
         tools = [materials[digest] for digest in materials[asked["tools"]]]
-        return Asked(asked["model"], materials[asked["system"]], tools, asked.get("limit"))
+        return RecordedPrompt(asked["model"], materials[asked["system"]], tools, asked.get("limit"))
     except KeyError:
         return None

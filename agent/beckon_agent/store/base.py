@@ -7,28 +7,28 @@ held by somebody else by now, and change nothing then: a process that slept too 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from beckon_agent.model.types import Message
-from beckon_agent.store.records import (
-    Conversation,
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.records import (
     ConversationSummary,
     Decision,
     Ended,
     Exchanged,
+    LimitDecision,
+    LogEntries,
     NewRun,
     Past,
     ReservedLimit,
     RunFilter,
     RunStatus,
     RunSummary,
-    Said,
     StoredCall,
+    StoredConversation,
     StoredRun,
     StoredTurn,
-    Taken,
     Waiting,
 )
 
-NOTHING = Said()
+NOTHING = LogEntries()
 
 
 class StoreUnavailable(Exception):
@@ -107,11 +107,11 @@ class Runs(Protocol):
         """
         ...
 
-    async def suspend(self, run_id: str, holder: str, said: Said = NOTHING) -> RunStatus:
+    async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
         """Let go of a run that waits; `queued` where what it waits for has come in the meantime."""
         ...
 
-    async def end(self, run_id: str, holder: str | None, ended: Ended, said: Said = NOTHING) -> bool:
+    async def end(self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING) -> bool:
         """Give a run its final status; return whether it was without one.
 
         With `holder` `None` whoever holds it loses it: so a run is cancelled, and says nothing any more.
@@ -137,7 +137,7 @@ class Journal(Protocol):
         holder: str,
         turn: StoredTurn,
         calls: Sequence[StoredCall],
-        said: Said = NOTHING,
+        said: LogEntries = NOTHING,
     ) -> None:
         """Store an answer of the model with its calls, behind what was said, all or nothing."""
         ...
@@ -210,7 +210,7 @@ class Journal(Protocol):
 class EventLog(Protocol):
     """What a run told its client, so that a broken stream can be resumed anywhere."""
 
-    async def append(self, run_id: str, holder: str, said: Said) -> None:
+    async def append(self, run_id: str, holder: str, said: LogEntries) -> None:
         """Store events; those whose numbers are there already stay as they are."""
         ...
 
@@ -222,11 +222,11 @@ class EventLog(Protocol):
 class Conversations(Protocol):
     """Threads that outlive their runs."""
 
-    async def open(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+    async def open(self, conversation: StoredConversation, messages: Sequence[Message]) -> None:
         """Store a new conversation that begins with these messages. Raises `ValueError` for a taken id."""
         ...
 
-    async def find(self, conversation_id: str) -> Conversation | None:
+    async def find(self, conversation_id: str) -> StoredConversation | None:
         """Return a conversation."""
         ...
 
@@ -288,11 +288,11 @@ class Materials(Protocol):
 class Counters(Protocol):
     """What was used of limits, exact over all replicas."""
 
-    async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
+    async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         """Use so much of a limit per sliding window of so many seconds, all or nothing."""
         ...
 
-    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
         """Set so much of a limit aside before it is used, wherever anything is left of it.
 
         A token that has a reservation keeps it, with this amount.
@@ -303,7 +303,7 @@ class Counters(Protocol):
         """Count what was used in place of the reservation, however much it is."""
         ...
 
-    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
+    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
         """Take one of `limit` places for so long at most; a token that has one already keeps it anew."""
         ...
 

@@ -1,7 +1,10 @@
-"""Spans by hand: automatic ones cost a millisecond a tool call, one of these some 25 microseconds."""
+"""Spans by hand, and the trace that another process resumes with a run.
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+Automatic spans cost a millisecond a tool call, one of these some 25 microseconds.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from contextvars import Token
 from types import TracebackType
 from typing import TypeVar
@@ -10,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from beckon_contract.tracing import nobody_sees
+from beckon_contract.tracing import carried, continued, nobody_sees
 
 Item = TypeVar("Item")
 Value = str | int | float | bool | list[str]
@@ -89,3 +92,26 @@ async def within(span: Span, items: AsyncGenerator[Item]) -> AsyncGenerator[Item
             finally:
                 detach(token)
             yield item
+
+
+_MEMBER = "traceparent"
+
+
+def trace_to_request() -> dict[str, object]:
+    """Return the current trace as a member of a run's `request`, nothing where there is none."""
+    return {_MEMBER: carried()[_MEMBER]} if _MEMBER in carried() else {}
+
+
+@contextmanager
+def resume_trace(request: Mapping[str, object]) -> Iterator[None]:
+    """Let what begins inside belong to the trace in which the run of this `request` began."""
+    noted = request.get(_MEMBER)
+    context = continued({_MEMBER: noted}) if isinstance(noted, str) else None
+    if context is None:
+        yield
+        return
+    token = attach(context)
+    try:
+        yield
+    finally:
+        detach(token)

@@ -10,26 +10,24 @@ from typing import Any
 import aiohttp
 import httpx
 
-from beckon_agent.access.authentication import Authenticator
-from beckon_agent.access.options import AccessOptions, OidcOptions
-from beckon_agent.access.permitted import PermittedRoster
-from beckon_agent.access.setup import authenticator
+from beckon_agent.agents.folder import FolderSource
+from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.app import Kept, build_app
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.engine.engine import RunEngine
+from beckon_agent.auth.authentication import Authenticator, authenticator
+from beckon_agent.auth.authorization import PermittedAgents
+from beckon_agent.auth.quotas import LimitedCaller, Quotas
+from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.core.run_types import Agent
+from beckon_agent.core.run_types import Limits as RunLimits
+from beckon_agent.durable.engine import RunEngine
 from beckon_agent.faces.access import Access
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
-from beckon_agent.policy.limited import LimitedCaller
-from beckon_agent.policy.limits import Limits
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Agent
-from beckon_agent.runs import Limits as RunLimits
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
-from beckon_agent.turns import Model
+from beckon_agent.store.sql.open import open_store
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_contract.agent_terms import Terms, read_terms
 from beckon_contract.fields import Fields, Report
 from tests.agent.access.counters import CountersInMemory
@@ -53,7 +51,7 @@ class Several:
 
     complete = True
 
-    def __init__(self, agents: Sequence[Hosted]) -> None:
+    def __init__(self, agents: Sequence[AgentHandle]) -> None:
         self._agents = agents
 
     @property
@@ -64,10 +62,10 @@ class Several:
     def tools(self) -> int:
         return len(self._agents[0].catalogue.current.tools)
 
-    def find(self, name: str) -> Hosted | None:
+    def find(self, name: str) -> AgentHandle | None:
         return next((agent for agent in self._agents if agent.name == name), None)
 
-    def hosted(self) -> Sequence[Hosted]:
+    def hosted(self) -> Sequence[AgentHandle]:
         return self._agents
 
     async def watch(self) -> None:
@@ -80,7 +78,7 @@ class ClosedService:
 
     http: httpx.AsyncClient
     model: ScriptedModel
-    roster: PermittedRoster
+    roster: PermittedAgents
     service: Service
     store: Store
 
@@ -140,10 +138,10 @@ async def closed_service(
         made = [Agent(name, "default", "You are a test.", limits, told) for name, told in agents.items()]
         source = FolderSource([platform.folder], made[0].source)
         tools = Still(source.current, source)
-        hosted = [Hosted(agent.name, agent, Model(client, "native"), tools) for agent in made]
-        roster = PermittedRoster(Several(hosted), deny_by_default=deny_by_default)
+        hosted = [AgentHandle(agent.name, agent, DialectModel(client, "native"), tools) for agent in made]
+        roster = PermittedAgents(Several(hosted), deny_by_default=deny_by_default)
         store = await open_store("sqlite://")
-        shared = Limits(counters or store.counters)
+        shared = Quotas(counters or store.counters)
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
         kept = Kept(store, RunEngine(store, service, "test"))

@@ -4,8 +4,8 @@ import asyncio
 import time
 from collections import defaultdict
 
+from beckon_agent.core.records import LimitDecision, ReservedLimit
 from beckon_agent.store.base import StoreUnavailable
-from beckon_agent.store.records import ReservedLimit, Taken
 
 
 class CountersInMemory:
@@ -23,22 +23,22 @@ class CountersInMemory:
     def now(self) -> float:
         return time.monotonic() + self.passed
 
-    async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
+    async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         self._check()
         kept = self.used[key] = [one for one in self.used[key] if one[0] > self.now - window]
         used = sum(taken for _, taken in kept)
         if used + amount <= limit:
             if amount:
                 kept.append((self.now, amount))
-            return Taken(True)
+            return LimitDecision(True)
         freed = 0
         for at, taken in kept:
             freed += taken
             if used - freed + amount <= limit:
-                return Taken(False, max(0.0, at + window - self.now))
-        return Taken(False, window)
+                return LimitDecision(False, max(0.0, at + window - self.now))
+        return LimitDecision(False, window)
 
-    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
         held = self.reserved[key] = {who: one for who, one in self.reserved[key].items() if one[0] > self.now}
         if token not in held:
             taken = await self.take(key, 0, limit=limit.limit - 1, window=limit.window)
@@ -46,9 +46,9 @@ class CountersInMemory:
                 return taken
             used = sum(amount for _, amount in self.used[key])
             if limit.behind_others and used + sum(one for _, one in held.values()) >= limit.limit:
-                return Taken(False, 2.0)
+                return LimitDecision(False, 2.0)
         held[token] = (self.now + limit.seconds, amount)
-        return Taken(True)
+        return LimitDecision(True)
 
     async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
         self._check()
@@ -56,13 +56,13 @@ class CountersInMemory:
         if amount:
             await self.take(key, amount, limit=2**53, window=window)
 
-    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
+    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
         self._check()
         held = self.places[key] = {who: end for who, end in self.places[key].items() if end > self.now}
         if token in held or len(held) < limit:
             held[token] = self.now + seconds
-            return Taken(True)
-        return Taken(False, min(held.values()) - self.now)
+            return LimitDecision(True)
+        return LimitDecision(False, min(held.values()) - self.now)
 
     async def leave(self, key: str, token: str) -> None:
         self._check()

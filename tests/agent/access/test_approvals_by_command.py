@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from beckon_agent.access.options import AccessOptions
-from beckon_agent.access.setup import authenticator
+from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.settings import AccessOptions
 from tests.agent.access.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
 from tests.agent.scripted_model import asks_for, says

@@ -14,21 +14,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from beckon_agent.access.authentication import Authenticator
-from beckon_agent.access.key_file import KeyFile
-from beckon_agent.access.options import AccessOptions, OidcOptions
-from beckon_agent.access.setup import authenticator
-from beckon_agent.faces.access import Access
-from beckon_agent.principals import (
+from beckon_agent.auth.api_keys import KeyFile
+from beckon_agent.auth.authentication import Authenticator, authenticator
+from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.core.context import (
     ANONYMOUS,
     EVENTS,
-    NOBODY,
+    UNAUTHENTICATED,
     NoPrincipal,
     Principal,
     acting_as,
-    principal,
+    current_principal,
     read_principal,
 )
+from beckon_agent.faces.access import Access
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.issuer import AUDIENCE, Issuer
 from tests.agent.serving import served
@@ -38,9 +37,9 @@ async def who_am_i(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer whom the request is served for: as the task, a task of its own, and the scope know it."""
 
     async def inside() -> Principal:
-        return principal()
+        return current_principal()
 
-    found = principal()
+    found = current_principal()
     assert await asyncio.create_task(inside()) is found
     assert Request(scope).state.principal is found
     await JSONResponse(found.document())(scope, receive, send)
@@ -318,18 +317,18 @@ async def test_where_there_is_no_issuer_there_is_nothing_to_tell(keys: Path) -> 
 
 def test_nobody_asks_where_nobody_has_said_who_asks() -> None:
     with pytest.raises(NoPrincipal):
-        principal()
+        current_principal()
     with acting_as(ANONYMOUS):
-        assert principal() is ANONYMOUS
+        assert current_principal() is ANONYMOUS
         with acting_as(EVENTS):
-            assert principal() is EVENTS
-        assert principal() is ANONYMOUS
+            assert current_principal() is EVENTS
+        assert current_principal() is ANONYMOUS
     with pytest.raises(NoPrincipal):
-        principal()
+        current_principal()
 
 
 @pytest.mark.parametrize(
-    "who", [ANONYMOUS, NOBODY, EVENTS, Principal("oidc:a", frozenset({"x", "y"}), "oidc")]
+    "who", [ANONYMOUS, UNAUTHENTICATED, EVENTS, Principal("oidc:a", frozenset({"x", "y"}), "oidc")]
 )
 def test_a_principal_is_read_as_it_was_written(who: Principal) -> None:
     assert read_principal(who.document()) == who
@@ -341,4 +340,4 @@ def test_a_principal_is_read_as_it_was_written(who: Principal) -> None:
      {"id": "oidc:a", "groups": [], "kind": "root"}, {"id": "oidc:a", "groups": "ops", "kind": "oidc"}],
 )  # fmt: skip
 def test_what_is_no_principal_is_nobody(document: dict[str, object]) -> None:
-    assert read_principal(document) == NOBODY
+    assert read_principal(document) == UNAUTHENTICATED

@@ -8,14 +8,14 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from beckon_agent.access.options import AccessOptions
-from beckon_agent.access.setup import authenticator
-from beckon_agent.engine.base import Ask
-from beckon_agent.engine.engine import RunEngine
-from beckon_agent.principals import Principal, acting_as
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Options
-from beckon_agent.store.records import FINAL, NewRun, StoredRun
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.settings import AccessOptions
+from beckon_agent.core.context import Principal, acting_as
+from beckon_agent.core.records import FINAL, NewRun, StoredRun
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Ask
+from beckon_agent.durable.engine import RunEngine
 from tests.agent.access.closed_service import ClosedService, closed_service, terms
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import QUICK
@@ -68,7 +68,7 @@ async def left_by_a_dead_process(service: ClosedService, who: Principal) -> str:
     """Begin a run for somebody in a process that dies before it notes the first turn; return its id."""
     with acting_as(who):
         found = service.roster.find("ruled")
-        assert isinstance(found, Hosted)
+        assert isinstance(found, AgentHandle)
         run = a_run(who)
         dying = RunEngine(Crashing(service.store, 0, lands=False), service.service, "dying", QUICK)
         await dying.start(Ask(run, found, Options()))

@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.access.permitted import PermittedRoster
-from beckon_agent.access.rules import allowed_tools, mask_of, may_see, may_use
-from beckon_agent.hosting.models import ModelSpec
-from beckon_agent.hosting.own import Own, agent_of
-from beckon_agent.model.types import Message, StreamItem
-from beckon_agent.policy.tools import Bounds, bounds_of
-from beckon_agent.principals import ANONYMOUS, EVENTS, NOBODY, NoPrincipal, Principal, acting_as
-from beckon_agent.roster import Hosted, NotServed
-from beckon_agent.runs import Agent, Limits, Options
+from beckon_agent.agents.default_agent import Own, agent_of
+from beckon_agent.agents.model_pool import ModelSpec
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.auth.authorization import PermittedAgents, allowed_tools, mask_of, may_see, may_use
+from beckon_agent.auth.tool_policies import Bounds, bounds_of
+from beckon_agent.core.context import ANONYMOUS, EVENTS, UNAUTHENTICATED, NoPrincipal, Principal, acting_as
+from beckon_agent.core.model_types import Message, StreamItem
+from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_contract.agent_resources import KIND, read_agent
 from beckon_contract.agent_terms import NO_TERMS, Access, Callers, Rate, Terms
 from beckon_contract.catalogue import Catalogue
@@ -26,7 +25,7 @@ from tests.agent.running_agent import Still
 CI = Principal("key:ci", frozenset({"ops"}), "key")
 ALICE = Principal("oidc:alice", frozenset({"finance"}), "oidc")
 KEY_OF_A_NAMESAKE = Principal("key:alice", frozenset(), "key")
-EVERYONE = (CI, ALICE, KEY_OF_A_NAMESAKE, ANONYMOUS, EVENTS, NOBODY)
+EVERYONE = (CI, ALICE, KEY_OF_A_NAMESAKE, ANONYMOUS, EVENTS, UNAUTHENTICATED)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_a_caller_has_the_tools_of_the_rules_that_name_the_caller() -> None:
     assert offered(told, CI) == ["read_order", "write_order"]
     assert offered(told, ANONYMOUS) == ["read_order", "write_order"]
     assert offered(told, KEY_OF_A_NAMESAKE) == ["pay", "read_order", "write_order"]
-    assert offered(told, NOBODY) == []
+    assert offered(told, UNAUTHENTICATED) == []
     assert offered(terms(access={"toolRules": []}), CI) == []
 
 
@@ -198,15 +197,15 @@ class Unasked:
         raise AssertionError("this model is not asked")
 
 
-def roster(told: Terms, catalogue: Still | None = None) -> PermittedRoster:
-    hosted = Hosted("a", agent(told), Unasked(), catalogue or Still(Catalogue(TOOLS)))
-    return PermittedRoster(Several([hosted]))
+def roster(told: Terms, catalogue: Still | None = None) -> PermittedAgents:
+    hosted = AgentHandle("a", agent(told), Unasked(), catalogue or Still(Catalogue(TOOLS)))
+    return PermittedAgents(Several([hosted]))
 
 
-def seen(permitted: PermittedRoster, who: Principal) -> Catalogue:
+def seen(permitted: PermittedAgents, who: Principal) -> Catalogue:
     with acting_as(who):
         found = permitted.find("a")
-    assert isinstance(found, Hosted)
+    assert isinstance(found, AgentHandle)
     return found.catalogue.current
 
 
@@ -217,7 +216,7 @@ def test_no_agent_is_found_where_nobody_has_said_who_asks() -> None:
         permitted.find("a")
     with pytest.raises(NoPrincipal):
         permitted.hosted()
-    with acting_as(NOBODY):
+    with acting_as(UNAUTHENTICATED):
         assert permitted.find("a") is None
         assert permitted.hosted() == []
 
@@ -243,7 +242,7 @@ def test_a_run_keeps_what_its_principal_may_use_and_follows_the_catalogue() -> N
     source = Still(Catalogue({"pay": PAY}))
     with acting_as(CI):
         found = roster(told, source).find("a")
-    assert isinstance(found, Hosted)
+    assert isinstance(found, AgentHandle)
 
     source.current = Catalogue(TOOLS)
 
@@ -252,14 +251,14 @@ def test_a_run_keeps_what_its_principal_may_use_and_follows_the_catalogue() -> N
 
 def test_an_agent_that_takes_no_requests_is_known_to_those_who_were_let_in() -> None:
     class Broken(Several):
-        def find(self, name: str) -> NotServed:  # type: ignore[override]  # finds one that is not served
-            return NotServed(name, "NoModel", "…")
+        def find(self, name: str) -> UnavailableAgent:  # type: ignore[override]  # finds one that is not served
+            return UnavailableAgent(name, "NoModel", "…")
 
-    permitted = PermittedRoster(Broken([]))
+    permitted = PermittedAgents(Broken([]))
 
     with acting_as(CI):
-        assert isinstance(permitted.find("a"), NotServed)
-    with acting_as(NOBODY):
+        assert isinstance(permitted.find("a"), UnavailableAgent)
+    with acting_as(UNAUTHENTICATED):
         assert permitted.find("a") is None
 
 

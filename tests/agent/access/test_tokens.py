@@ -15,10 +15,9 @@ import aiohttp
 import jwt
 import pytest
 
-from beckon_agent.access.errors import BadToken, KeysUnavailable
-from beckon_agent.access.key_set import Intervals, KeySet, Source
-from beckon_agent.access.tokens import Expected, TokenVerifier
-from beckon_agent.principals import Principal
+from beckon_agent.auth.errors import BadToken, KeysUnavailable
+from beckon_agent.auth.oidc import Expected, Intervals, KeySet, KeySource, TokenVerifier
+from beckon_agent.core.context import Principal
 from tests.agent.access.issuer import AUDIENCE, Issuer, SigningKey, ec_key, ed_key, issuing, rsa_key
 
 
@@ -26,7 +25,7 @@ def verifier(
     issuer: Issuer, session: aiohttp.ClientSession, intervals: Intervals | None = None, **expected: Any
 ) -> TokenVerifier:
     wanted = replace(Expected(issuer=issuer.url, audiences=(AUDIENCE,)), **expected)
-    return TokenVerifier(KeySet(session, Source(issuer.url), intervals), wanted)
+    return TokenVerifier(KeySet(session, KeySource(issuer.url), intervals), wanted)
 
 
 async def refusal_of(token: str, checks: TokenVerifier) -> str:
@@ -306,7 +305,7 @@ async def test_a_discovery_document_of_another_is_not_followed(
 
 async def test_an_issuer_that_is_away_lets_nobody_in(session: aiohttp.ClientSession, issuer: Issuer) -> None:
     token = issuer.token()
-    away = Source(issuer.url, "http://127.0.0.1:9/keys")
+    away = KeySource(issuer.url, "http://127.0.0.1:9/keys")
     checks = TokenVerifier(KeySet(session, away), Expected(issuer=issuer.url, audiences=(AUDIENCE,)))
 
     with pytest.raises(KeysUnavailable):
@@ -344,17 +343,17 @@ async def test_a_claim_whose_name_has_dots_and_one_group_as_text_are_read(
 )
 def test_keys_are_not_fetched_where_anybody_on_the_way_could_change_them(url: str) -> None:
     with pytest.raises(ValueError, match="must begin with https://"):
-        Source(url or "x:")
+        KeySource(url or "x:")
 
 
 def test_an_issuer_of_this_machine_or_behind_tls_is_asked() -> None:
-    Source("https://issuer.example/realm", trust=ssl.create_default_context())
-    Source("http://localhost:8080")
-    Source("http://[::1]:8080", "http://127.0.0.2/keys")
+    KeySource("https://issuer.example/realm", trust=ssl.create_default_context())
+    KeySource("http://localhost:8080")
+    KeySource("http://[::1]:8080", "http://127.0.0.2/keys")
 
 
 async def test_some_audience_must_be_expected(session: aiohttp.ClientSession) -> None:
-    keys = KeySet(session, Source("https://issuer.example"))
+    keys = KeySet(session, KeySource("https://issuer.example"))
 
     with pytest.raises(ValueError, match="tokens for other services would be taken"):
         TokenVerifier(keys, Expected(issuer="https://issuer.example", audiences=()))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import aiohttp
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Outcome
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.outcome import CallOutcome
 from tests.agent.calling.test_direct import a_call as direct_call
 from tests.agent.calling.test_dispatch import REPLY, a_call, answering, error
 from tests.shim.support import serving
@@ -18,7 +18,7 @@ async def test_a_call_that_may_be_answered_later_says_so_to_the_shim() -> None:
         shim.behaviour = answering(202, b"", **ACCEPTED)
         dispatcher = Dispatcher(session, shim.url)
 
-        assert await dispatcher.send(replace(a_call(), may_be_late=True)) == Outcome(None, later=True)
+        assert await dispatcher.send(replace(a_call(), may_be_late=True)) == CallOutcome(None, later=True)
         assert error(await dispatcher.send(a_call()))["reason"] == "undeliverable"
 
         preferences = [posted.headers["prefer"].split(", ")[0] for posted in shim.posts]

@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Call, Outcome
-from beckon_agent.request_id import set_request_id
+from beckon_agent.core.context import set_request_id
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
 from beckon_contract.tools import Tool
 from beckon_tools.app import app
 from tests.agent.calling.test_dispatch import REPLY, answering, closed_port, error, problem, replying
@@ -49,17 +49,17 @@ async def tool() -> AsyncIterator[Server]:
         yield server
 
 
-def a_call(address: str, wait: float = 5.0, *, idempotent: bool = False, **arguments: object) -> Call:
+def a_call(address: str, wait: float = 5.0, *, idempotent: bool = False, **arguments: object) -> OutgoingCall:
     tool = replace(TOOL, address=address, idempotent=idempotent)
-    return Call("run.0.0", tool, arguments, "/beckon/agents/default/beckon", wait)
+    return OutgoingCall("run.0.0", tool, arguments, "/beckon/agents/default/beckon", wait)
 
 
 async def test_a_tool_of_the_sdk_is_called_as_a_broker_would_call_it(dispatcher: Dispatcher) -> None:
     BENCH.reset()
     async with served(app(echo)) as url:
         call = a_call(url, text="hi", count=2)
-        assert await dispatcher.send(call) == Outcome("hihi")
-        assert await dispatcher.send(call) == Outcome("hihi")
+        assert await dispatcher.send(call) == CallOutcome("hihi")
+        assert await dispatcher.send(call) == CallOutcome("hihi")
         wrong = error(await dispatcher.send(replace(a_call(url, text=5), id="other")))
     assert BENCH.calls == ["hi"]
     assert wrong["reason"] == "invalid_arguments"
@@ -113,7 +113,7 @@ async def test_an_event_plain_json_and_text_are_results(
         return web.Response(body=body, headers=headers)
 
     tool.behaviour = answer
-    assert await dispatcher.send(a_call(tool.url)) == Outcome(result)
+    assert await dispatcher.send(a_call(tool.url)) == CallOutcome(result)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ async def test_a_tool_that_does_not_take_the_call_is_asked_again_with_the_same_e
         return web.Response(body=b'"at last"', headers=REPLY)
 
     tool.behaviour = busy_twice
-    assert await dispatcher.send(a_call(tool.url, idempotent=idempotent)) == Outcome("at last")
+    assert await dispatcher.send(a_call(tool.url, idempotent=idempotent)) == CallOutcome("at last")
     assert [posted.headers["ce-id"] for posted in tool.posts] == ["run.0.0"] * 3
 
 
@@ -278,7 +278,7 @@ async def test_after_a_lost_connection_only_what_may_be_repeated_is(
     assert len(heads) == posts
     assert all(b"connection: close" in head.lower() for head in heads)
     if idempotent:
-        assert found == Outcome("done")
+        assert found == CallOutcome("done")
     else:
         assert error(found)["reason"] == "outcome_unknown"
         assert "may have run" in error(found)["message"]

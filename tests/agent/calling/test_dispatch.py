@@ -13,13 +13,12 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Call, Outcome
-from beckon_agent.calling.prepared import prepare
-from beckon_agent.model.types import ToolCall
-from beckon_agent.request_id import set_request_id
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.core.context import set_request_id
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.run_types import Agent, Limits
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
+from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
+from beckon_agent.tool_calls.validation import prepare_calls
 from beckon_contract.tools import Tool
 from tests.patience import PATIENCE
 from tests.shim.support import Posted, Server, serving
@@ -45,8 +44,8 @@ async def shim() -> AsyncIterator[Server]:
         yield server
 
 
-def a_call(wait: float = 5.0, **arguments: object) -> Call:
-    return Call("run.0.0", TOOL, arguments, "/beckon/agents/default/beckon", wait)
+def a_call(wait: float = 5.0, **arguments: object) -> OutgoingCall:
+    return OutgoingCall("run.0.0", TOOL, arguments, "/beckon/agents/default/beckon", wait)
 
 
 def answering(status: int = 200, body: bytes = b"", **headers: str) -> Callable[[Posted], Any]:
@@ -70,12 +69,12 @@ def problem(status: int, **members: object) -> Callable[[Posted], Any]:
 
 async def outcome(
     session: aiohttp.ClientSession, shim: Server, behaviour: Callable[[Posted], Any]
-) -> Outcome:
+) -> CallOutcome:
     shim.behaviour = behaviour
     return await Dispatcher(session, shim.url).send(a_call())
 
 
-def error(found: Outcome) -> dict[str, Any]:
+def error(found: CallOutcome) -> dict[str, Any]:
     assert found.failed
     assert isinstance(found.result, dict)
     told: dict[str, Any] = found.result["error"]
@@ -116,7 +115,7 @@ async def test_a_call_is_one_cloudevent_on_the_path_of_its_broker(
 async def test_every_kind_of_reply_becomes_a_result(
     session: aiohttp.ClientSession, shim: Server, body: bytes, content_type: str, result: object
 ) -> None:
-    assert await outcome(session, shim, replying(body, content_type)) == Outcome(result)
+    assert await outcome(session, shim, replying(body, content_type)) == CallOutcome(result)
 
 
 @pytest.mark.parametrize("body", [b"{oops", b"[" * 2000 + b"]" * 2000, b"[" * 300 + b"]" * 300])
@@ -149,7 +148,7 @@ async def test_an_error_that_a_tool_replies_is_a_failure_in_its_own_words(
 async def test_data_that_happens_to_have_an_error_member_is_data(
     session: aiohttp.ClientSession, shim: Server, body: bytes
 ) -> None:
-    assert await outcome(session, shim, replying(body)) == Outcome(json.loads(body))
+    assert await outcome(session, shim, replying(body)) == CallOutcome(json.loads(body))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ async def test_a_busy_shim_is_asked_again_with_the_same_event_and_less_time(
     shim.behaviour = busy_twice
     found = await Dispatcher(session, shim.url).send(a_call(wait=5))
 
-    assert found == Outcome("at last")
+    assert found == CallOutcome("at last")
     assert {posted.headers["ce-id"] for posted in shim.posts} == {"run.0.0"}
     waits = [float(posted.headers["prefer"].removeprefix("wait=")) for posted in shim.posts]
     assert waits == sorted(waits, reverse=True)
@@ -295,7 +294,7 @@ async def test_a_shim_that_starts_late_still_gets_the_call(session: aiohttp.Clie
     await asyncio.sleep(0.05)
     await web.TCPSite(runner, "127.0.0.1", port).start()
 
-    assert await sending == Outcome("hello")
+    assert await sending == CallOutcome("hello")
     await runner.cleanup()
 
 
@@ -345,7 +344,7 @@ async def test_a_connection_lost_before_any_answer_is_tried_again_only_where_the
         assert found.lost
         assert len(heads) == 1
         return
-    assert found == Outcome("done")
+    assert found == CallOutcome("done")
     assert b"beckon-idempotent: true" in heads[0].lower()
     of_the_event = [sorted(line for line in head.split(b"\r\n") if line.startswith(b"ce-")) for head in heads]
     assert of_the_event[0] == of_the_event[1]
@@ -380,7 +379,7 @@ async def test_a_reply_over_the_limit_is_a_failure_of_the_tool(
 async def test_the_source_that_an_eventtype_names_wins(session: aiohttp.ClientSession, shim: Server) -> None:
     shim.behaviour = replying(b"1")
     tool = Tool("t", "ns", "t", "t", "/orders", "T.", {"type": "object"}, "spec.schemaData")
-    await Dispatcher(session, shim.url).send(Call("i", tool, {}, "/beckon", 5))
+    await Dispatcher(session, shim.url).send(OutgoingCall("i", tool, {}, "/beckon", 5))
 
     assert shim.posts[0].headers["ce-source"] == "/orders"
 
@@ -389,8 +388,8 @@ async def test_a_mistake_of_ours_in_one_call_is_an_error_for_the_model(
     session: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = Tool("t", "ns", "t", "no\x00type", None, "T.", {"type": "object"}, "spec.schemaData")
-    (call,) = prepare([ToolCall("a", "t", "{}")], {"t": broken})
-    caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
+    (call,) = prepare_calls([ToolCall("a", "t", "{}")], {"t": broken})
+    caller = ToolCaller(Dispatcher(session, "http://127.0.0.1:9"))
 
     finished = await caller.make(call, event_id="e.1", agent=Agent("a", "n", "", Limits()), remaining=5)
 

@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from beckon_agent.calling.exchanged import (
-    MOST_KEPT,
+from beckon_agent.tool_calls.recorded_events import (
+    MAX_STORED,
     TOKEN,
-    document_of,
-    note_call,
-    note_problem,
-    note_reply,
-    noting,
+    event_document,
+    record_call,
+    record_problem,
+    record_reply,
+    recording_events,
     without_tokens,
 )
 from beckon_contract.correlation import Key, Keyring, mint
@@ -27,7 +27,7 @@ def event(data: bytes | None, kind: str | None = "application/json") -> CloudEve
 
 @pytest.mark.parametrize("data", [b'{"a": [1, null]}', b'"\\u00e9"', b"%d" % 2**80, b"null"])
 def test_json_is_kept_as_json(data: bytes) -> None:
-    assert document_of(event(data)) == {
+    assert event_document(event(data)) == {
         "event": {
             "specversion": "1.0",
             "id": "1",
@@ -45,20 +45,20 @@ def test_json_is_kept_as_json(data: bytes) -> None:
     [(b"\x00\xff\x89PNG", "image/png"), (b"text", "text/plain"), (b"{no json", "application/json")],
 )
 def test_all_else_is_kept_byte_for_byte(data: bytes, kind: str) -> None:
-    kept = document_of(event(data, kind))["event"]
+    kept = event_document(event(data, kind))["event"]
 
     assert base64.b64decode(kept["data_base64"]) == data
     assert "data" not in kept
 
 
 @pytest.mark.parametrize("name", ["replyid", "correlationid", "backid"])
-@pytest.mark.parametrize("size", [10, MOST_KEPT])
+@pytest.mark.parametrize("size", [10, MAX_STORED])
 def test_of_a_token_nothing_is_kept_whatever_its_attribute_is_called(name: str, size: int) -> None:
     token = mint(Keyring([Key.random()]), "shim-0", b"1")
     data = json.dumps({"replyid": token, "text": "x" * size}).encode()
     reply = CloudEvent("1", "/s", "t", data, "application/json", extensions={name: token, "chain": "a.b.c"})
 
-    kept = document_of(reply)["event"]
+    kept = event_document(reply)["event"]
 
     assert kept[name] == TOKEN
     assert kept["chain"] == "a.b.c"
@@ -76,33 +76,33 @@ def test_a_result_that_looks_like_a_token_is_kept_as_it_is() -> None:
 
 
 def test_an_event_without_data_has_none() -> None:
-    assert not document_of(event(None))["event"].keys() & {"data", "data_base64"}
+    assert not event_document(event(None))["event"].keys() & {"data", "data_base64"}
 
 
 def test_of_more_data_than_is_good_for_a_store_the_attributes_are_kept() -> None:
-    kept = document_of(event(b'"' + b"x" * MOST_KEPT + b'"'))
+    kept = event_document(event(b'"' + b"x" * MAX_STORED + b'"'))
 
-    assert kept["omitted"] == MOST_KEPT + 2
+    assert kept["omitted"] == MAX_STORED + 2
     assert kept["event"]["replyid"] == "x"
     assert "data" not in kept["event"]
 
 
 def test_json_that_is_nested_deeper_than_it_can_be_written_is_left_out() -> None:
-    kept = document_of(event(b"[" * 900 + b"]" * 900))
+    kept = event_document(event(b"[" * 900 + b"]" * 900))
 
     assert kept["omitted"] == 1_800
     assert "data" not in kept["event"]
 
 
 def test_what_passes_is_noted_for_its_call_alone() -> None:
-    with noting() as first:
-        note_call(event(b"1"))
-        with noting() as second:
-            note_problem({"detail": "no"})
-        note_problem({})
-        note_reply(event(b"2"))
-    note_reply(event(b"3"))
+    with recording_events() as first:
+        record_call(event(b"1"))
+        with recording_events() as second:
+            record_problem({"detail": "no"})
+        record_problem({})
+        record_reply(event(b"2"))
+    record_reply(event(b"3"))
 
-    assert first.call == document_of(event(b"1"))
-    assert first.reply == document_of(event(b"2"))
+    assert first.call == event_document(event(b"1"))
+    assert first.reply == event_document(event(b"2"))
     assert (second.call, second.reply) == (None, {"problem": {"detail": "no"}})

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.calling.exchange import Outcome
-from beckon_agent.calling.prepared import NeedsApproval, Prepared, prepare
-from beckon_agent.model.types import ToolCall
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.tool_calls.outcome import CallOutcome
+from beckon_agent.tool_calls.validation import NeedsApproval, PreparedCall, prepare_calls
 from beckon_contract.tools import CallOrigin, Tool
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -29,9 +29,9 @@ def asked(name: str, arguments: str, call_id: str = "aaaaaaaaa", **extra: Any) -
     return ToolCall(call_id, name, arguments, extra)
 
 
-def reason(call: Prepared) -> str:
+def reason(call: PreparedCall) -> str:
     """Return why a call is refused, empty where it is not."""
-    if not isinstance(call.way, Outcome):
+    if not isinstance(call.way, CallOutcome):
         return ""
     assert call.way.failed
     assert isinstance(call.way.result, dict)
@@ -40,7 +40,7 @@ def reason(call: Prepared) -> str:
 
 @pytest.mark.parametrize("arguments", ["", "{}", "null", "  "])
 def test_no_arguments_are_none(arguments: str) -> None:
-    (call,) = prepare([asked("ping", arguments)], TOOLS)
+    (call,) = prepare_calls([asked("ping", arguments)], TOOLS)
 
     assert (call.arguments, reason(call)) == ({}, "")
 
@@ -58,26 +58,26 @@ def test_no_arguments_are_none(arguments: str) -> None:
     ],
 )
 def test_a_call_is_made_or_refused_with_its_reason(name: str, arguments: str, why: str) -> None:
-    (call,) = prepare([asked(name, arguments)], TOOLS)
+    (call,) = prepare_calls([asked(name, arguments)], TOOLS)
 
     assert reason(call) == why
 
 
 def test_a_call_of_a_tool_that_wants_approval_waits_for_it() -> None:
-    (call,) = prepare([asked("danger", "{}")], TOOLS)
+    (call,) = prepare_calls([asked("danger", "{}")], TOOLS)
 
     assert call.way == NeedsApproval(TOOLS["danger"])
 
 
 def test_a_name_that_the_model_made_up_is_not_repeated_at_length() -> None:
-    (call,) = prepare([asked("x" * 100_000, "{}")], TOOLS)
+    (call,) = prepare_calls([asked("x" * 100_000, "{}")], TOOLS)
 
-    assert isinstance(call.way, Outcome)
+    assert isinstance(call.way, CallOutcome)
     assert len(str(call.way.result)) < 300
 
 
 def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> None:
-    found = prepare([asked("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
+    found = prepare_calls([asked("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
 
     assert [call.arguments for call in found] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
     assert found[0].asked.id == "aaaaaaaaa"
@@ -85,7 +85,7 @@ def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> 
 
 
 def test_objects_of_which_one_does_not_fit_are_not_made_into_calls() -> None:
-    (call,) = prepare([asked("echo", '{"text": "a"}{"wrong": "b"}')], TOOLS)
+    (call,) = prepare_calls([asked("echo", '{"text": "a"}{"wrong": "b"}')], TOOLS)
 
     assert reason(call) == "invalid_arguments"
 
@@ -101,13 +101,13 @@ def test_objects_of_which_one_does_not_fit_are_not_made_into_calls() -> None:
     ],
 )
 def test_only_a_whole_object_counts_at_the_token_limit(arguments: str, whole: bool) -> None:
-    (call,) = prepare([asked("echo", arguments)], TOOLS, cut_off=True)
+    (call,) = prepare_calls([asked("echo", arguments)], TOOLS, cut_off=True)
 
     assert reason(call) == ("" if whole else "invalid_arguments")
 
 
 def test_only_the_last_call_can_have_been_cut_off() -> None:
-    first, last = prepare(
+    first, last = prepare_calls(
         [asked("echo", "{'text': 'a'}"), asked("echo", "{'text': 'b'}")], TOOLS, cut_off=True
     )
 
@@ -127,14 +127,14 @@ def test_only_the_last_call_can_have_been_cut_off() -> None:
 def test_a_refused_call_is_told_with_the_object_that_the_model_wrote(
     arguments: str, told: dict[str, Any]
 ) -> None:
-    (call,) = prepare([asked("nothing", arguments)], TOOLS)
+    (call,) = prepare_calls([asked("nothing", arguments)], TOOLS)
 
     assert json.loads(call.as_message_part()["function"]["arguments"]) == told
 
 
 def test_what_a_provider_wants_back_with_a_call_goes_back() -> None:
     signature = {"google": {"thought_signature": "sig"}}
-    (call,) = prepare([asked("ping", "{}", extra_content=signature)], TOOLS)
+    (call,) = prepare_calls([asked("ping", "{}", extra_content=signature)], TOOLS)
 
     assert call.as_message_part() == {
         "extra_content": signature,
@@ -163,7 +163,7 @@ def test_a_call_read_from_text_is_made_approved_or_refused_by_its_origin(
 ) -> None:
     written = ToolCall("aaaaaaaaa", "ping", "{}", origin=origin)
 
-    (call,) = (one.checked_by_origin(may_wait=may_wait) for one in prepare([written], {"ping": tool}))
+    (call,) = (one.checked_by_origin(may_wait=may_wait) for one in prepare_calls([written], {"ping": tool}))
 
     found = "approval" if isinstance(call.way, NeedsApproval) else reason(call) or "made"
     assert found == expected

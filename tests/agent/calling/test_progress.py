@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Outcome
-from beckon_agent.calling.reports import Report, hearing, read
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.outcome import CallOutcome
+from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports, read_report
 from beckon_contract.events import CloudEvent
 from tests.agent.calling.test_dispatch import REPLY, a_call, error
 
@@ -60,10 +60,10 @@ def streaming(*pieces: bytes) -> Behaviour:
 
 async def called(
     session: aiohttp.ClientSession, behaviour: Behaviour, *, limit: int = 100_000
-) -> tuple[Outcome, list[Report]]:
-    heard: list[Report] = []
+) -> tuple[CallOutcome, list[ProgressReport]]:
+    heard: list[ProgressReport] = []
     async with shim(behaviour) as url:
-        with hearing(heard.append):
+        with listen_to_reports(heard.append):
             outcome = await Dispatcher(session, url, max_reply_bytes=limit).send(a_call())
     return outcome, heard
 
@@ -72,8 +72,8 @@ async def test_reports_are_heard_before_the_reply(session: aiohttp.ClientSession
     stream = streaming(progress(1, total=2, message="half"), progress(2, total=2), reply({"a": [1]}))
     outcome, heard = await called(session, stream)
 
-    assert heard == [Report(1, 2, "half"), Report(2, 2)]
-    assert outcome == Outcome({"a": [1]})
+    assert heard == [ProgressReport(1, 2, "half"), ProgressReport(2, 2)]
+    assert outcome == CallOutcome({"a": [1]})
 
 
 async def test_a_report_that_is_overtaken_is_not_heard(session: aiohttp.ClientSession) -> None:
@@ -87,7 +87,7 @@ async def test_what_is_no_report_is_passed_over(session: aiohttp.ClientSession) 
     outcome, heard = await called(session, streaming(*strange, told("news", {}), reply("done")))
 
     assert heard == []
-    assert outcome == Outcome("done")
+    assert outcome == CallOutcome("done")
 
 
 async def test_data_that_came_as_bytes_is_read_as_what_it_is(session: aiohttp.ClientSession) -> None:
@@ -95,7 +95,7 @@ async def test_data_that_came_as_bytes_is_read_as_what_it_is(session: aiohttp.Cl
     event = {**EVENT, "datacontenttype": "application/json", "data_base64": encoded}
     outcome, _ = await called(session, streaming(progress(1), told("reply", event)))
 
-    assert outcome == Outcome({"a": 1})
+    assert outcome == CallOutcome({"a": 1})
 
 
 async def test_a_problem_at_the_end_is_the_failure_that_it_is_anyway(session: aiohttp.ClientSession) -> None:
@@ -126,7 +126,7 @@ async def test_a_stream_that_breaks_off_leaves_the_outcome_unknown(
     outcome, heard = await called(session, dies_once)
 
     assert error(outcome)["reason"] == "outcome_unknown"
-    assert (ids, heard) == (["run.0.0"], [Report(1)])
+    assert (ids, heard) == (["run.0.0"], [ProgressReport(1)])
 
 
 async def test_nobody_who_does_not_listen_asks_for_a_stream(session: aiohttp.ClientSession) -> None:
@@ -136,12 +136,12 @@ async def test_nobody_who_does_not_listen_asks_for_a_stream(session: aiohttp.Cli
     async with shim(plain) as url:
         outcome = await Dispatcher(session, url).send(a_call())
 
-    assert outcome == Outcome(["*/*"])
+    assert outcome == CallOutcome(["*/*"])
 
 
 def test_a_message_is_no_longer_than_anybody_reads() -> None:
     data = json.dumps({"progress": 1, "message": "x" * 4000}).encode()
-    report = read(CloudEvent("r", "/t", "x", data, "application/json"))
+    report = read_report(CloudEvent("r", "/t", "x", data, "application/json"))
 
     assert report is not None
     assert len(report.message) == 500

@@ -9,16 +9,15 @@ from typing import Any
 import aiohttp
 import httpx
 
+from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.kubernetes import Cluster, Periods
+from beckon_agent.agents.kubernetes_api import KubernetesApi
+from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.app import build_app
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.cluster.api import KubernetesApi
-from beckon_agent.cluster.cluster import Cluster, Periods
-from beckon_agent.hosting.models import ModelSpec
-from beckon_agent.hosting.own import Own
-from beckon_agent.metrics import Metrics
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.service import Service
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.many_agents import ManyAgents
 from tests.agent.scripted_model import KEY
 from tests.agent.serving import open_door, served
@@ -70,7 +69,7 @@ async def running_cluster(
             api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1, answering=0.05)
         )
         metrics.follow(lambda: cluster.connected, lambda: cluster.age)
-        service = Service(cluster, Caller(Dispatcher(session, shim), cluster), metrics, max_runs=16)
+        service = Service(cluster, ToolCaller(Dispatcher(session, shim), cluster), metrics, max_runs=16)
         app = build_app(service, open_door, max_request_bytes=200_000)
         try:
             async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:

@@ -6,8 +6,8 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from beckon_agent.core.model_types import TextCalls
 from beckon_agent.dialects.registry import DIALECTS
-from beckon_agent.model.types import TextCalls
 from beckon_contract.agent_resources import DEFAULT_KEY, InvalidAgent, read_agent
 from beckon_contract.resources import from_object
 

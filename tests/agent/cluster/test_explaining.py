@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.cluster.explaining import explanation
-from beckon_agent.cluster.tools import ToolStore
+from beckon_agent.agents.kubernetes_tools import ToolStore, explanation
 from beckon_contract.resources import from_object
 from beckon_contract.tool_selectors import ToolSelector
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.cluster.cluster import Periods
-from beckon_agent.cluster.probes import judge
-from beckon_agent.hosting.keys import Key, KeyRing, NoModel, NoSecret, Wanted
-from beckon_agent.hosting.models import ModelPool, ModelSpec
+from beckon_agent.agents.keys import Key, KeyRing, NoModel, NoSecret, SecretEntry
+from beckon_agent.agents.kubernetes import Periods
+from beckon_agent.agents.kubernetes_status import read_verdict
+from beckon_agent.agents.model_pool import ModelPool, ModelSpec
+from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError
-from beckon_agent.runs import Options
 from beckon_contract.agent_resources import SecretKey
 from tests.agent.cluster.running import running_cluster
 from tests.agent.cluster_objects import agent
@@ -177,7 +177,7 @@ async def test_a_probe_says_whether_the_model_answers(
     settings: dict[str, object], name: str, verdict: tuple[str, str], said: str
 ) -> None:
     async with model_server(**settings) as model, ModelClient(model.url, KEY, name, patience=QUICK) as client:
-        found = await judge(client, name)
+        found = await read_verdict(client, name)
 
     assert (found.status, found.reason) == verdict
     assert said in found.detail
@@ -186,12 +186,12 @@ async def test_a_probe_says_whether_the_model_answers(
 
 async def test_a_probe_of_a_server_that_is_not_there_or_ill_says_so() -> None:
     async with ModelClient(NOBODY, KEY, "m", patience=QUICK) as client:
-        gone = await judge(client, "m")
+        gone = await read_verdict(client, "m")
     async with (
         model_server() as model,
         ModelClient(f"{model.url}/../broken", KEY, "m", patience=QUICK) as client,
     ):
-        wrong = await judge(client, "m")
+        wrong = await read_verdict(client, "m")
 
     assert (gone.status, gone.reason) == ("False", "Unreachable")
     assert wrong.reason == "NoModelList"
@@ -255,11 +255,11 @@ async def test_no_key_shows_in_the_text_of_what_holds_it() -> None:
 
 
 async def test_keys_that_nobody_wants_any_more_are_forgotten_and_one_failure_stops_no_other() -> None:
-    here, there = (Wanted("default", SecretKey(name, "api-key")) for name in ("here", "there"))
+    here, there = (SecretEntry("default", SecretKey(name, "api-key")) for name in ("here", "there"))
     wanted = {here, there}
     read: list[str] = []
 
-    async def reading(one: Wanted) -> dict[str, bytes]:
+    async def reading(one: SecretEntry) -> dict[str, bytes]:
         read.append(one.secret.name)
         if one == here:
             raise NoSecret("SecretForbidden", "no")

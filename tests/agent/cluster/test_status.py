@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_agent.cluster.cluster import Periods
+from beckon_agent.agents.kubernetes import Periods
 from tests.agent.cluster.running import running_cluster
 from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import ModelServer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.cluster.tools import AgentTools, ToolStore
+from beckon_agent.agents.kubernetes_tools import AgentTools, ToolStore
 from beckon_contract.tool_selectors import Requirement, ToolSelector
 from tests.agent.cluster_objects import Document, tool
 

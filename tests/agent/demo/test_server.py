@@ -19,11 +19,11 @@ import openai
 import pytest
 import uvicorn
 
+from beckon_agent.core.model_types import TextDelta, ToolCall
 from beckon_agent.demo.app import build_app
 from beckon_agent.demo.settings import Settings
 from beckon_agent.dialects.base import Item
 from beckon_agent.dialects.registry import DIALECTS
-from beckon_agent.model.types import TextDelta, ToolCall
 from tests.patience import PATIENCE
 
 TOOLS: list[Any] = [

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beckon_agent.core.model_types import TextDelta
 from beckon_agent.dialects.registry import DIALECTS
-from beckon_agent.model.types import TextDelta
 from tests.agent.dialects.reading import declare, read
 
 TOOLS = declare("f", "get_weather")

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
+from beckon_agent.core.call_ids import call_id
+from beckon_agent.core.model_types import TextDelta, ToolCall
 from beckon_agent.dialects.registry import DIALECTS
-from beckon_agent.model.identifiers import call_id
-from beckon_agent.model.types import TextDelta, ToolCall
 from tests.agent.dialects.reading import declare, read
 
 WEATHER = declare("get_weather")

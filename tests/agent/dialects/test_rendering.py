@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from beckon_agent.core.model_types import Message
 from beckon_agent.dialects.registry import DIALECTS, dialect, guess
-from beckon_agent.model.types import Message
 from tests.agent.dialects.reading import declare
 
 TOOLS: list[dict[str, Any]] = [

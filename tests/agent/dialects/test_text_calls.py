@@ -7,16 +7,16 @@ from typing import Never
 import pytest
 from pydantic import ValidationError
 
+from beckon_agent.agents.default_agent import Own, model_of
+from beckon_agent.agents.keys import KeyRing, SecretEntry
+from beckon_agent.agents.model_pool import ModelSpec
+from beckon_agent.core.model_types import Message, Turn
+from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.hosting.keys import KeyRing, Wanted
-from beckon_agent.hosting.models import ModelSpec
-from beckon_agent.hosting.own import Own, model_of
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ToolsNotSupported
-from beckon_agent.model.types import Message, Turn
-from beckon_agent.runs import Agent, Limits, Options
+from beckon_agent.run.model_turn import DialectModel, Screen
 from beckon_agent.settings import Settings
-from beckon_agent.turns import Model, Screen
 from beckon_contract.agent_resources import KIND, read_agent
 from beckon_contract.resources import from_object
 from beckon_contract.tool_resources import API_VERSION
@@ -27,7 +27,7 @@ from tests.agent.scripted_model import KEY, declaration, refuses, says, scripted
 URL = "http://127.0.0.1:9/v1"
 
 
-async def _reads_nothing(wanted: Wanted) -> Never:
+async def _reads_nothing(wanted: SecretEntry) -> Never:
     raise AssertionError("no Agent here names a Secret")
 
 
@@ -72,7 +72,7 @@ async def test_auto_with_never_does_not_fall_back_to_a_dialect_that_writes_calls
         ModelClient(server.base_url, KEY, "m", patience=QUICK) as client,
     ):
         with pytest.raises(ToolsNotSupported):
-            async for _ in Model(client, "auto", "never").stream([], [], Options()):
+            async for _ in DialectModel(client, "auto", "never").stream([], [], Options()):
                 pass
 
 
@@ -92,7 +92,7 @@ async def test_the_event_loop_goes_on_while_a_long_conversation_is_searched() ->
         ModelClient(server.base_url, KEY, "qwen3", patience=QUICK) as client,
     ):
         watch = asyncio.create_task(_longest_pause())
-        items = [item async for item in Model(client, "native").stream(messages, [effect], Options())]
+        items = [item async for item in DialectModel(client, "native").stream(messages, [effect], Options())]
         watch.cancel()
         longest = await watch
 

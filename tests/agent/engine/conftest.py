@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.engine.engines import Engines
 from tests.agent.running_agent import Setup

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from beckon_agent.engine.base import Ask, EngineEvent
-from beckon_agent.engine.engine import Pace, RunEngine
-from beckon_agent.model.types import TextDelta
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Options
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.model_types import TextDelta
+from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Ask, EngineEvent
+from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import NewRun
 from tests.agent.running_agent import RunningAgent, user
 
-QUICK = Pace(hold=0.5, beat=0.05, look=0.02)
+QUICK = EnginePace(hold=0.5, beat=0.05, look=0.02)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Engines:
     def ask(self, text: str = "go", *, background: bool = True, previous: str | None = None) -> Ask:
         """Return a question for the agent."""
         hosted = self.agent.service.roster.find("beckon")
-        assert isinstance(hosted, Hosted)
+        assert isinstance(hosted, AgentHandle)
         run = NewRun(
             id=f"run_{secrets.token_hex(8)}",
             owner="somebody",

@@ -3,9 +3,9 @@
 import asyncio
 from contextlib import aclosing
 
-from beckon_agent.engine.base import EngineEvent
-from beckon_agent.engine.broadcast import Broadcast
-from beckon_agent.runs import CallFinished, CallProgressed, CallStarted
+from beckon_agent.core.run_types import CallFinished, CallProgressed, CallStarted
+from beckon_agent.durable.base import EngineEvent
+from beckon_agent.durable.event_log import Broadcast
 
 STARTED = CallStarted("1", "f", {})
 FINISHED = CallFinished("1", "f", "out", False, 0.1)

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.engine.base import RunFailed
-from beckon_agent.runs import (
+from beckon_agent.core.run_types import (
     ApprovalAsked,
     CallFinished,
     ClientCallAsked,
@@ -13,6 +12,7 @@ from beckon_agent.runs import (
     RunFinished,
     RunSuspended,
 )
+from beckon_agent.durable.base import RunFailed
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything, text

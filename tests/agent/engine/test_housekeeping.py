@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.engine.housekeeping import Housekeeping
-from beckon_agent.runs import ApprovalAsked, RunFinished
+from beckon_agent.core.run_types import ApprovalAsked, RunFinished
+from beckon_agent.durable.retention import Housekeeping
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything

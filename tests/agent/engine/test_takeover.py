@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from beckon_agent.engine.base import EngineEvent
-from beckon_agent.engine.codec import to_log
-from beckon_agent.model.types import TextDelta
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import ApprovalAsked, CallFinished, Limits, RunFinished
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.core.model_types import TextDelta
+from beckon_agent.core.records import Ended, LogEntries, NewRun
+from beckon_agent.core.run_types import ApprovalAsked, CallFinished, Limits, RunFinished
+from beckon_agent.durable.base import EngineEvent
+from beckon_agent.durable.serialization import event_to_document
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Ended, NewRun, Said
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
 from tests.agent.engine.engines import everything, text
@@ -66,7 +66,7 @@ async def test_a_run_of_which_nobody_knows_whether_it_was_stored_is_worked_on(en
         assert text(events) == "Done."
 
 
-class Waking(OneAgent):
+class Waking(SingleAgent):
     """A roster that does not know its agent before it was looked at some times."""
 
     looks = 0
@@ -77,7 +77,7 @@ class Waking(OneAgent):
         self.looks += 1
         return self.looks > 5
 
-    def find(self, name: str) -> Hosted | None:
+    def find(self, name: str) -> AgentHandle | None:
         """Return the agent once it is known."""
         return super().find(name) if self.looks > 5 else None
 
@@ -156,7 +156,7 @@ async def test_who_reads_the_log_while_a_run_ends_elsewhere_hears_of_its_end(
             following = asyncio.create_task(everything(engine, run.id))
             await slow.read.wait()
             last = RunFinished("stop", None, ())
-            said = Said(1, [to_log(TextDelta("Done.")), to_log(last)])
+            said = LogEntries(1, [event_to_document(TextDelta("Done.")), event_to_document(last)])
             await shared.store.runs.end(run.id, "elsewhere", Ended("completed"), said)
             if deleted:
                 await shared.store.runs.delete(run.id)

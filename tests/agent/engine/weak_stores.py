@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from beckon_agent.core.records import LogEntries
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_agent.store.records import Said
 from tests.agent.store.between import Between
 
 
@@ -47,7 +47,7 @@ class SlowLog(Between):
             await self.through.wait()
         result = await call()
         self.stored.append(name)
-        self.numbers += [part.first for part in args if isinstance(part, Said) and part.events]
+        self.numbers += [part.first for part in args if isinstance(part, LogEntries) and part.events]
         return result
 
 

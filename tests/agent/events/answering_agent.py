@@ -14,22 +14,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.engine.base import Ask, Engine
+from beckon_agent.agents.folder import FolderSource
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.core.records import StoredRun
+from beckon_agent.core.run_types import Agent, Limits
+from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.routes import router
 from beckon_agent.faces.hang_up import ClientGone
 from beckon_agent.faces.problems import ProblemError, problem_response
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
-from beckon_agent.store.records import StoredRun
-from beckon_agent.turns import Model
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.events import CloudEvent, from_http, to_binary, to_structured
 from tests.agent.events.memory_engine import MemoryEngine
@@ -128,9 +127,9 @@ async def answering_agent(*script: Script, setup: Setup | None = None) -> AsyncI
     ):
         agent = Agent("researcher", "default", "You are a test.", chosen.limits)
         tools = FolderSource([chosen.folder], agent.source).current if chosen.folder else Catalogue({})
-        hosted = Hosted(agent.name, agent, Model(client, "native"), Still(tools))
-        roster = OneAgent(hosted, asyncio.Event().wait)
-        service = Service(roster, Caller(Dispatcher(session, chosen.shim)), Metrics(), chosen.max_runs)
+        hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), Still(tools))
+        roster = SingleAgent(hosted, asyncio.Event().wait)
+        service = Service(roster, ToolCaller(Dispatcher(session, chosen.shim)), Metrics(), chosen.max_runs)
         asks: list[Ask] = []
         deliveries: list[str] = []
         async with chosen.engine(service) as engine:

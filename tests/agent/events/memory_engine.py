@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from beckon_agent.engine.base import Ask, EngineEvent, RunFailed
+from beckon_agent.core.records import Decision, StoredRun
+from beckon_agent.core.run_types import RunFinished, RunSuspended
+from beckon_agent.durable.base import Ask, EngineEvent, RunFailed
 from beckon_agent.model.errors import ModelError
-from beckon_agent.runs import RunFinished, RunSuspended
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists
-from beckon_agent.store.records import Decision, StoredRun
 
 LAST = RunFinished | RunFailed | RunSuspended
 Work = Callable[[Ask], AsyncGenerator[EngineEvent]]

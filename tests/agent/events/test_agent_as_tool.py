@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 
-from beckon_agent.chain import Chain
+from beckon_agent.core.call_budget import CallBudget
+from beckon_agent.core.run_types import Limits
 from beckon_agent.faces.events.intake import Rules
-from beckon_agent.runs import Limits
 from beckon_contract.events import CloudEvent, to_binary
 from tests.agent.event_platform import EventPlatform, described, event_platform
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held
@@ -155,4 +155,4 @@ async def test_depth_and_budget_travel_through_shim_and_broker_and_back(tmp_path
         assert response.status_code == 200
         assert response.json() == {"answer": "Yes."}
         assert (response.headers["ce-beckondepth"], response.headers["ce-beckonbudget"]) == ("2", "500")
-        assert other.asks[0].options.chain == Chain(1, 500)
+        assert other.asks[0].options.chain == CallBudget(1, 500)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from beckon_agent.engine.base import AnswerDropped, Ask, EngineEvent
+from beckon_agent.core.model_types import TextDelta
+from beckon_agent.core.records import StoredRun
+from beckon_agent.core.run_types import Limits, RunFinished
+from beckon_agent.durable.base import AnswerDropped, Ask, EngineEvent
 from beckon_agent.faces.events.intake import Rules
-from beckon_agent.model.types import TextDelta
-from beckon_agent.runs import Limits, RunFinished
-from beckon_agent.store.records import StoredRun
 from beckon_contract.tracing import carried
 from tests.agent.events.answering_agent import SOURCE, Setup, answering_agent, asking, event, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_agent.chain import Chain
+from beckon_agent.core.call_budget import CallBudget
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.run_types import Limits, Options
 from beckon_agent.faces.events.intake import Rules
-from beckon_agent.model.types import Usage
-from beckon_agent.runs import Limits, Options
 from beckon_contract.chains import DEPTH
 from beckon_contract.events import CloudEvent
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, problem
@@ -26,8 +26,8 @@ USAGE = {**chunk(), "choices": [], "usage": {"prompt_tokens": 7, "completion_tok
 def test_depth_grows_by_one_and_the_budget_never(
     depth: int, budget: int | None, tokens: int | None, spent: int
 ) -> None:
-    onward = Chain(depth, budget).onward(tokens, Usage(spent, 0))
-    after = Chain.of(CloudEvent("1", "/s", "t", extensions=onward))
+    onward = CallBudget(depth, budget).onward(tokens, Usage(spent, 0))
+    after = CallBudget.of(CloudEvent("1", "/s", "t", extensions=onward))
 
     assert after.depth == depth + 1
     known = [limit for limit in (budget, tokens) if limit is not None]
@@ -45,7 +45,7 @@ def test_calls_side_by_side_never_use_more_than_is_left(
     unsent, open_calls = list(range(len(calls))), len(calls)
     while open_calls:
         if unsent and (not shares or data.draw(st.booleans())):
-            onward = Chain(0, budget).onward(None, None, used, shares=open_calls)
+            onward = CallBudget(0, budget).onward(None, None, used, shares=open_calls)
             shares[unsent.pop()] = int(str(onward["beckonbudget"]))
         else:
             answered = data.draw(st.sampled_from(sorted(shares)))
@@ -58,7 +58,7 @@ def test_calls_side_by_side_never_use_more_than_is_left(
 
 
 def test_an_event_that_says_nothing_of_a_chain_is_the_beginning_of_one() -> None:
-    assert Chain.of(CloudEvent("1", "/s", "t")) == Options().chain == Chain(0, None)
+    assert CallBudget.of(CloudEvent("1", "/s", "t")) == Options().chain == CallBudget(0, None)
 
 
 async def test_a_run_knows_its_place_and_its_answer_is_one_deeper() -> None:
@@ -67,9 +67,9 @@ async def test_a_run_knows_its_place_and_its_answer_is_one_deeper() -> None:
         reply = await agent.reply(asking(beckondepth=2, beckonbudget=300))
 
         (ask,) = agent.asks
-        assert ask.options.chain == Chain(2, 300)
+        assert ask.options.chain == CallBudget(2, 300)
         assert ask.hosted.agent.limits.tokens == 300
-        assert Chain.of(reply) == Chain(3, 290)
+        assert CallBudget.of(reply) == CallBudget(3, 290)
         assert str(reply.extensions["beckonused"]) == "10"
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import httpx
 import orjson
 
-from beckon_agent.engine.base import Ask, EngineEvent
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.records import StoredRun
+from beckon_agent.core.run_types import RunSuspended
+from beckon_agent.durable.base import Ask, EngineEvent
 from beckon_agent.faces.events.intake import Rules, run_id_of
-from beckon_agent.policy.limits import LimitReached
-from beckon_agent.runs import RunSuspended
-from beckon_agent.store.records import StoredRun
 from beckon_contract.deadlines import format_expiry
 from beckon_contract.events import CloudEvent
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, held, problem

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from beckon_agent.engine.engine import RunEngine
+from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from beckon_contract.events import CloudEvent
 from tests.agent.engine.engines import QUICK
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held

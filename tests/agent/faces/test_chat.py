@@ -10,8 +10,8 @@ import pytest
 from openai import AsyncOpenAI, NotFoundError
 from openai.types.chat import ChatCompletionMessageParam
 
+from beckon_agent.core.run_types import Limits
 from beckon_agent.faces.pacing import Pace
-from beckon_agent.runs import Limits
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
 from tests.agent.running_agent import RunningAgent, Setup, payloads, user

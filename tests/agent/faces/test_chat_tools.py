@@ -18,7 +18,7 @@ from beckon_agent.faces.chat_memory import Memory
 from beckon_agent.faces.chat_request import ChatRequest
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.running_agent import RunningAgent, payloads, user
 from tests.agent.scripted_model import Script, asks_for, says

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.folders.source import FolderSource
+from beckon_agent.agents.folder import FolderSource
 from tests.agent.conftest import StartAgent
 
 Document = dict[str, Any]

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from beckon_agent.principals import ANONYMOUS, NOBODY, Principal
+from beckon_agent.core.context import ANONYMOUS, UNAUTHENTICATED, Principal
 from beckon_agent.settings import Settings
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.agent_process import serving
@@ -32,7 +32,7 @@ def test_at_the_port_of_the_agent_those_read_them_whom_a_setting_names(
     may_read = Settings.model_validate(settings).may_read_metrics()
 
     assert may_read is not None
-    assert {who for who in (ANN, BOB, ANONYMOUS, NOBODY) if may_read(who)} == readers
+    assert {who for who in (ANN, BOB, ANONYMOUS, UNAUTHENTICATED) if may_read(who)} == readers
 
 
 async def test_a_caller_with_a_key_that_is_not_named_is_refused_and_reads_the_cure(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.metrics import Metrics
-from beckon_agent.runs import CallFinished, Limits
+from beckon_agent.core.run_types import CallFinished, Limits
+from beckon_agent.telemetry.metrics import Metrics
 from tests.agent.conftest import NOBODY, StartAgent
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Setup, running_agent, user

@@ -11,8 +11,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from beckon_agent.access.authentication import Authenticator
-from beckon_agent.access.key_file import KeyFile
+from beckon_agent.auth.api_keys import KeyFile
+from beckon_agent.auth.authentication import Authenticator
 from beckon_agent.faces import page
 from beckon_agent.faces.access import Access
 from beckon_agent.page.files import FOLDER, PageMissing, load_page

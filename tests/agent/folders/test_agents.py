@@ -9,18 +9,16 @@ import aiohttp
 import httpx
 import pytest
 
-from beckon_agent.access.permitted import PermittedRoster
+from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.folder import FolderAgents, FolderSource
+from beckon_agent.agents.keys import SecretFiles
+from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.app import build_app
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.folders.roster import FolderRoster
-from beckon_agent.folders.secrets import SecretFiles
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.hosting.models import ModelSpec
-from beckon_agent.hosting.own import Own
-from beckon_agent.metrics import Metrics
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.auth.authorization import PermittedAgents
+from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.service import Service
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.cluster_objects import agent
 from tests.agent.event_platform import described
 from tests.agent.folders.test_catalogue import SERVICE, a_tool, write
@@ -44,10 +42,10 @@ async def serving(folder: Path, model: ModelServer, secrets: Path | None = None)
     own = Own(
         Agent("beckon", "default", OWN, Limits(steps=3, seconds=20)), ModelSpec(model.url, "m", "native", KEY)
     )
-    roster = FolderRoster(FolderSource([folder], own.agent.source), own, SecretFiles(secrets))
+    roster = FolderAgents(FolderSource([folder], own.agent.source), own, SecretFiles(secrets))
     async with aiohttp.ClientSession() as session:
-        caller = Caller(Dispatcher(session, "http://127.0.0.1:9"))
-        service = Service(PermittedRoster(roster), caller, Metrics(), max_runs=16)
+        caller = ToolCaller(Dispatcher(session, "http://127.0.0.1:9"))
+        service = Service(PermittedAgents(roster), caller, Metrics(), max_runs=16)
         try:
             async with (
                 served(build_app(service, open_door, max_request_bytes=200_000)) as url,

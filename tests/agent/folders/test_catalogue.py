@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.folders.source import FolderSource
+from beckon_agent.agents.folder import FolderSource
 from beckon_contract.catalogue import CatalogueBuilder
 from tests.agent.event_platform import described
 from tests.manifests.writing import mount

@@ -14,22 +14,21 @@ import aiohttp
 import httpx
 from aiohttp import web
 
+from beckon_agent.agents.folder import FolderSource
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.app import Kept, build_app
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.engine.engine import Pace, RunEngine
+from beckon_agent.core.run_types import Agent, Limits
+from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.faces.events.intake import Rules
 from beckon_agent.faces.events.late_answers import LateAnswers
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
-from beckon_agent.reply_keys import ReplyKeys
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
-from beckon_agent.turns import Model
+from beckon_agent.store.sql.open import open_store
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY as MODEL_KEY
@@ -40,7 +39,7 @@ from tests.patience import eventually
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
 
-BEAT = Pace(hold=0.6, beat=0.05, look=0.02)
+BEAT = EnginePace(hold=0.6, beat=0.05, look=0.02)
 _QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
 LIMITS = Limits(call_timeout=5)
 
@@ -226,8 +225,10 @@ class Rig:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         agent = Agent("beckon", "default", "You are a test.", limits)
         tools = Still(FolderSource([self.folder], agent.source).current)
-        roster = OneAgent(Hosted("beckon", agent, Model(client, "native"), tools), asyncio.Event().wait)
-        return model, Service(roster, Caller(Dispatcher(session, self.shim.url)), Metrics(), max_runs=16)
+        roster = SingleAgent(
+            AgentHandle("beckon", agent, DialectModel(client, "native"), tools), asyncio.Event().wait
+        )
+        return model, Service(roster, ToolCaller(Dispatcher(session, self.shim.url)), Metrics(), max_runs=16)
 
 
 @asynccontextmanager

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from beckon_agent.engine.base import Ask
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Limits, Options
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_types import Limits, Options
+from beckon_agent.durable.base import Ask
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import NewRun
 from tests.agent.engine.crashing import Crashing
 from tests.agent.long.rig import Rig, reply
 from tests.agent.replay.replaying import events
@@ -306,7 +306,7 @@ async def _dies_while_it_waits(rig: Rig, store: Store) -> str:
     dying = Crashing(store, 100, lands=True)
     async with rig.worker(dying, REPORT) as (engine, service):
         hosted = service.roster.find("beckon")
-        assert isinstance(hosted, Hosted)
+        assert isinstance(hosted, AgentHandle)
         new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
         await engine.start(Ask(new, hosted, Options()))
         await rig.tool.called()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from beckon_agent.runs import Limits
+from beckon_agent.core.run_types import Limits
 from beckon_tools import tool
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform, event_platform

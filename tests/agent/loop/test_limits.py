@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from beckon_agent.runs import Limits
+from beckon_agent.core.run_types import Limits
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
 from tests.agent.running_agent import Setup

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from beckon_agent.core.model_types import Message, StreamItem, TextDelta, Turn
+from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
-from beckon_agent.model.types import Message, StreamItem, TextDelta, Turn
-from beckon_agent.runs import Options
-from beckon_agent.turns import Model
+from beckon_agent.run.model_turn import DialectModel
 from beckon_contract.tools import Tool
 from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import (
@@ -46,19 +46,19 @@ PROMPTED_CALL = '{"functionCall": {"name": "echo", "args": {"text": "a"}}}'
 @asynccontextmanager
 async def speaking(
     *script: Script, dialect: str = "auto", name: str = "m"
-) -> AsyncIterator[tuple[Model, ScriptedModel]]:
+) -> AsyncIterator[tuple[DialectModel, ScriptedModel]]:
     async with (
         scripted_model(*script) as server,
         ModelClient(server.base_url, KEY, name, patience=QUICK) as client,
     ):
-        yield Model(client, dialect), server
+        yield DialectModel(client, dialect), server
 
 
-async def items_of(model: Model, tools: Sequence[Tool] = (ECHO,), **options: Any) -> list[StreamItem]:
+async def items_of(model: DialectModel, tools: Sequence[Tool] = (ECHO,), **options: Any) -> list[StreamItem]:
     return [item async for item in model.stream(MESSAGES, tools, Options(**options))]
 
 
-async def turn_of(model: Model, tools: Sequence[Tool] = (ECHO,)) -> Turn:
+async def turn_of(model: DialectModel, tools: Sequence[Tool] = (ECHO,)) -> Turn:
     last = (await items_of(model, tools))[-1]
     assert isinstance(last, Turn)
     return last
@@ -199,4 +199,4 @@ def test_a_dialect_that_does_not_exist_is_refused_with_those_that_do() -> None:
     client = ModelClient("http://127.0.0.1:9/v1", KEY, "m")
 
     with pytest.raises(ValueError, match="prompted"):
-        Model(client, "klingon")
+        DialectModel(client, "klingon")

@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 
-from beckon_agent.calling.exchange import Outcome
-from beckon_agent.calling.prepared import Prepared, prepare
-from beckon_agent.runs import Agent, Limits, Options
-from beckon_agent.wishes import calls_made, options_of_step, permitted, system_message
+from beckon_agent.core.run_types import Agent, Limits, Options
+from beckon_agent.run.request_options import count_results, options_of_step, refuse_disallowed, system_message
+from beckon_agent.tool_calls.outcome import CallOutcome
+from beckon_agent.tool_calls.validation import PreparedCall, prepare_calls
 from tests.agent.calling.test_prepared import TOOLS, asked, reason
 
 AGENT = Agent("a", "default", "You are a test.", Limits())
-CALLS = prepare([asked("ping", "", "1"), asked("echo", '{"text": "x"}', "2"), asked("ping", "", "3")], TOOLS)
+CALLS = prepare_calls(
+    [asked("ping", "", "1"), asked("echo", '{"text": "x"}', "2"), asked("ping", "", "3")], TOOLS
+)
 
 
-def reasons(calls: list[Prepared]) -> list[str]:
+def reasons(calls: list[PreparedCall]) -> list[str]:
     return [reason(call) for call in calls]
 
 
@@ -32,24 +34,24 @@ def test_only_the_first_answer_can_be_forced_to_call() -> None:
 
 
 def test_calls_of_other_tools_than_the_allowed_ones_are_refused() -> None:
-    assert reasons(permitted(CALLS, Options(), 0)) == ["", "", ""]
-    assert reasons(permitted(CALLS, Options(allowed_tools=("echo",)), 0)) == ["denied", "", "denied"]
-    assert reasons(permitted(CALLS, Options(allowed_tools=()), 0)) == ["denied"] * 3
+    assert reasons(refuse_disallowed(CALLS, Options(), 0)) == ["", "", ""]
+    assert reasons(refuse_disallowed(CALLS, Options(allowed_tools=("echo",)), 0)) == ["denied", "", "denied"]
+    assert reasons(refuse_disallowed(CALLS, Options(allowed_tools=()), 0)) == ["denied"] * 3
 
 
 def test_no_more_calls_are_made_than_the_request_allows() -> None:
-    assert reasons(permitted(CALLS, Options(max_tool_calls=2), 0)) == ["", "", "denied"]
-    assert reasons(permitted(CALLS, Options(max_tool_calls=2), 1)) == ["", "denied", "denied"]
+    assert reasons(refuse_disallowed(CALLS, Options(max_tool_calls=2), 0)) == ["", "", "denied"]
+    assert reasons(refuse_disallowed(CALLS, Options(max_tool_calls=2), 1)) == ["", "denied", "denied"]
     handed = [CALLS[0].handed_back(), *CALLS[1:]]
-    assert reasons(permitted(handed, Options(max_tool_calls=2), 0)) == ["", "", ""]
+    assert reasons(refuse_disallowed(handed, Options(max_tool_calls=2), 0)) == ["", "", ""]
 
 
 def test_a_refusal_names_what_is_allowed() -> None:
-    (refused, *_) = permitted(CALLS, Options(allowed_tools=("echo",)), 0)
+    (refused, *_) = refuse_disallowed(CALLS, Options(allowed_tools=("echo",)), 0)
 
-    assert isinstance(refused.way, Outcome)
+    assert isinstance(refused.way, CallOutcome)
     assert "echo" in str(refused.way.result)
 
 
 def test_results_are_what_counts_of_earlier_turns() -> None:
-    assert calls_made([{"role": "assistant", "content": "x"}, {"role": "tool", "content": "y"}]) == 1
+    assert count_results([{"role": "assistant", "content": "x"}, {"role": "tool", "content": "y"}]) == 1

@@ -1,6 +1,6 @@
 """Five thousand tools around those of the platform, and what of them a model was sent."""
 
-from beckon_agent.runs import Limits
+from beckon_agent.core.run_types import Limits
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.tools import Tool
 from tests.agent.running_agent import RunningAgent, Setup

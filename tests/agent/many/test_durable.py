@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.engine.base import EngineEvent
-from beckon_agent.retrieval.choosing import FittingTools
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import ApprovalAsked, CallFinished, RunFinished, RunSuspended
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.core.run_types import ApprovalAsked, CallFinished, RunFinished, RunSuspended
+from beckon_agent.durable.base import EngineEvent
+from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue import Catalogue
 from tests.agent.engine.conftest import StartEngines, engines
 from tests.agent.engine.crashing import Crashing
@@ -30,9 +30,9 @@ def forget(shared: Engines) -> None:
     """Let the agent choose as another process would, which has sent nothing yet."""
     roster = shared.agent.service.roster
     hosted = roster.find("beckon")
-    assert isinstance(hosted, Hosted)
-    anew = Hosted(hosted.name, hosted.agent, hosted.model, hosted.catalogue, chooser=FittingTools())
-    shared.agent.service.roster = OneAgent(anew, roster.watch)
+    assert isinstance(hosted, AgentHandle)
+    anew = AgentHandle(hosted.name, hosted.agent, hosted.model, hosted.catalogue, chooser=FittingTools())
+    shared.agent.service.roster = SingleAgent(anew, roster.watch)
 
 
 def finished(events: list[EngineEvent]) -> list[str]:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.access.permitted import PermittedRoster
-from beckon_agent.principals import Principal, acting_as
-from beckon_agent.retrieval.choosing import FittingTools, Situation
-from beckon_agent.retrieval.indexes import Indexes
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.auth.authorization import PermittedAgents
+from beckon_agent.core.context import Principal, acting_as
+from beckon_agent.core.run_types import Agent, Limits
+from beckon_agent.tools.bm25 import Indexes
+from beckon_agent.tools.select import FittingTools, Situation
 from beckon_contract.catalogue import Catalogue
 from tests.agent.access.closed_service import Several, terms
 from tests.agent.access.test_rules import Unasked
@@ -36,7 +36,7 @@ async def test_nobody_is_sent_or_finds_what_only_others_may_use(who: Principal, 
     indexes = Indexes()
     index = await indexes.of(tools)
     pinned = [next(name for name in tools if area_of(name) == one) for one in AREAS]
-    hosted = Hosted(
+    hosted = AgentHandle(
         "a",
         Agent("a", "default", "", Limits(), told),
         Unasked(),
@@ -44,8 +44,8 @@ async def test_nobody_is_sent_or_finds_what_only_others_may_use(who: Principal, 
         chooser=FittingTools(pinned, indexes),
     )
     with acting_as(who):
-        found = PermittedRoster(Several([hosted])).find("a")
-    assert isinstance(found, Hosted)
+        found = PermittedAgents(Several([hosted])).find("a")
+    assert isinstance(found, AgentHandle)
     mine = found.catalogue.current.tools
 
     selection = await found.chooser.choose(Situation(mine, QUESTION, LIMIT))

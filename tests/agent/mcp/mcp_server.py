@@ -14,19 +14,18 @@ from fastapi import FastAPI
 from mcp import Client
 from starlette.types import ASGIApp
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
+from beckon_agent.agents.folder import FolderSource
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.faces.body_limit import BodyLimit
 from beckon_agent.faces.mcp.face import McpFace, McpSettings
 from beckon_agent.faces.mcp.mounting import mount
 from beckon_agent.faces.request_ids import RequestIds
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.metrics import Metrics
 from beckon_agent.model.client import ModelClient
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import Agent, Limits
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
-from beckon_agent.turns import Model
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.conftest import NOBODY
 from tests.agent.running_agent import Still
 from tests.agent.serving import served
@@ -97,10 +96,10 @@ async def mcp_server(
     agent = Agent("beckon", "default", "You are a test.", Limits(call_timeout=10))
     catalogue = Still(FolderSource([folder], agent.source).current)
     async with ModelClient(NOBODY, "", "m") as client, aiohttp.ClientSession() as session:
-        hosted = Hosted(agent.name, agent, Model(client, "native"), catalogue)
+        hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), catalogue)
         service = Service(
-            roster=OneAgent(hosted, asyncio.Event().wait),
-            caller=Caller(Dispatcher(session, shim)),
+            roster=SingleAgent(hosted, asyncio.Event().wait),
+            caller=ToolCaller(Dispatcher(session, shim)),
             metrics=Metrics(),
             max_runs=max_runs,
         )

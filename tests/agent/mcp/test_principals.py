@@ -14,12 +14,12 @@ from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from beckon_agent.access.permitted import PermittedRoster
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.auth.authorization import PermittedAgents
+from beckon_agent.core.context import Principal, acting_as
 from beckon_agent.faces.mcp.cancelling import Cancellations
 from beckon_agent.faces.mcp.face import McpSettings
-from beckon_agent.principals import Principal, acting_as
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from beckon_contract.agent_terms import Access, Callers, Terms, ToolRule
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.tool_selectors import ToolSelector
@@ -49,14 +49,14 @@ class ByHeader:
 def only_echo_for_ada(server: McpServer) -> None:
     """Let everybody use the agent, Ada with one tool, Bob with another one."""
     hosted = server.service.roster.find("beckon")
-    assert isinstance(hosted, Hosted)
+    assert isinstance(hosted, AgentHandle)
     rules = tuple(
         ToolRule(Callers(frozenset({who})), ToolSelector(names=frozenset({tool})))
         for who, tool in (("key:ada", "test_echo"), ("key:bob", "test_nap"))
     )
     agent = replace(hosted.agent, terms=Terms(Access(Callers(frozenset({"*"})), rules)))
     permitted = replace(hosted, agent=agent)
-    server.service.roster = PermittedRoster(OneAgent(permitted, asyncio.Event().wait))
+    server.service.roster = PermittedAgents(SingleAgent(permitted, asyncio.Event().wait))
 
 
 def client(server: McpServer, http: httpx2.AsyncClient, mode: str) -> Client:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.faces.mcp.face import McpSettings
-from beckon_agent.roster import Hosted, NotServed
 from beckon_contract.origins import OriginPolicy
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import ACCEPT, BODY_LIMIT, LEGACY, MODERN, McpServer, request
@@ -121,14 +121,14 @@ class Troubled:
     default = "beckon"
     tools = 0
 
-    def __init__(self, found: NotServed | None, *, complete: bool) -> None:
+    def __init__(self, found: UnavailableAgent | None, *, complete: bool) -> None:
         self._found = found
         self.complete = complete
 
-    def find(self, name: str) -> NotServed | None:
+    def find(self, name: str) -> UnavailableAgent | None:
         return self._found if name == self.default else None
 
-    def hosted(self) -> list[Hosted]:
+    def hosted(self) -> list[AgentHandle]:
         return []
 
     async def watch(self) -> None:
@@ -138,7 +138,7 @@ class Troubled:
 @pytest.mark.parametrize(
     ("roster", "told"),
     [
-        (Troubled(NotServed("beckon", "NoModel", "set one"), complete=True), "(NoModel): set one"),
+        (Troubled(UnavailableAgent("beckon", "NoModel", "set one"), complete=True), "(NoModel): set one"),
         (Troubled(None, complete=False), "not all known yet"),
     ],
 )

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
+from beckon_agent.core.run_types import CallFinished
 from beckon_agent.faces.mcp.results import told
-from beckon_agent.runs import CallFinished
 
 SOUND = {"media_type": "audio/wav", "data_base64": "AAAA"}
 PICTURE = {"media_type": "image/png", "data_base64": "AAAA"}

@@ -17,11 +17,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, ImageContent, TextContent
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.prepared import Prepared
-from beckon_agent.policy.limits import LimitReached
-from beckon_agent.runs import Agent, CallFinished
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.run_types import Agent, CallFinished
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
+from beckon_agent.tool_calls.validation import PreparedCall
 from beckon_contract.catalogue import Catalogue
 from tests.agent.conftest import NOBODY
 from tests.agent.mcp.conftest import StartMcp
@@ -201,11 +200,11 @@ async def test_no_more_calls_are_made_than_the_agent_takes(start_mcp: StartMcp, 
     assert BENCH.calls == []
 
 
-class Spent(Caller):
+class Spent(ToolCaller):
     """Makes no call: its user has used up what there is."""
 
     async def make(
-        self, call: Prepared, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+        self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         raise LimitReached("too many calls", 2.5)
 

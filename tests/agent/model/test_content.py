@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_agent.model.thinking import ThinkSplitter
-from beckon_agent.model.types import ModelRequest, ReasoningDelta, TextDelta, Turn, Usage
+from beckon_agent.core.model_types import ModelRequest, ReasoningDelta, TextDelta, Turn, Usage
+from beckon_agent.model.response import ThinkSplitter
 from tests.agent.scripted_model import (
     QUESTION,
     Asked,

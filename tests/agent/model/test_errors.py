@@ -11,14 +11,15 @@ from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import (
     ContentNotSupported,
     ContextTooLong,
+    ErrorReader,
     ModelAuthError,
     ModelError,
     ModelRefused,
     ModelUnavailable,
     SchemaRejected,
     ToolsNotSupported,
+    retry_after,
 )
-from beckon_agent.model.refusals import ErrorReader, retry_after
 from beckon_agent.model.transport import Patience
 from tests.agent.scripted_model import (
     KEY,

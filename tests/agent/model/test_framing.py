@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_agent.model import framing
+from beckon_agent.core.model_types import BROKE_OFF, TextDelta, Turn, Usage
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, ModelUnavailable, StreamBroken
-from beckon_agent.model.framing import UnreadableAnswer, payloads
-from beckon_agent.model.types import BROKE_OFF, TextDelta, Turn, Usage
+from beckon_agent.model.sse import UnreadableAnswer, payloads
 from tests.agent.scripted_model import (
     KEY,
     QUESTION,
@@ -284,7 +283,7 @@ async def test_a_model_may_have_nothing_to_say() -> None:
 
 
 async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framing, "MAX_BYTES", 10_000)
+    monkeypatch.setattr("beckon_agent.model.sse.MAX_BYTES", 10_000)
     with pytest.raises(StreamBroken, match="more than 10000 bytes"):
         await turn_after(streamed(*[HELLO] * 100))
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_agent.model.history import repair
-from beckon_agent.model.identifiers import call_id, derived_id
-from beckon_agent.model.pairing import NO_RESULT, call_ids
-from beckon_agent.model.profiles import Profile, profile_for
-from beckon_agent.model.types import Message
+from beckon_agent.core.call_ids import call_id, derived_id
+from beckon_agent.core.model_types import Message
+from beckon_agent.model.capabilities import Profile, profile_for
+from beckon_agent.model.messages import NO_RESULT, call_ids, repair
 
 MISTRAL = profile_for("https://api.mistral.ai/v1", "mistral-small")
 DEEPSEEK = profile_for("https://api.deepseek.com", "deepseek-chat")

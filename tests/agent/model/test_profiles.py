@@ -5,11 +5,11 @@ from dataclasses import fields
 
 import pytest
 
+from beckon_agent.core.model_types import Message, ModelRequest, Turn
+from beckon_agent.model.capabilities import Profile, profile_for
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused
-from beckon_agent.model.profiles import Profile, profile_for
 from beckon_agent.model.request import chat_body, unstreamed
-from beckon_agent.model.types import Message, ModelRequest, Turn
 from tests.agent.scripted_model import (
     KEY,
     Asked,

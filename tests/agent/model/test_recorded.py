@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from beckon_agent.core.model_types import ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
+from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import (
     ContextTooLong,
@@ -23,9 +25,7 @@ from beckon_agent.model.errors import (
     ModelUnavailable,
     StreamBroken,
 )
-from beckon_agent.model.profiles import Profile
 from beckon_agent.model.transport import Patience
-from beckon_agent.model.types import ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
 from tests.agent.scripted_model import KEY, Reply, items_of, scripted_model
 from tests.shared_data import shared_data
 

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Turn
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelRefused, ModelUnavailable, StreamBroken
 from beckon_agent.model.transport import Patience
-from beckon_agent.model.types import ReasoningDelta, TextDelta, Turn
 from tests.agent.scripted_model import (
     KEY,
     QUESTION,

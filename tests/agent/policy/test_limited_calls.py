@@ -7,17 +7,16 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from beckon_agent.access.options import AccessOptions
-from beckon_agent.access.setup import authenticator
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.prepared import Prepared
+from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.quotas import LimitedCaller, LimitReached, Quotas
+from beckon_agent.auth.settings import AccessOptions
+from beckon_agent.core.context import ANONYMOUS, acting_as
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.run_types import Agent
+from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.faces.problems import problem_response
-from beckon_agent.model.types import ToolCall
-from beckon_agent.policy.limited import LimitedCaller
-from beckon_agent.policy.limits import LimitReached, Limits
-from beckon_agent.principals import ANONYMOUS, acting_as
-from beckon_agent.runs import Agent
-from beckon_agent.runs import Limits as RunLimits
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.validation import PreparedCall
 from beckon_contract.problem import Problem
 from beckon_contract.tools import Tool
 from tests.agent.access.closed_service import ClosedService, closed_service, terms
@@ -137,7 +136,7 @@ async def test_a_limit_that_is_reached_is_told_with_its_agent(given: dict[str, A
     pay = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
     agent = Agent("a", "default", "", RunLimits(), terms(**given))
     reached: list[tuple[str, str]] = []
-    limits = Limits(CountersInMemory(), lambda *told: reached.append(told))
+    limits = Quotas(CountersInMemory(), lambda *told: reached.append(told))
 
     async with limits.call(agent, "u", pay, "first", patience=1):
         assert reached == []
@@ -155,13 +154,13 @@ async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_nev
     pay = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
     quota = {"of": "toolCalls", "per": "user", "limit": 1, "seconds": 3600}
     agent = Agent("a", "default", "", RunLimits(), terms(quotas=[quota]))
-    limits = Limits(CountersInMemory())
+    limits = Quotas(CountersInMemory())
     async with aiohttp.ClientSession() as session:
         with acting_as(ANONYMOUS):
             async with limits.call(agent, ANONYMOUS.id, pay, "earlier", patience=1):
                 pass
             finished = await LimitedCaller(Dispatcher(session, "http://127.0.0.1:9"), limits).make(
-                Prepared(ToolCall("id", "pay", "{}"), {}, pay, again=again),
+                PreparedCall(ToolCall("id", "pay", "{}"), {}, pay, again=again),
                 event_id="run.0.0",
                 agent=agent,
                 remaining=5,

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from beckon_agent.policy.limits import LimitReached, Limits
-from beckon_agent.runs import Agent
-from beckon_agent.runs import Limits as RunLimits
+from beckon_agent.auth.quotas import LimitReached, Quotas
+from beckon_agent.core.run_types import Agent
+from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.agent_terms import Terms
 from beckon_contract.tools import Tool
@@ -30,16 +30,16 @@ def counters() -> CountersInMemory:
 
 
 @pytest.fixture
-def limits(counters: CountersInMemory) -> Limits:
-    return Limits(counters)
+def limits(counters: CountersInMemory) -> Quotas:
+    return Quotas(counters)
 
 
-async def call(limits: Limits, who: Agent, user: str = "u", number: int = 0, patience: float = 0.0) -> None:
+async def call(limits: Quotas, who: Agent, user: str = "u", number: int = 0, patience: float = 0.0) -> None:
     async with limits.call(who, user, PAY, f"call-{number}", patience=patience):
         pass
 
 
-async def test_without_terms_nothing_is_counted(limits: Limits, counters: CountersInMemory) -> None:
+async def test_without_terms_nothing_is_counted(limits: Quotas, counters: CountersInMemory) -> None:
     free = agent(terms())
 
     await limits.admit_run(free, "u", "run")
@@ -50,7 +50,7 @@ async def test_without_terms_nothing_is_counted(limits: Limits, counters: Counte
 
 
 async def test_a_user_has_as_many_requests_as_the_quota_says_and_then_waits(
-    limits: Limits, counters: CountersInMemory
+    limits: Quotas, counters: CountersInMemory
 ) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 3)]))
     for _ in range(3):
@@ -65,7 +65,7 @@ async def test_a_user_has_as_many_requests_as_the_quota_says_and_then_waits(
     await limits.admit_run(held, "u", "run")
 
 
-async def test_all_users_of_an_agent_share_its_quota_and_other_agents_have_their_own(limits: Limits) -> None:
+async def test_all_users_of_an_agent_share_its_quota_and_other_agents_have_their_own(limits: Quotas) -> None:
     told = terms(quotas=[quota("requests", "agent", 2)])
     await limits.admit_run(agent(told), "u", "run")
     await limits.admit_run(agent(told), "v", "run")
@@ -75,7 +75,7 @@ async def test_all_users_of_an_agent_share_its_quota_and_other_agents_have_their
     await limits.admit_run(agent(told, "b"), "w", "run")
 
 
-async def test_the_smaller_of_two_quotas_for_one_window_counts(limits: Limits) -> None:
+async def test_the_smaller_of_two_quotas_for_one_window_counts(limits: Quotas) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 5), quota("requests", "user", 1)]))
     await limits.admit_run(held, "u", "run")
 
@@ -83,7 +83,7 @@ async def test_the_smaller_of_two_quotas_for_one_window_counts(limits: Limits) -
         await limits.admit_run(held, "u", "run")
 
 
-async def test_quotas_of_different_windows_hold_both(limits: Limits, counters: CountersInMemory) -> None:
+async def test_quotas_of_different_windows_hold_both(limits: Quotas, counters: CountersInMemory) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 1, 10), quota("requests", "user", 2, 3600)]))
     await limits.admit_run(held, "u", "run")
     with pytest.raises(LimitReached, match="in 10 s"):
@@ -97,7 +97,7 @@ async def test_quotas_of_different_windows_hold_both(limits: Limits, counters: C
 
 
 async def test_used_up_tokens_stop_the_next_turn_and_the_next_run(
-    limits: Limits, counters: CountersInMemory
+    limits: Quotas, counters: CountersInMemory
 ) -> None:
     held = agent(terms(quotas=[quota("tokens", "user", 100)]))
     await limits.admit_run(held, "u", "1")
@@ -118,7 +118,7 @@ async def test_used_up_tokens_stop_the_next_turn_and_the_next_run(
     await limits.admit_run(held, "u", "4")
 
 
-async def test_tool_calls_of_a_user_are_counted(limits: Limits) -> None:
+async def test_tool_calls_of_a_user_are_counted(limits: Quotas) -> None:
     held = agent(terms(quotas=[quota("toolCalls", "user", 2)]))
     await call(limits, held)
     await call(limits, held)
@@ -128,7 +128,7 @@ async def test_tool_calls_of_a_user_are_counted(limits: Limits) -> None:
     await call(limits, held, "another")
 
 
-async def test_a_rate_over_all_users_refuses_what_would_wait_too_long(limits: Limits) -> None:
+async def test_a_rate_over_all_users_refuses_what_would_wait_too_long(limits: Quotas) -> None:
     held = agent(terms(toolPolicies=[{"rate": {"calls": 2, "seconds": 60}}]))
     await call(limits, held, "u")
     await call(limits, held, "v")
@@ -139,7 +139,7 @@ async def test_a_rate_over_all_users_refuses_what_would_wait_too_long(limits: Li
 
 
 async def test_a_call_waits_for_its_turn_where_that_is_in_time(
-    limits: Limits, counters: CountersInMemory
+    limits: Quotas, counters: CountersInMemory
 ) -> None:
     held = agent(terms(toolPolicies=[{"rate": {"calls": 1, "seconds": 60}}]))
     await call(limits, held)
@@ -150,7 +150,7 @@ async def test_a_call_waits_for_its_turn_where_that_is_in_time(
     assert len(counters.used["rate|/beckon/agents/default/a|pay|60"]) == 1  # the first has left the window
 
 
-async def test_no_more_calls_run_at_the_same_time_than_there_are_places(limits: Limits) -> None:
+async def test_no_more_calls_run_at_the_same_time_than_there_are_places(limits: Quotas) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 3}]))
     running = most = 0
 
@@ -167,7 +167,7 @@ async def test_no_more_calls_run_at_the_same_time_than_there_are_places(limits: 
     assert most == 3
 
 
-async def test_a_call_that_finds_no_place_in_time_is_refused(limits: Limits) -> None:
+async def test_a_call_that_finds_no_place_in_time_is_refused(limits: Quotas) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
     async with limits.call(held, "u", PAY, "first", patience=5):
         with pytest.raises(LimitReached, match="as many calls of it are under way as may be: 1"):
@@ -176,7 +176,7 @@ async def test_a_call_that_finds_no_place_in_time_is_refused(limits: Limits) -> 
 
 
 async def test_a_call_that_is_made_again_after_a_crash_keeps_its_place(
-    limits: Limits, counters: CountersInMemory
+    limits: Quotas, counters: CountersInMemory
 ) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
     await counters.enter("places|/beckon/agents/default/a|pay", "call-0", limit=1, seconds=60)
@@ -185,7 +185,7 @@ async def test_a_call_that_is_made_again_after_a_crash_keeps_its_place(
 
 
 async def test_a_place_is_given_back_where_the_call_fails_or_is_cancelled(
-    limits: Limits, counters: CountersInMemory
+    limits: Quotas, counters: CountersInMemory
 ) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
     with pytest.raises(RuntimeError, match="on purpose"):
@@ -206,7 +206,7 @@ async def test_a_place_is_given_back_where_the_call_fails_or_is_cancelled(
     assert counters.places == {"places|/beckon/agents/default/a|pay": {}}
 
 
-async def test_where_nobody_can_tell_nothing_begins(limits: Limits, counters: CountersInMemory) -> None:
+async def test_where_nobody_can_tell_nothing_begins(limits: Quotas, counters: CountersInMemory) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 3)], toolPolicies=[{"concurrency": 1}]))
     counters.broken = True
 
@@ -217,7 +217,7 @@ async def test_where_nobody_can_tell_nothing_begins(limits: Limits, counters: Co
 
 
 async def test_a_place_that_cannot_be_given_back_does_not_cost_the_result(
-    limits: Limits, counters: CountersInMemory, caplog: pytest.LogCaptureFixture
+    limits: Quotas, counters: CountersInMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
 

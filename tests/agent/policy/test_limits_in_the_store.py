@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from beckon_agent.policy.limits import LimitReached, Limits
-from beckon_agent.runs import Agent
-from beckon_agent.runs import Limits as RunLimits
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.auth.quotas import LimitReached, Quotas
+from beckon_agent.core.run_types import Agent
+from beckon_agent.core.run_types import Limits as RunLimits
+from beckon_agent.store.sql.open import open_store
 from beckon_contract.tools import Tool
 from tests.agent.access.closed_service import terms
 from tests.agent.store.raw import count, execute
@@ -19,10 +19,10 @@ PAY = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
 
 
 @pytest_asyncio.fixture
-async def replicas(tmp_path: Path) -> AsyncIterator[tuple[Limits, Limits]]:
+async def replicas(tmp_path: Path) -> AsyncIterator[tuple[Quotas, Quotas]]:
     url = f"sqlite:///{tmp_path / 'store.db'}"
     one, two = await open_store(url), await open_store(url)
-    yield Limits(one.counters), Limits(two.counters)
+    yield Quotas(one.counters), Quotas(two.counters)
     await one.aclose()
     await two.aclose()
 
@@ -31,7 +31,7 @@ def agent(**told: object) -> Agent:
     return Agent("a", "default", "", RunLimits(), terms(**told))
 
 
-async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple[Limits, Limits]) -> None:
+async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple[Quotas, Quotas]) -> None:
     held = agent(quotas=[{"of": "requests", "per": "user", "limit": 10, "seconds": 3600}])
 
     asked = [limits.admit_run(held, "oidc:" + "u" * 255, "run") for limits in replicas * 15]
@@ -42,7 +42,7 @@ async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple
     assert all(isinstance(one, LimitReached) and 3500 < one.retry_after <= 3600 for one in refused)
 
 
-async def test_tokens_that_one_replica_used_stop_the_other(replicas: tuple[Limits, Limits]) -> None:
+async def test_tokens_that_one_replica_used_stop_the_other(replicas: tuple[Quotas, Quotas]) -> None:
     held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 1000, "seconds": 3600}])
     one, two = replicas
     await one.settle_tokens(held, "u", "1", 999)
@@ -55,7 +55,7 @@ async def test_tokens_that_one_replica_used_stop_the_other(replicas: tuple[Limit
 
 
 async def test_a_place_that_one_replica_holds_is_taken_for_the_other(
-    replicas: tuple[Limits, Limits],
+    replicas: tuple[Quotas, Quotas],
 ) -> None:
     held = agent(toolPolicies=[{"concurrency": 1}])
     one, two = replicas
@@ -68,12 +68,12 @@ async def test_a_place_that_one_replica_holds_is_taken_for_the_other(
 
 
 async def test_requests_at_once_pass_a_quota_of_tokens_by_one_answer_each_that_was_admitted(
-    replicas: tuple[Limits, Limits],
+    replicas: tuple[Quotas, Quotas],
 ) -> None:
     held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 150, "seconds": 3600}])
     used = 0
 
-    async def request(limits: Limits, number: int) -> None:
+    async def request(limits: Quotas, number: int) -> None:
         nonlocal used
         await limits.admit_run(held, "u", f"run-{number}")
         await limits.reserve_tokens(held, "u", f"run-{number}", 40)
@@ -92,7 +92,7 @@ async def test_requests_at_once_pass_a_quota_of_tokens_by_one_answer_each_that_w
 
 
 async def test_what_was_learned_of_an_answer_lets_as_many_in_as_there_is_room_for(
-    replicas: tuple[Limits, Limits],
+    replicas: tuple[Quotas, Quotas],
 ) -> None:
     held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 150, "seconds": 3600}])
     limits, _ = replicas
@@ -105,7 +105,7 @@ async def test_what_was_learned_of_an_answer_lets_as_many_in_as_there_is_room_fo
 
 
 async def test_a_run_that_was_admitted_is_not_ended_by_what_others_reserve(
-    replicas: tuple[Limits, Limits],
+    replicas: tuple[Quotas, Quotas],
 ) -> None:
     held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 100, "seconds": 3600}])
     one, two = replicas
@@ -124,7 +124,7 @@ async def test_a_run_that_was_admitted_is_not_ended_by_what_others_reserve(
 
 
 async def test_what_a_dead_process_reserved_is_free_when_its_lease_is_over(
-    replicas: tuple[Limits, Limits], tmp_path: Path
+    replicas: tuple[Quotas, Quotas], tmp_path: Path
 ) -> None:
     held = agent(quotas=[{"of": "tokens", "per": "agent", "limit": 100, "seconds": 3600}])
     dead, alive = replicas
@@ -139,7 +139,7 @@ async def test_what_a_dead_process_reserved_is_free_when_its_lease_is_over(
 
 
 async def test_a_run_that_the_quota_of_requests_refuses_reserves_no_tokens(
-    replicas: tuple[Limits, Limits], tmp_path: Path
+    replicas: tuple[Quotas, Quotas], tmp_path: Path
 ) -> None:
     quotas = [{"of": of, "per": "agent", "limit": 1, "seconds": 3600} for of in ("requests", "tokens")]
     limits, _ = replicas

@@ -5,11 +5,10 @@ from contextlib import aclosing
 
 import pytest
 
-from beckon_agent.model.types import Message, StreamItem, TextDelta, Turn, Usage
-from beckon_agent.policy.limits import LimitReached, Limits
-from beckon_agent.policy.metered import metered
-from beckon_agent.runs import Agent, Options
-from beckon_agent.runs import Limits as RunLimits
+from beckon_agent.auth.quotas import LimitReached, Quotas, metered
+from beckon_agent.core.model_types import Message, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.core.run_types import Agent, Options
+from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_contract.tools import Tool
 from tests.agent.access.closed_service import terms
 from tests.agent.access.counters import CountersInMemory
@@ -44,7 +43,7 @@ async def used(counters: CountersInMemory) -> int:
     return sum(amount for (_, amount) in next(iter(counters.used.values()), []))
 
 
-async def answer(model: Saying, limits: Limits, stop_after: int = 9) -> int:
+async def answer(model: Saying, limits: Quotas, stop_after: int = 9) -> int:
     pieces = 0
     async with (
         metered(model, limits, AGENT, "u", "run") as counted,
@@ -59,7 +58,7 @@ async def answer(model: Saying, limits: Limits, stop_after: int = 9) -> int:
 
 async def test_what_a_server_says_that_it_used_is_counted_and_the_next_turn_is_refused() -> None:
     counters, model = CountersInMemory(), Saying(Usage(90, 20))
-    limits = Limits(counters)
+    limits = Quotas(counters)
 
     assert await answer(model, limits) == 3
     assert await used(counters) == 110
@@ -71,7 +70,7 @@ async def test_what_a_server_says_that_it_used_is_counted_and_the_next_turn_is_r
 async def test_where_a_server_does_not_say_what_it_used_the_text_is_counted() -> None:
     counters = CountersInMemory()
 
-    await answer(Saying(None), Limits(counters))
+    await answer(Saying(None), Quotas(counters))
 
     assert 100 < await used(counters) < 130
 
@@ -79,7 +78,7 @@ async def test_where_a_server_does_not_say_what_it_used_the_text_is_counted() ->
 async def test_an_answer_that_breaks_off_is_counted() -> None:
     counters = CountersInMemory()
 
-    assert await answer(Saying(Usage(90, 20)), Limits(counters), stop_after=1) == 1
+    assert await answer(Saying(Usage(90, 20)), Quotas(counters), stop_after=1) == 1
 
     assert 100 < await used(counters) < 130
 
@@ -90,13 +89,13 @@ async def test_tokens_that_cannot_be_counted_do_not_cost_the_answer(caplog: pyte
             self.broken = True
             await super().settle(key, token, amount, window=window)
 
-    assert await answer(Saying(Usage(90, 20)), Limits(Breaking())) == 3
+    assert await answer(Saying(Usage(90, 20)), Quotas(Breaking())) == 3
     assert "110 tokens were not counted" in caplog.text
 
 
 async def test_what_was_reserved_for_a_run_that_asks_nothing_is_given_back() -> None:
     counters = CountersInMemory()
-    limits = Limits(counters)
+    limits = Quotas(counters)
     await limits.admit_run(AGENT, "u", "run")
     assert list(map(len, counters.reserved.values())) == [1]
 
@@ -111,7 +110,7 @@ async def test_an_answer_reserves_what_is_usual_and_never_more_than_it_may_have(
     most: int | None, reserved: int
 ) -> None:
     counters = CountersInMemory()
-    limits = Limits(counters)
+    limits = Quotas(counters)
     options = Options(max_tokens=most)
     async with (
         metered(Saying(None), limits, AGENT, "u", "run") as model,
@@ -127,7 +126,7 @@ async def test_without_a_quota_of_tokens_a_model_stays_as_it_is() -> None:
     model = Saying(None)
     free = Agent("a", "default", "", RunLimits(), terms(quotas=[{**QUOTA, "of": "requests"}]))
 
-    async with metered(model, Limits(CountersInMemory()), free, "u", "run") as counted:
+    async with metered(model, Quotas(CountersInMemory()), free, "u", "run") as counted:
         assert counted is model
-    async with metered(model, Limits(CountersInMemory()), AGENT, "u", "run") as counted:
+    async with metered(model, Quotas(CountersInMemory()), AGENT, "u", "run") as counted:
         assert counted.name == "saying"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.replay.replaying import Replaying, replaying
 from tests.agent.running_agent import Setup

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.app import Kept, build_app
-from beckon_agent.engine.engine import Pace, RunEngine
-from beckon_agent.principals import ANONYMOUS, Principal, acting_as
-from beckon_agent.roster import Hosted, OneAgent
+from beckon_agent.core.context import ANONYMOUS, Principal, acting_as
+from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.tools import Tool
@@ -22,7 +22,7 @@ from tests.agent.running_agent import RunningAgent, Still
 from tests.agent.serving import served
 from tests.patience import eventually
 
-QUICK = Pace(hold=2, beat=0.05, look=0.02)
+QUICK = EnginePace(hold=2, beat=0.05, look=0.02)
 Document = dict[str, Any]
 
 
@@ -84,9 +84,9 @@ class Replaying:
     def change(self, **members: Any) -> None:
         """Give the agent another prompt or other limits from now on."""
         found = self.agent.service.roster.find("beckon")
-        assert isinstance(found, Hosted)
+        assert isinstance(found, AgentHandle)
         changed = replace(found, agent=replace(found.agent, **members))
-        self.agent.service.roster = OneAgent(changed, asyncio.Event().wait)
+        self.agent.service.roster = SingleAgent(changed, asyncio.Event().wait)
 
     def change_tool(self, name: str, tool: Tool | None = None, **members: Any) -> None:
         """Change what is declared of a tool, or put another in its place."""

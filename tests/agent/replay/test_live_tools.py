@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_agent.runs import Limits
+from beckon_agent.core.run_types import Limits
 from tests.agent.replay.conftest import StartService
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.policy.limits import Limits as SharedLimits
-from beckon_agent.roster import Hosted, OneAgent
-from beckon_agent.runs import Limits
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.auth.quotas import Quotas as SharedLimits
+from beckon_agent.core.run_types import Limits
 from beckon_contract.agent_terms import Quota, Terms
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import ended
@@ -308,8 +308,8 @@ async def test_a_run_of_an_agent_that_is_gone_cannot_be_replayed(start_service: 
     async with start_service(says("Done.")) as service:
         run = await service.run()
         found = service.agent.service.roster.find("beckon")
-        assert isinstance(found, Hosted)
-        service.agent.service.roster = OneAgent(replace(found, name="other"), asyncio.Event().wait)
+        assert isinstance(found, AgentHandle)
+        service.agent.service.roster = SingleAgent(replace(found, name="other"), asyncio.Event().wait)
         answer = await service.post(run)
 
     assert answer.status_code == 409

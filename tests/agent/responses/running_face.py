@@ -16,16 +16,16 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from beckon_agent.app import _add_error_handlers
-from beckon_agent.engine.base import Engine
-from beckon_agent.engine.engine import Pace as Beat
-from beckon_agent.engine.engine import RunEngine
+from beckon_agent.durable.base import Engine
+from beckon_agent.durable.engine import EnginePace as Beat
+from beckon_agent.durable.engine import RunEngine
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.responses.routes import router
 from beckon_agent.faces.runs import approvals
 from beckon_agent.faces.runs import routes as runs
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.running_agent import RunningAgent
 from tests.agent.serving import served
 from tests.patience import eventually

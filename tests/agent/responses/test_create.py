@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from beckon_agent.runs import Limits
+from beckon_agent.core.run_types import Limits
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import kinds, said
 from tests.agent.running_agent import Setup

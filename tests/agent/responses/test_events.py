@@ -9,14 +9,14 @@ import pytest
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
+from beckon_agent.core.records import Past, StoredCall, StoredTurn
+from beckon_agent.core.run_types import ApprovalAsked, CallFinished, CallStarted, RunFinished, RunSuspended
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.faces.pacing import Pace
 from beckon_agent.faces.responses.events import Encoder
 from beckon_agent.faces.responses.past import retold
-from beckon_agent.model.types import ReasoningDelta, TextDelta, Usage
-from beckon_agent.runs import ApprovalAsked, CallFinished, CallStarted, RunFinished, RunSuspended
-from beckon_agent.store.records import Past, StoredCall, StoredTurn
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.running_face import Event, events_of, face_app, kinds, said, valid
 from tests.agent.responses.scripted_engine import RUN_ID, ScriptedEngine, stored_run

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from beckon_agent.core import json_values
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.items import to_messages
 from beckon_agent.faces.responses.listing import to_items
 from beckon_agent.faces.responses.request import CreateRequest
-from beckon_agent.model import wire
-from beckon_agent.model.pairing import paired
+from beckon_agent.model.messages import paired
 
 TYPES = st.sampled_from(
     [
@@ -109,7 +109,7 @@ def test_any_body_is_read_or_refused(body: dict[str, Any], alone: bool) -> None:
     except (ValidationError, FaceError):
         return
 
-    wire.dumps(echo).encode()
+    json_values.dumps(echo).encode()
     orjson.dumps(messages)
     paired(messages)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from beckon_agent.model.types import Message
-from beckon_agent.retrieval.finding import FIND_TOOLS
+from beckon_agent.core.model_types import Message
+from beckon_agent.tools.query import FIND_TOOLS
 from beckon_contract.tools import Tool
 
 

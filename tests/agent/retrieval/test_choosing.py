@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_agent.model.types import Message
-from beckon_agent.retrieval.choosing import Chooser, EveryTool, FittingTools, Selection, Situation
-from beckon_agent.retrieval.finding import FIND_TOOLS
+from beckon_agent.core.model_types import Message
+from beckon_agent.tools.query import FIND_TOOLS
+from beckon_agent.tools.select import Chooser, EveryTool, FittingTools, Selection, Situation
 from beckon_contract.tools import Tool
 from tests.agent.retrieval.some_tools import SHOP, a_tool, asked_for_tools, called, catalogue, user
 

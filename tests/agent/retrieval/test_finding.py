@@ -3,8 +3,8 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from beckon_agent.retrieval.finding import FIND_TOOLS, Finder
-from beckon_agent.retrieval.index import Index
+from beckon_agent.tools.bm25 import Index
+from beckon_agent.tools.query import FIND_TOOLS, Finder
 from beckon_contract.arguments import InvalidArguments, Validator, read_arguments
 from beckon_contract.lowering import Profile
 from beckon_contract.names import RESERVED

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.retrieval.index import Index
-from beckon_agent.retrieval.queries import query_of_text
+from beckon_agent.tools.bm25 import Index
+from beckon_agent.tools.query import query_of_text
 from beckon_contract.tools import Tool
 from tests.agent.retrieval.some_tools import SHOP, a_tool, catalogue
 

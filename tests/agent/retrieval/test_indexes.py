@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from beckon_agent.retrieval.index import Index
-from beckon_agent.retrieval.indexes import Indexes
+from beckon_agent.tools.bm25 import Index, Indexes
 from beckon_contract.tools import Tool
 from tests.agent.retrieval.some_tools import SHOP, a_tool, catalogue
 from tests.patience import eventually

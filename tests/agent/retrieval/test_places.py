@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_agent.retrieval.places import placed
+from beckon_agent.tools.select import placed
 
 names = st.lists(st.sampled_from([f"t{number}" for number in range(30)]), max_size=40)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from beckon_agent.model.types import Message
-from beckon_agent.retrieval.choosing import Among, FittingTools, Situation
+from beckon_agent.core.model_types import Message
+from beckon_agent.tools.select import Among, FittingTools, Situation
 from tests.agent.retrieval.some_tools import SHOP, called, user
 from tests.agent.retrieval.test_choosing import choose
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from beckon_agent.retrieval.words import terms
+from beckon_agent.tools.bm25 import terms_of_text
 
 
 @pytest.mark.parametrize(
@@ -28,23 +28,23 @@ from beckon_agent.retrieval.words import terms
     ],
 )
 def test_a_text_falls_into_its_terms(text: str, expected: list[str]) -> None:
-    assert terms(text) == expected
+    assert terms_of_text(text) == expected
 
 
 def test_encoded_data_is_no_word() -> None:
-    assert terms("picture " + "a" * 5_000) == ["pictur"]
+    assert terms_of_text("picture " + "a" * 5_000) == ["pictur"]
 
 
 def test_a_long_sentence_without_spaces_has_all_its_terms() -> None:
-    assert len(terms("查询股票价格" * 20)) == 119
+    assert len(terms_of_text("查询股票价格" * 20)) == 119
 
 
 def test_threads_do_not_disturb_each_other() -> None:
     texts = [f"ordering{chr(97 + n % 26)} connections{chr(97 + n // 26 % 26)}ly" for n in range(400)]
-    alone = [terms(text) for text in texts]
+    alone = [terms_of_text(text) for text in texts]
     fresh = [f"{text} running{chr(97 + n % 26)}ings" for n, text in enumerate(texts)]
 
     with ThreadPoolExecutor(4) as threads:
-        together = list(threads.map(terms, fresh))
+        together = list(threads.map(terms_of_text, fresh))
 
     assert [found[:2] for found in together] == alone

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.store.postgres import Server, server
 
 _numbers = itertools.count(1)

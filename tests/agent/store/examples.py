@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from beckon_agent.model.types import Message, Usage
+from beckon_agent.core.model_types import Message, Usage
+from beckon_agent.core.records import CallState, Ended, NewRun, StoredCall, StoredRun, StoredTurn
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import CallState, Ended, NewRun, StoredCall, StoredRun, StoredTurn
 
 ME = "replica-a"
 OTHER = "replica-b"

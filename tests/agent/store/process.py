@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
+from beckon_agent.core.records import Ended
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Ended
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.store.examples import ME, begun, call, turn
 
 Work = Callable[..., Awaitable[object]]

@@ -5,11 +5,11 @@ import sys
 import time
 from collections.abc import Sequence
 
-from beckon_agent.engine.housekeeping import Housekeeping
-from beckon_agent.engine.late import LateReplies
-from beckon_agent.roster import Hosted
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.durable.late_replies import LateReplies
+from beckon_agent.durable.retention import Housekeeping
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 
 _true_time = time.time
 
@@ -24,7 +24,7 @@ class NoAgents:
     def find(self, name: str) -> None:
         """Find none."""
 
-    def hosted(self) -> Sequence[Hosted]:
+    def hosted(self) -> Sequence[AgentHandle]:
         return []
 
     async def watch(self) -> None:

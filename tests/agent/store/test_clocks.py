@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from beckon_agent.core.records import StoredCall
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import StoredCall
 from tests.agent.store.examples import LONG, ME, OTHER, begun, call, called, ended
 from tests.agent.store.raw import execute
 from tests.patience import PATIENCE

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.store.examples import LONG, OTHER, begun, new_run
 from tests.agent.store.raw import execute
 

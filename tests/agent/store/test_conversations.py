@@ -1,10 +1,10 @@
 import pytest
 
+from beckon_agent.core.records import Ended, StoredConversation
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Conversation, Ended
 from tests.agent.store.examples import ME, answered, begun, ended, said
 
-THREAD = Conversation(id="c1", owner="ann", metadata={"topic": "größe \x00"}, created_at=1234.5)
+THREAD = StoredConversation(id="c1", owner="ann", metadata={"topic": "größe \x00"}, created_at=1234.5)
 OPENING = [said("hello")]
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from beckon_agent.core.records import ReservedLimit
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import ReservedLimit
 from tests.agent.store.raw import count, execute
 from tests.patience import eventually
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
+from beckon_agent.core.records import Ended, StoredConversation
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Conversation, Ended
 from tests.agent.store.examples import ME, answered, begun, ended, said
 from tests.agent.store.raw import count, execute
 
-THREAD = Conversation(id="c1", owner="ann", metadata={}, created_at=1.0)
+THREAD = StoredConversation(id="c1", owner="ann", metadata={}, created_at=1.0)
 
 
 async def test_a_chain_goes_with_the_last_run_that_needs_it(store: Store, url: str) -> None:

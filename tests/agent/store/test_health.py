@@ -10,7 +10,7 @@ import asyncpg  # type: ignore[import-untyped]  # the package brings no types
 
 from beckon_agent.store.base import Store
 from beckon_agent.store.health import StoreHealth
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.store.postgres import server
 from tests.patience import eventually
 

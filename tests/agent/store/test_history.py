@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.model.types import Usage
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import Ended, Exchanged, RunFilter, RunStatus, StoredConversation
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Conversation, Ended, Exchanged, RunFilter, RunStatus
 from tests.agent.store.examples import ME, OTHER, answered, begun, call, called, ended, new_run, said, turn
 
 ALL = RunFilter()
@@ -20,7 +20,9 @@ async def runs(store: Store, owner: str = "ann", **wanted: Any) -> list[str]:
 async def opened(
     store: Store, name: str, *messages: dict[str, Any], at: float = 1.0, owner: str = "ann"
 ) -> None:
-    await store.conversations.open(Conversation(id=name, owner=owner, metadata={}, created_at=at), messages)
+    await store.conversations.open(
+        StoredConversation(id=name, owner=owner, metadata={}, created_at=at), messages
+    )
 
 
 async def found(store: Store, query: str = "", owner: str = "ann") -> list[tuple[str, str]]:

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from beckon_agent.core.records import Ended, LogEntries, Past, StoredCall
 from beckon_agent.store.base import NotHeld, Store
-from beckon_agent.store.records import Ended, Past, Said, StoredCall
 from tests.agent.store.examples import LONG, ME, OTHER, begun, call, called, turn
 
 BIG = 123456789012345678901234567890
@@ -203,8 +203,8 @@ async def test_late_answers_are_found_the_longest_overdue_first(store: Store) ->
 
 async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> None:
     await begun(store, "r1")
-    await store.events.append("r1", ME, Said(1, [{"n": 1}, {"n": BIG}]))
-    await store.events.append("r1", ME, Said(3, [{"n": 3}]))
+    await store.events.append("r1", ME, LogEntries(1, [{"n": 1}, {"n": BIG}]))
+    await store.events.append("r1", ME, LogEntries(3, [{"n": 3}]))
 
     assert await store.events.after("r1", 0, most=2) == [(1, {"n": 1}), (2, {"n": BIG})]
     assert await store.events.after("r1", 2, most=9) == [(3, {"n": 3})]
@@ -213,10 +213,10 @@ async def test_events_are_read_behind_a_number_in_their_order(store: Store) -> N
 
 async def test_an_event_that_is_there_stays_as_it_is(store: Store) -> None:
     await begun(store, "r1")
-    await store.events.append("r1", ME, Said(1, [{"n": "first"}]))
+    await store.events.append("r1", ME, LogEntries(1, [{"n": "first"}]))
 
-    await store.events.append("r1", ME, Said(1, [{"n": "again"}, {"n": "second"}]))
-    await store.events.append("r1", ME, Said(3, []))
+    await store.events.append("r1", ME, LogEntries(1, [{"n": "again"}, {"n": "second"}]))
+    await store.events.append("r1", ME, LogEntries(3, []))
 
     assert await store.events.after("r1", 0, most=9) == [(1, {"n": "first"}), (2, {"n": "second"})]
 
@@ -228,7 +228,7 @@ async def test_only_the_holder_of_a_run_writes_into_its_log(store: Store) -> Non
 
     for run_id, holder in (("r1", OTHER), ("ended", ME), ("none", ME)):
         with pytest.raises(NotHeld):
-            await store.events.append(run_id, holder, Said(1, [{"n": 1}]))
+            await store.events.append(run_id, holder, LogEntries(1, [{"n": 1}]))
 
     await begun(store, "none")
     for run_id in ("r1", "ended", "none"):

@@ -1,7 +1,7 @@
 """Documents that turns share: kept once, and deleted after the runs that they belong to."""
 
+from beckon_agent.core.records import Past
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Past
 from tests.agent.store.examples import ME, begun, ended, turn
 from tests.agent.store.raw import count, execute
 

@@ -12,8 +12,7 @@ from sqlalchemy import Connection, inspect
 from beckon_agent.store import migrations
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.database import Database, Result
-from beckon_agent.store.sql.opening import database_at, open_store
-from beckon_agent.store.sql.schema import upgrade
+from beckon_agent.store.sql.open import database_at, open_store, upgrade
 from beckon_agent.store.sql.tables import metadata
 from tests.agent.store.examples import ME, begun, ended, said
 from tests.agent.store.raw import count, execute

@@ -12,7 +12,7 @@ import pytest
 
 from beckon_agent.store import migrations
 from beckon_agent.store.base import Store
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.store.examples import LONG, begun, call, called, new_run
 from tests.agent.store.raw import execute
 

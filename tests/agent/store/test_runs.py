@@ -2,9 +2,9 @@ import time
 
 import pytest
 
-from beckon_agent.model.types import Usage
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import Ended, LogEntries, Past
 from beckon_agent.store.base import NotHeld, RunExists, Store
-from beckon_agent.store.records import Ended, Past, Said
 from tests.agent.store.examples import (
     LONG,
     ME,
@@ -121,7 +121,7 @@ async def test_deleting_a_run_keeps_the_conversation_of_its_followers(store: Sto
 
 async def test_a_deleted_run_takes_its_steps_and_events_along(store: Store) -> None:
     await called(store, "r1", call("e1"))
-    await store.events.append("r1", ME, Said(1, [{"type": "begun"}]))
+    await store.events.append("r1", ME, LogEntries(1, [{"type": "begun"}]))
 
     assert await store.runs.delete("r1")
     assert not await store.runs.delete("r1")
@@ -211,7 +211,7 @@ async def test_whoever_lost_a_run_can_change_nothing_of_it(store: Store) -> None
     with pytest.raises(NotHeld):
         await store.journal.accepted("r1", ME, "e1", seconds=1.0)
     with pytest.raises(NotHeld):
-        await store.events.append("r1", ME, Said(1, [{"type": "begun"}]))
+        await store.events.append("r1", ME, LogEntries(1, [{"type": "begun"}]))
     with pytest.raises(NotHeld):
         await store.runs.suspend("r1", ME)
     with pytest.raises(NotHeld):

@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 from opentelemetry.context import attach, detach
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Call
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.outcome import OutgoingCall
 from beckon_contract.tools import Tool
 from beckon_contract.tracing import continued
 from tests.agent.telemetry.conftest import Spans
@@ -28,7 +28,7 @@ async def sent(dispatch: str, given: dict[str, str]) -> Posted:
                 {"dispatch": "direct", "address": server.url} if dispatch == "direct" else {}
             )
             tool = Tool("echo", "team", "echo", "my.echo", None, "Say.", SCHEMA, "spec.schemaData", **direct)
-            await Dispatcher(session, server.url).send(Call("run.0.0", tool, {}, "/agents/a", 5.0))
+            await Dispatcher(session, server.url).send(OutgoingCall("run.0.0", tool, {}, "/agents/a", 5.0))
             return server.posts[0]
     finally:
         if token is not None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.model.types import ToolCall, Turn
-from beckon_agent.telemetry import content
+from beckon_agent.core.model_types import ToolCall, Turn
+from beckon_agent.telemetry import tool_spans
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "my secret plan"},
@@ -24,18 +24,20 @@ MESSAGES: list[dict[str, Any]] = [
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    content.capture(enabled=False)
+    tool_spans.capture_content(enabled=False)
 
 
 @pytest.mark.parametrize("word", ["", "false", "NO_CONTENT", "EVENT_ONLY"])
 def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
-    content.capture(enabled=content.wanted({content.VARIABLE: word} if word else {}))
+    tool_spans.capture_content(
+        enabled=tool_spans.is_content_wanted({tool_spans.VARIABLE: word} if word else {})
+    )
 
     found = [
-        content.asked(MESSAGES),
-        content.answered(Turn("my secret plan")),
-        content.arguments({"plan": "secret"}),
-        content.result({"plan": "secret"}),
+        tool_spans.input_attribute(MESSAGES),
+        tool_spans.output_attribute(Turn("my secret plan")),
+        tool_spans.arguments_attribute({"plan": "secret"}),
+        tool_spans.result_attribute({"plan": "secret"}),
     ]
 
     assert found == [{}, {}, {}, {}]
@@ -43,9 +45,9 @@ def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["true", "SPAN_ONLY", "span_and_event"])
 def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str) -> None:
-    content.capture(enabled=content.wanted({content.VARIABLE: word}))
+    tool_spans.capture_content(enabled=tool_spans.is_content_wanted({tool_spans.VARIABLE: word}))
 
-    asked = json.loads(content.asked(MESSAGES)["gen_ai.input.messages"])
+    asked = json.loads(tool_spans.input_attribute(MESSAGES)["gen_ai.input.messages"])
 
     assert asked == [
         {"role": "user", "parts": [{"type": "text", "content": "my secret plan"}]},
@@ -59,10 +61,10 @@ def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str)
 
 
 def test_an_answer_and_a_call_are_captured() -> None:
-    content.capture(enabled=True)
+    tool_spans.capture_content(enabled=True)
     turn = Turn("Let me see.", calls=(ToolCall("c2", "look", "{}"),), finish_reason="tool_calls")
 
-    (answer,) = json.loads(content.answered(turn)["gen_ai.output.messages"])
+    (answer,) = json.loads(tool_spans.output_attribute(turn)["gen_ai.output.messages"])
 
     assert answer == {
         "role": "assistant",
@@ -72,16 +74,16 @@ def test_an_answer_and_a_call_are_captured() -> None:
         ],
         "finish_reason": "tool_calls",
     }
-    assert content.arguments({"a": "é"}) == {"gen_ai.tool.call.arguments": '{"a":"é"}'}
-    assert content.result(["x"]) == {"gen_ai.tool.call.result": '["x"]'}
+    assert tool_spans.arguments_attribute({"a": "é"}) == {"gen_ai.tool.call.arguments": '{"a":"é"}'}
+    assert tool_spans.result_attribute(["x"]) == {"gen_ai.tool.call.result": '["x"]'}
 
 
 def test_what_is_captured_is_bounded() -> None:
-    content.capture(enabled=True)
+    tool_spans.capture_content(enabled=True)
     many = [{"role": "user", "content": "x" * 100_000}] * 500
 
-    asked = content.asked(many)["gen_ai.input.messages"]
-    result = content.result("y" * 100_000)["gen_ai.tool.call.result"]
+    asked = tool_spans.input_attribute(many)["gen_ai.input.messages"]
+    result = tool_spans.result_attribute("y" * 100_000)["gen_ai.tool.call.result"]
 
     assert len(json.loads(asked)) == 50
     assert len(asked) < 50 * 8_200
@@ -90,5 +92,5 @@ def test_what_is_captured_is_bounded() -> None:
 
 
 def test_a_word_that_nobody_knows_is_refused_with_the_cure() -> None:
-    with pytest.raises(ValueError, match=f"{content.VARIABLE}: use SPAN_ONLY, or leave it unset"):
-        content.wanted({content.VARIABLE: "yes please"})
+    with pytest.raises(ValueError, match=f"{tool_spans.VARIABLE}: use SPAN_ONLY, or leave it unset"):
+        tool_spans.is_content_wanted({tool_spans.VARIABLE: "yes please"})

@@ -12,23 +12,21 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.calling.caller import Caller
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.folders.source import FolderSource
-from beckon_agent.loop import Run
-from beckon_agent.metrics import Metrics
+from beckon_agent.agents.folder import FolderSource
+from beckon_agent.core.context import set_request_id
+from beckon_agent.core.run_types import Agent, Limits, Options, RunEvent, RunSuspended
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelError
-from beckon_agent.offering import Toolbox
-from beckon_agent.request_id import set_request_id
-from beckon_agent.retrieval.choosing import FittingTools
-from beckon_agent.runs import Agent, Limits, Options, RunEvent, RunSuspended
-from beckon_agent.telemetry import content
-from beckon_agent.telemetry.rejoin import rejoined, to_store
-from beckon_agent.telemetry.spans import during
-from beckon_agent.telemetry.start import log_fields
-from beckon_agent.telemetry.watch import Watch
-from beckon_agent.turns import Model
+from beckon_agent.run.loop import Run
+from beckon_agent.run.model_turn import DialectModel
+from beckon_agent.run.tool_offer import SelectableTools
+from beckon_agent.telemetry import tool_spans
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.telemetry.run_spans import RunObserver
+from beckon_agent.telemetry.setup import log_fields
+from beckon_agent.telemetry.spans import during, resume_trace, trace_to_request
+from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
+from beckon_agent.tools.select import FittingTools
 from tests.agent.event_platform import EventPlatform
 from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import (
@@ -85,12 +83,12 @@ async def watched(
     ):
         agent = Agent("helper", "default", "You are a test.", limits or Limits(call_timeout=10))
         source = FolderSource([platform.folder], agent.source)
-        caller, metrics = Caller(Dispatcher(session, platform.shim)), Metrics()
+        caller, metrics = ToolCaller(Dispatcher(session, platform.shim)), Metrics()
 
         def run() -> Any:
-            watch = Watch(agent.name, metrics, run_id="run-1")
-            tools = Toolbox(source, FittingTools())
-            steps = Run(agent, watch.model(Model(client, "native")), tools, caller, Options())
+            watch = RunObserver(agent.name, metrics, run_id="run-1")
+            tools = SelectableTools(source, FittingTools())
+            steps = Run(agent, watch.model(DialectModel(client, "native")), tools, caller, Options())
             return watch.events(steps.events([QUESTION]))
 
         yield Watched(run, model, metrics)
@@ -194,12 +192,12 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
 async def test_where_a_setting_asks_for_it_spans_say_what_was_said(
     platform: EventPlatform, spans: Spans
 ) -> None:
-    content.capture(enabled=True)
+    tool_spans.capture_content(enabled=True)
     try:
         async with watched(platform, ECHO, COUNTED) as agent:
             await agent.events()
     finally:
-        content.capture(enabled=False)
+        tool_spans.capture_content(enabled=False)
 
     tool = attributes_of(spans.one("execute_tool test_echo"))
     answered = attributes_of(spans.all[-2])
@@ -309,7 +307,7 @@ async def test_between_two_pieces_the_span_of_the_run_is_not_the_current_one(
 
 async def test_a_run_that_is_suspended_has_not_ended(platform: EventPlatform, spans: Spans) -> None:
     metrics = Metrics()
-    async for _ in Watch("helper", metrics).events(telling(RunSuspended())):
+    async for _ in RunObserver("helper", metrics).events(telling(RunSuspended())):
         pass
 
     assert b'ending="suspended"' not in metrics.text(tools=0, running=0)
@@ -323,9 +321,9 @@ async def telling(*events: RunEvent) -> AsyncGenerator[RunEvent]:
 
 async def test_a_run_that_is_resumed_elsewhere_belongs_to_the_trace_in_which_it_began(spans: Spans) -> None:
     with during("request", SpanKind.SERVER, {}):
-        request = {"model": "m", **to_store()}
-    with rejoined(request):
-        async for _ in Watch("helper", Metrics()).events(telling()):
+        request = {"model": "m", **trace_to_request()}
+    with resume_trace(request):
+        async for _ in RunObserver("helper", Metrics()).events(telling()):
             pass
 
     assert parent_of(spans.one("invoke_agent helper")) == id_of(spans.one("request"))
@@ -335,8 +333,8 @@ async def test_a_run_that_is_resumed_elsewhere_belongs_to_the_trace_in_which_it_
 async def test_a_run_without_a_trace_begins_one_where_it_is_resumed(
     spans: Spans, request_: dict[str, object]
 ) -> None:
-    with rejoined(request_):
-        async for _ in Watch("helper", Metrics()).events(telling()):
+    with resume_trace(request_):
+        async for _ in RunObserver("helper", Metrics()).events(telling()):
             pass
 
     assert spans.one("invoke_agent helper").parent is None

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from beckon_agent.cluster.api import KubernetesApi
+from beckon_agent.agents.kubernetes_api import KubernetesApi
 from beckon_kube.server import Change, Collection, Refused
 from tests.agent.cluster_objects import agent as agent_document
 from tests.agent.cluster_objects import tool as tool_document

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beckon_agent.store.sql.opening import open_store
+from beckon_agent.store.sql.open import open_store
 from beckon_tools.app import app
 from tests.agent.event_platform import described
 from tests.agent.serving import served

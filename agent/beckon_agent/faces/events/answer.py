@@ -6,11 +6,11 @@ from typing import Literal
 
 import orjson
 
-from beckon_agent.chain import Chain, used
-from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed
+from beckon_agent.core.call_budget import CallBudget, usage_attribute
+from beckon_agent.core.model_types import TextDelta, Usage
+from beckon_agent.core.run_types import Agent, CallStarted, Ending, RunFinished, RunSuspended
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed
 from beckon_agent.faces.events.question import NOTHING
-from beckon_agent.model.types import TextDelta, Usage
-from beckon_agent.runs import Agent, CallStarted, Ending, RunFinished, RunSuspended
 from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
@@ -102,7 +102,7 @@ class Replier:
     event: CloudEvent
     agent: Agent
     run_id: str
-    chain: Chain
+    chain: CallBudget
     reply_attribute: str
     token: AttributeValue | None
 
@@ -114,7 +114,7 @@ class Replier:
     def answer(self, said: Said) -> CloudEvent:
         """Return the reply that holds an answer."""
         left = self.chain.onward(self.agent.limits.tokens, said.usage, said.elsewhere)
-        attributes = {**left, **used(said.usage, said.elsewhere)}
+        attributes = {**left, **usage_attribute(said.usage, said.elsewhere)}
         return self._reply(said.data(), attributes)
 
     def failure(self, reason: Reason, message: str) -> CloudEvent:

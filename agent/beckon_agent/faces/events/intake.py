@@ -7,14 +7,14 @@ from math import inf
 
 import orjson
 
-from beckon_agent.chain import Chain
-from beckon_agent.engine.base import Ask
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.call_budget import CallBudget
+from beckon_agent.core.records import NewRun, StoredRun
+from beckon_agent.core.run_types import Limits, Options
+from beckon_agent.durable.base import Ask
 from beckon_agent.faces.events.answer import REPLY_SUFFIX, Replier
 from beckon_agent.faces.events.question import message_of
 from beckon_agent.faces.problems import ProblemError
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import Limits, Options
-from beckon_agent.store.records import NewRun, StoredRun
 from beckon_contract.chains import BUDGET, DEPTH
 from beckon_contract.deadlines import parse_expiry
 from beckon_contract.events import CloudEvent, EventError, from_structured, is_timestamp
@@ -44,9 +44,9 @@ class Taken:
     """An event that is this agent's to answer; `expires` is in seconds since the epoch."""
 
     event: CloudEvent
-    hosted: Hosted
+    hosted: AgentHandle
     owner: str
-    chain: Chain
+    chain: CallBudget
     expires: float | None
     replier: Replier
 
@@ -83,7 +83,7 @@ class Taken:
         return inf if self.expires is None else self.expires - time.time()
 
 
-def take(event: CloudEvent, hosted: Hosted, owner: str, rules: Rules) -> Taken | None:
+def take(event: CloudEvent, hosted: AgentHandle, owner: str, rules: Rules) -> Taken | None:
     """Return an event as something to answer, `None` where it is nothing to this agent.
 
     Raises `EventError` for attributes that cannot be read, and `ProblemError` (403) for a chain of
@@ -91,7 +91,7 @@ def take(event: CloudEvent, hosted: Hosted, owner: str, rules: Rules) -> Taken |
     """
     if is_answer(event, hosted, rules):
         return None
-    chain = Chain.of(event)
+    chain = CallBudget.of(event)
     if chain.depth > rules.max_depth:
         raise _refused(
             "too-deep",
@@ -106,18 +106,18 @@ def take(event: CloudEvent, hosted: Hosted, owner: str, rules: Rules) -> Taken |
     return Taken(event, hosted, owner, chain, _expiry(event), replier)
 
 
-def replier_of(run: StoredRun, hosted: Hosted, rules: Rules) -> Replier:
+def replier_of(run: StoredRun, hosted: AgentHandle, rules: Rules) -> Replier:
     """Return what writes the replies to the event that started a run of this face."""
     event = from_structured(orjson.dumps(run.request["event"]))
     return _replier(event, hosted, run.id, rules)
 
 
-def _replier(event: CloudEvent, hosted: Hosted, run_id: str, rules: Rules) -> Replier:
+def _replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: Rules) -> Replier:
     token = event.attributes().get(rules.correlation_attribute)
-    return Replier(event, hosted.agent, run_id, Chain.of(event), rules.reply_attribute, token)
+    return Replier(event, hosted.agent, run_id, CallBudget.of(event), rules.reply_attribute, token)
 
 
-def is_answer(event: CloudEvent, hosted: Hosted, rules: Rules) -> bool:
+def is_answer(event: CloudEvent, hosted: AgentHandle, rules: Rules) -> bool:
     """Whether an event is an answer, which no agent takes.
 
     Otherwise a Trigger with too wide a filter would let an agent answer answers, its own among them,

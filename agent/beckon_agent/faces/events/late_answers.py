@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import aiohttp
 import stamina
 
-from beckon_agent.engine.base import EngineEvent
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.records import StoredRun
+from beckon_agent.durable.base import EngineEvent
 from beckon_agent.faces.events.answer import Outcome, Replier, Said, Silent
 from beckon_agent.faces.events.intake import FACE, Rules, replier_of
-from beckon_agent.roster import Hosted
-from beckon_agent.store.records import StoredRun
 from beckon_contract.events import CloudEvent, to_binary
 from beckon_contract.failures import Reason
 
@@ -32,7 +32,7 @@ class LateAnswers:
     session: aiohttp.ClientSession
     rules: Rules
 
-    async def tell(self, run: StoredRun, hosted: Hosted, events: Sequence[EngineEvent]) -> None:
+    async def tell(self, run: StoredRun, hosted: AgentHandle, events: Sequence[EngineEvent]) -> None:
         """Send the answer of a run that had to wait, where somebody waits for it; never raises."""
         if run.face != FACE or not self.rules.sink:
             return

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from beckon_agent.model.types import Message
+from beckon_agent.core.model_types import Message
 from beckon_contract.events import CloudEvent, EventError, EventFormatError
 from beckon_contract.jsontext import NotJsonError, members
 from beckon_contract.media_types import is_json

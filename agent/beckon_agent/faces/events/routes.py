@@ -14,7 +14,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from beckon_agent.engine.base import Engine
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import request_id
+from beckon_agent.core.records import FINAL
+from beckon_agent.durable.base import Engine
 from beckon_agent.faces.events.answer import Said, Silent, outcome
 from beckon_agent.faces.events.described import EVENT
 from beckon_agent.faces.events.intake import Rules, Taken, take
@@ -22,13 +26,9 @@ from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.owners import owner_of
 from beckon_agent.faces.problems import ProblemError, problem_responses
-from beckon_agent.policy.limits import LimitReached
-from beckon_agent.request_id import request_id
-from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists, StoreUnavailable
-from beckon_agent.store.records import FINAL
-from beckon_agent.telemetry.rejoin import rejoined
+from beckon_agent.telemetry.spans import resume_trace
 from beckon_contract.deadlines import preferred_wait
 from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
 from beckon_contract.failures import Reason
@@ -209,14 +209,14 @@ def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]
     """Join the trace of the event where the request itself is in none: not every Broker sends one."""
     ours, theirs = carried().get("traceparent", ""), str(event.extensions.get("traceparent", ""))
     joined = "traceparent" in request.headers or ours[_TRACE_ID] == theirs[_TRACE_ID]
-    return nullcontext() if joined else rejoined(event.extensions)
+    return nullcontext() if joined else resume_trace(event.extensions)
 
 
-def _chosen(service: Service, name: str) -> Hosted:
+def _chosen(service: Service, name: str) -> AgentHandle:
     match service.roster.find(name):
-        case Hosted() as found:
+        case AgentHandle() as found:
             return found
-        case NotServed() as found:
+        case UnavailableAgent() as found:
             raise _problem(503, "agent-not-ready", "Agent not ready", not_served(found))
     if not service.roster.complete:
         starting = "the agents are not all known yet; come again"

@@ -3,14 +3,14 @@
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from beckon_agent.roster import Hosted
+from beckon_agent.agents.registry import AgentHandle
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The agent whose tools are meant, and the session's id of clients before 2026-07-28."""
 
-    hosted: Hosted
+    hosted: AgentHandle
     session: str | None
 
 

@@ -9,14 +9,14 @@ import anyio
 from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.exceptions import MCPError
 
-from beckon_agent.calling.exchange import Outcome, failed
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.run_types import CallFinished
 from beckon_agent.faces.mcp.cancelling import Cancellations, Key
 from beckon_agent.faces.mcp.progress import Progress, Tell
-from beckon_agent.policy.limits import LimitReached
-from beckon_agent.roster import Hosted
-from beckon_agent.runs import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_contract.failures import Reason
 
 
@@ -24,7 +24,7 @@ from beckon_contract.failures import Reason
 class Wanted:
     """A call as a client wants it; `arguments` is JSON, `tell` is there where progress is asked for."""
 
-    hosted: Hosted
+    hosted: AgentHandle
     name: str
     arguments: str
     tell: Tell | None
@@ -46,9 +46,13 @@ class Calling:
                 async with self._reported(wanted):
                     return await self._service.call(wanted.hosted, wanted.name, wanted.arguments)
             except (NoRoom, StoreUnavailable) as error:
-                return _refused(wanted, failed(Reason.UNDELIVERABLE, f"the tool was not called: {error}"))
+                return _refused(
+                    wanted, failed_outcome(Reason.UNDELIVERABLE, f"the tool was not called: {error}")
+                )
             except LimitReached as error:
-                return _refused(wanted, failed(Reason.DENIED, str(error), retry_after=error.retry_after))
+                return _refused(
+                    wanted, failed_outcome(Reason.DENIED, str(error), retry_after=error.retry_after)
+                )
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
 
     async def cancel(self, key: Key) -> None:
@@ -79,5 +83,5 @@ class Calling:
         return Progress(wanted.name, wanted.tell, self._report_every).told()
 
 
-def _refused(wanted: Wanted, outcome: Outcome) -> CallFinished:
+def _refused(wanted: Wanted, outcome: CallOutcome) -> CallFinished:
     return CallFinished("", wanted.name, outcome.result, outcome.failed, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import orjson
 
-from beckon_agent.principals import principal
+from beckon_agent.core.context import current_principal
 from beckon_agent.store.base import Counters, StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -61,5 +61,5 @@ class Cancellations:
 
 
 def _name(key: Key) -> str:
-    said = orjson.dumps([principal().id, *key])
+    said = orjson.dumps([current_principal().id, *key])
     return f"mcp-cancelled|{hashlib.sha256(said).hexdigest()}"

@@ -9,7 +9,7 @@ import contextlib
 import contextvars
 from collections.abc import Iterator, Mapping
 
-from beckon_agent.roster import Hosted
+from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.service import Service
 from beckon_contract.tools import Tool
 
@@ -42,7 +42,7 @@ class Listener:
     def look(self) -> Mapping[str, Tool]:
         """Return the tools as they are now for the one who listens."""
         found = self._asker.run(self._service.roster.find, self._agent)
-        return found.catalogue.current.tools if isinstance(found, Hosted) else {}
+        return found.catalogue.current.tools if isinstance(found, AgentHandle) else {}
 
     def tell(self) -> None:
         """Say that something has changed."""

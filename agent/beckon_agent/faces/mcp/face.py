@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import ClientGone, unless_gone
 from beckon_agent.faces.mcp import asked
@@ -27,7 +28,6 @@ from beckon_agent.faces.mcp.listening import frames
 from beckon_agent.faces.mcp.opening import read
 from beckon_agent.faces.models import known_agents, not_served
 from beckon_agent.faces.pacing import Pace
-from beckon_agent.roster import Hosted, NotServed
 from beckon_agent.service import Service
 from beckon_contract.origins import OriginPolicy
 
@@ -104,7 +104,7 @@ class McpFace:
                 handlers = await self._load()
                 await handlers.streaming.handle_request(scope, receive, send)
 
-    async def _answer(self, request: Request, hosted: Hosted, send: Send) -> None:
+    async def _answer(self, request: Request, hosted: AgentHandle, send: Send) -> None:
         """Answer a request before 2026-07-28; its call ends when its client hangs up."""
         handlers = await self._load()
         receive = request.receive
@@ -121,7 +121,7 @@ class McpFace:
         with contextlib.suppress(ClientGone):
             await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
 
-    def _admitted(self, request: Request) -> Hosted | Response:
+    def _admitted(self, request: Request) -> AgentHandle | Response:
         """Return the agent that is meant, or the answer to a request that is turned away."""
         # MCP wants it of every server, wherever it listens: 2025-11-25, transports, security warning.
         policy = replace(self._settings.origins, pages_checked=True)
@@ -130,9 +130,9 @@ class McpFace:
         roster = self._service.roster
         name = request.path_params.get("agent") or roster.default
         match roster.find(name):
-            case Hosted() as found:
+            case AgentHandle() as found:
                 return found
-            case NotServed() as found:
+            case UnavailableAgent() as found:
                 return refused(503, not_served(found))
         if not roster.complete:
             return refused(503, "the agents are not all known yet; ask again shortly")

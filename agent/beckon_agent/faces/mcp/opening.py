@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from beckon_agent.roster import Hosted
+from beckon_agent.agents.registry import AgentHandle
 
 _SILENCE = 30.0  # seconds; proxies cut a connection on which nothing is sent for longer
 
@@ -21,7 +21,7 @@ class Opening:
     streams: bool
 
 
-def read(body: bytes, hosted: Hosted) -> Opening:
+def read(body: bytes, hosted: AgentHandle) -> Opening:
     """Read a body, whatever it is: the SDK refuses what is wrong."""
     try:
         message = _members(orjson.loads(body))
@@ -33,7 +33,7 @@ def read(body: bytes, hosted: Hosted) -> Opening:
     return Opening(method == "initialize", reported or _is_slow(called.get("name"), hosted))
 
 
-def _is_slow(name: object, hosted: Hosted) -> bool:
+def _is_slow(name: object, hosted: AgentHandle) -> bool:
     tool = hosted.catalogue.current.tools.get(name) if isinstance(name, str) else None
     return tool is not None and (tool.timeout or hosted.agent.limits.call_timeout) > _SILENCE
 

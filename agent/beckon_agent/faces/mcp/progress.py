@@ -5,8 +5,8 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from beckon_agent.calling.reports import Report, hearing
-from beckon_agent.request_id import request_id
+from beckon_agent.core.context import request_id
+from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Progress:
         self._every = every
         self._last = 0.0
         self._total: float | None = None
-        self._newest: Report | None = None
+        self._newest: ProgressReport | None = None
         self._news = asyncio.Event()
         self._over = False
 
@@ -39,7 +39,7 @@ class Progress:
         """Tell of the call that is made in this block; when it ends well, all was told."""
         telling = asyncio.create_task(self._keep_telling())
         try:
-            with hearing(self._hear):
+            with listen_to_reports(self._hear):
                 yield
             self._over = True
             self._news.set()
@@ -51,7 +51,7 @@ class Progress:
         finally:
             telling.cancel()
 
-    def _hear(self, report: Report) -> None:
+    def _hear(self, report: ProgressReport) -> None:
         self._newest = report
         self._news.set()
 
@@ -70,7 +70,7 @@ class Progress:
             if report is not None:
                 await self._report(report)
 
-    async def _report(self, report: Report) -> None:
+    async def _report(self, report: ProgressReport) -> None:
         self._total = report.total
         self._last = report.done if report.done > self._last else self._a_little_more()
         await self._tell(self._last, self._total, report.message or None)

@@ -18,13 +18,13 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from beckon_agent.core.context import request_id
 from beckon_agent.faces.mcp import asked
 from beckon_agent.faces.mcp.calling import Calling, Wanted
 from beckon_agent.faces.mcp.changes import Changes, TooManyListeners
 from beckon_agent.faces.mcp.declarations import BadCursor, page
 from beckon_agent.faces.mcp.progress import Tell
 from beckon_agent.faces.mcp.results import told
-from beckon_agent.request_id import request_id
 from beckon_contract.failures import Reason
 
 logger = logging.getLogger(__name__)

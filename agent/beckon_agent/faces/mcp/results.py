@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from beckon_agent.runs import CallFinished
+from beckon_agent.core.run_types import CallFinished
 from beckon_contract.jsontext import dumps
 
 _MEDIA = frozenset({"media_type", "data_base64"})

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.responses import Response
 
+from beckon_agent.core import json_values
 from beckon_agent.faces.openai_errors import EXPECTED, told
-from beckon_agent.model import wire
 
 PageSize = Annotated[int, Query(ge=1, le=100)]
 """How many items a page of a list has."""
@@ -25,4 +25,4 @@ def answered() -> Iterator[None]:
 
 def as_json(document: dict[str, Any]) -> Response:
     """Return a document as an answer."""
-    return Response(wire.dumps(document), media_type="application/json")
+    return Response(json_values.dumps(document), media_type="application/json")

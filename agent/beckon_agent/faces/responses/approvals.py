@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from beckon_agent.engine.base import Engine
+from beckon_agent.core.records import FINAL, StoredCall, StoredRun
+from beckon_agent.durable.base import Engine
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.ids import approval_id, event_of_approval
 from beckon_agent.faces.responses.output import Item
 from beckon_agent.faces.responses.validation import read
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import FINAL, StoredCall, StoredRun
 
 _REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
 _SHOWN = 120

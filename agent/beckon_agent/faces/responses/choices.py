@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from beckon_agent.core import json_values
+from beckon_agent.core.run_types import ClientTool, Options
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.output import SERVER_LABEL
 from beckon_agent.faces.responses.validation import unsupported
-from beckon_agent.model import wire
-from beckon_agent.runs import ClientTool, Options
 from beckon_contract.names import RESERVED
 
 
@@ -78,7 +78,9 @@ def check_tools(options: Options, ours: Container[str]) -> None:
     `ours` are the names of the cluster's tools.
     """
     theirs = _distinct(options.client_tools, ours)
-    chosen_one = wire.text(wire.mapping(wire.mapping(options.first_choice).get("function")).get("name"))
+    chosen_one = json_values.text(
+        json_values.mapping(json_values.mapping(options.first_choice).get("function")).get("name")
+    )
     for name in filter(None, (chosen_one, *(options.allowed_tools or ()))):
         if name not in theirs and name not in ours:
             message = f"tool_choice: there is no tool {name[:_SHOWN]!r}; bring it, or see GET /tools"

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from beckon_agent.core.records import ConversationSummary
 from beckon_agent.faces.described import Answers
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
 from beckon_agent.faces.responses import described
@@ -12,7 +13,6 @@ from beckon_agent.faces.responses.answers import PageSize, answered, as_json
 from beckon_agent.faces.responses.creating import OwnerOf
 from beckon_agent.faces.runs.lookup import listed
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import ConversationSummary
 
 _ERRORS = openai_responses(
     _400="The request is not valid, or `after` names no conversation of the caller's.",

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from beckon_agent.core.records import Ended, NewRun, StoredConversation
 from beckon_agent.faces.described import Answers
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
 from beckon_agent.faces.responses import described
@@ -18,7 +19,6 @@ from beckon_agent.faces.responses.items import to_messages
 from beckon_agent.faces.responses.listing import Order, page, to_items
 from beckon_agent.faces.responses.request import Cleaned, Metadata
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import Conversation, Ended, NewRun
 
 _ERRORS = openai_responses(
     _400="The request is not valid.",
@@ -69,7 +69,7 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
         """Open a conversation, with its first items if there are any."""
         with answered():
             said = body or CreateConversation()
-            conversation = Conversation(
+            conversation = StoredConversation(
                 id=f"conv_{secrets.token_hex(16)}",
                 owner=owner_of(request),
                 metadata=said.metadata or {},
@@ -148,18 +148,18 @@ def _described(operation: str, answers: Answers) -> dict[str, Any]:
     return {"operation_id": operation, "response_model": None, "responses": {**answers, **_ERRORS}}
 
 
-async def _find(store: Store, conversation_id: str, owner: str) -> Conversation:
+async def _find(store: Store, conversation_id: str, owner: str) -> StoredConversation:
     found = await store.conversations.find(conversation_id)
     if found is None or found.owner != owner:
         raise _no_conversation(conversation_id)
     return found
 
 
-async def _items(store: Store, conversation: Conversation) -> list[dict[str, Any]]:
+async def _items(store: Store, conversation: StoredConversation) -> list[dict[str, Any]]:
     return to_items(await store.conversations.read(conversation.id), conversation.id)
 
 
-async def _add(store: Store, conversation: Conversation, messages: list[dict[str, Any]]) -> None:
+async def _add(store: Store, conversation: StoredConversation, messages: list[dict[str, Any]]) -> None:
     """Add messages as a run that has nothing to do: what a run adds is all or nothing, and in order."""
     new = NewRun(
         id=f"add_{secrets.token_hex(16)}",
@@ -181,7 +181,7 @@ def _no_conversation(conversation_id: str) -> FaceError:
     return FaceError(404, message, code="conversation_not_found", param="conversation_id")
 
 
-def _document(conversation: Conversation) -> dict[str, Any]:
+def _document(conversation: StoredConversation) -> dict[str, Any]:
     return {
         "id": conversation.id,
         "object": "conversation",

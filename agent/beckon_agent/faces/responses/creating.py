@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from beckon_agent.engine.base import Ask
+from beckon_agent.core.records import FINAL, NewRun, StoredRun
+from beckon_agent.durable.base import Ask
 from beckon_agent.faces.models import find_agent
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.approvals import answers_in, decide
@@ -17,7 +18,6 @@ from beckon_agent.faces.responses.output import Item
 from beckon_agent.faces.responses.request import CreateRequest
 from beckon_agent.faces.responses.telling import Teller
 from beckon_agent.service import Service
-from beckon_agent.store.records import FINAL, NewRun, StoredRun
 
 FACE = "responses"
 """What runs of this face are stored under."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import RunStatus, StoredRun
+from beckon_agent.core.run_types import Ending
 from beckon_agent.faces.responses.ids import response_id
 from beckon_agent.faces.responses.output import Item
-from beckon_agent.model.types import Usage
-from beckon_agent.runs import Ending
-from beckon_agent.store.records import RunStatus, StoredRun
 
 Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 

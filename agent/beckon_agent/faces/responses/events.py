@@ -7,7 +7,19 @@ added, its parts grow, it is done; the response is created, in progress, and at 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta
+from beckon_agent.core.records import FINAL, StoredRun
+from beckon_agent.core.run_types import (
+    ApprovalAsked,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallAsked,
+    RunFinished,
+    RunSuspended,
+)
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.faces.responses import output
 from beckon_agent.faces.responses.documents import (
     State,
@@ -17,18 +29,6 @@ from beckon_agent.faces.responses.documents import (
 )
 from beckon_agent.faces.responses.ids import approval_id, item_id
 from beckon_agent.faces.responses.output import Item, Progress
-from beckon_agent.model import wire
-from beckon_agent.model.types import ReasoningDelta, TextDelta
-from beckon_agent.runs import (
-    ApprovalAsked,
-    CallFinished,
-    CallProgressed,
-    CallStarted,
-    ClientCallAsked,
-    RunFinished,
-    RunSuspended,
-)
-from beckon_agent.store.records import FINAL, StoredRun
 
 Event = dict[str, Any]
 """One event of the API, with its `type` and `sequence_number`."""
@@ -209,7 +209,7 @@ class Encoder:
         if call.id in self._calls or call.id in self._asked or call.id in self._finished:
             return
         self._known[call.id] = call
-        arguments = wire.dumps(call.arguments)
+        arguments = json_values.dumps(call.arguments)
         item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin)
         index = self._calls[call.id] = self._add(item)
         self._emit_item("response.mcp_call.in_progress", index)
@@ -253,7 +253,7 @@ class Encoder:
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._asked.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
-        item = output.approval_request(identity, call.name, wire.dumps(call.arguments), call.origin)
+        item = output.approval_request(identity, call.name, json_values.dumps(call.arguments), call.origin)
         self._done(self._add(item), item)
 
     def _hand_back(self, call: ClientCallAsked) -> None:

@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.content import Part, beside_text, chat_content, text_of
 from beckon_agent.faces.responses.output import Item
 from beckon_agent.faces.responses.validation import read, unsupported
-from beckon_agent.model import wire
-from beckon_agent.model.pairing import is_blank
-from beckon_agent.model.types import Message
+from beckon_agent.model.messages import is_blank
 
 _SHOWN = 40
 _IGNORED = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
@@ -179,13 +179,13 @@ def _read_function_output(conversation: _Conversation, item: Item, place: str) -
 def _read_mcp_call(conversation: _Conversation, item: Item, place: str) -> None:
     call = read(_McpCall, item, place)
     conversation.call(call.id, call.name, call.arguments)
-    told = call.output if call.error is None else wire.dumps({"error": _failure(call.error)})
+    told = call.output if call.error is None else json_values.dumps({"error": _failure(call.error)})
     answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": told or ""}
     conversation.answer(answer)
 
 
 def _failure(error: object) -> object:
-    content = wire.mapping(error).get("content")
+    content = json_values.mapping(error).get("content")
     return error if content is None else content
 
 

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses import output
 from beckon_agent.faces.responses.content import input_parts
 from beckon_agent.faces.responses.output import Item
-from beckon_agent.model import wire
-from beckon_agent.model.types import Message
 
 Order = Literal["asc", "desc"]
 
@@ -19,7 +19,7 @@ def to_items(messages: Sequence[Message], owner: str) -> list[Item]:
 
     A tool's message without a name answers a call that was handed to a client; see `items`.
     """
-    answers = {wire.text(message.get("tool_call_id")): message for message in _tools(messages)}
+    answers = {json_values.text(message.get("tool_call_id")): message for message in _tools(messages)}
     found: list[Item] = []
     for message in messages:
         for item in _items(message, answers):
@@ -72,8 +72,8 @@ def _items(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
                 yield {
                     "type": "function_call_output",
                     "status": "completed",
-                    "call_id": wire.text(message.get("tool_call_id")),
-                    "output": wire.text(message.get("content")),
+                    "call_id": json_values.text(message.get("tool_call_id")),
+                    "output": json_values.text(message.get("content")),
                 }
         case role:
             yield {
@@ -85,26 +85,26 @@ def _items(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
 
 
 def _said(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
-    if thought := wire.text(message.get("reasoning_content")):
+    if thought := json_values.text(message.get("reasoning_content")):
         yield _nameless(output.reasoning("", thought, "completed"))
-    if said := wire.text(message.get("content")):
+    if said := json_values.text(message.get("content")):
         yield _nameless(output.message("", said, "completed"))
-    for call in wire.sequence(message.get("tool_calls")):
-        yield _call(wire.mapping(call), answers)
+    for call in json_values.sequence(message.get("tool_calls")):
+        yield _call(json_values.mapping(call), answers)
 
 
 def _call(call: Any, answers: dict[str, Message]) -> Item:
-    function = wire.mapping(call.get("function"))
+    function = json_values.mapping(call.get("function"))
     call_id, name, arguments = (
-        wire.text(call.get("id")),
-        wire.text(function.get("name")),
+        json_values.text(call.get("id")),
+        json_values.text(function.get("name")),
         function.get("arguments"),
     )
-    text = arguments if isinstance(arguments, str) else wire.dumps(arguments)
+    text = arguments if isinstance(arguments, str) else json_values.dumps(arguments)
     answer = answers.get(call_id, {})
     if not answer.get("name"):
         return _nameless(output.function_call("", call_id, name, text, "completed"))
-    told = wire.text(answer.get("content"))
+    told = json_values.text(answer.get("content"))
     return _nameless(
         {**output.mcp_call("", name, text), **output.mcp_answer(told, failed=False)},
     )

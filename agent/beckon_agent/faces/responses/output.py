@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from beckon_agent.model import wire
+from beckon_agent.core import json_values
 from beckon_contract.tools import CallOrigin
 
 Item = dict[str, Any]
@@ -70,7 +70,10 @@ def mcp_call(
 def mcp_answer(result: object, *, failed: bool) -> dict[str, object]:
     """Return what a call's answer changes of its item."""
     if not failed:
-        return {"status": "completed", "output": result if isinstance(result, str) else wire.dumps(result)}
+        return {
+            "status": "completed",
+            "output": result if isinstance(result, str) else json_values.dumps(result),
+        }
     content = result.get("error", result) if isinstance(result, Mapping) else result
     return {"status": "failed", "error": {"type": "mcp_tool_execution_error", "content": content}}
 

@@ -2,11 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from beckon_agent.engine.base import EngineEvent
-from beckon_agent.model import wire
-from beckon_agent.model.types import ReasoningDelta, TextDelta
-from beckon_agent.runs import ApprovalAsked, CallFinished, CallStarted, ClientCallAsked, RunSuspended
-from beckon_agent.store.records import Past, StoredCall, StoredRun, StoredTurn
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta
+from beckon_agent.core.records import Past, StoredCall, StoredRun, StoredTurn
+from beckon_agent.core.run_types import (
+    ApprovalAsked,
+    CallFinished,
+    CallStarted,
+    ClientCallAsked,
+    RunSuspended,
+)
+from beckon_agent.durable.base import EngineEvent
 
 
 def retold(run: StoredRun, past: Past) -> Iterator[EngineEvent]:
@@ -31,7 +37,7 @@ def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent
     others = [call for call in calls if call not in asked]
     for call in calls:
         if call.state == "client":
-            yield ClientCallAsked(call.id, call.name, wire.dumps(call.arguments))
+            yield ClientCallAsked(call.id, call.name, json_values.dumps(call.arguments))
         elif call in asked:
             yield ApprovalAsked(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:

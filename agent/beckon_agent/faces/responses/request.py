@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from beckon_agent.core import json_values
+from beckon_agent.core.run_types import ClientTool, Options
 from beckon_agent.faces.openai_errors import FaceError
 from beckon_agent.faces.responses.choices import ToolChoice, chosen
 from beckon_agent.faces.responses.given import Item, NotOffered
 from beckon_agent.faces.responses.validation import read, unsupported
-from beckon_agent.model import wire
-from beckon_agent.runs import ClientTool, Options
 
 _MAX_ITEMS = 10_000
 _MAX_TOOLS = 128
@@ -41,7 +41,7 @@ class Cleaned(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _clean(cls, value: object) -> object:
-        return wire.clean(value)
+        return json_values.clean(value)
 
 
 class FunctionTool(BaseModel):

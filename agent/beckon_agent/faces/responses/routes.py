@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from beckon_agent.engine.base import Engine
+from beckon_agent.core.records import FINAL, StoredRun
+from beckon_agent.durable.base import Engine
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.hang_up import unless_gone
 from beckon_agent.faces.openai_errors import FaceError, openai_responses
@@ -22,7 +23,6 @@ from beckon_agent.faces.responses.request import CreateRequest
 from beckon_agent.faces.responses.telling import Teller, server_sent
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import FINAL, StoredRun
 
 _ERRORS = openai_responses(
     _400="The request is not valid, or asks for what an agent does not do.",

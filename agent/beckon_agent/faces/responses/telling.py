@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from beckon_agent.engine.base import Engine, EngineEvent, RunFailed
+from beckon_agent.core import json_values
+from beckon_agent.core.records import FINAL, StoredRun
+from beckon_agent.core.run_types import ApprovalAsked, CallStarted, ClientCallAsked, RunFinished, RunSuspended
+from beckon_agent.durable.base import Engine, EngineEvent, RunFailed
 from beckon_agent.faces.event_stream import KEEP_ALIVE
 from beckon_agent.faces.openai_errors import FaceError, told
 from beckon_agent.faces.pacing import Paced
 from beckon_agent.faces.responses.events import PROGRESS, Encoder, Event
 from beckon_agent.faces.responses.past import retold
-from beckon_agent.model import wire
-from beckon_agent.runs import ApprovalAsked, CallStarted, ClientCallAsked, RunFinished, RunSuspended
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import FINAL, StoredRun
 
 _DONE = b"data: [DONE]\n\n"
 _STATUSES = {
@@ -133,4 +133,4 @@ async def server_sent(
 
 
 def _line(event: Event) -> bytes:
-    return f"event: {event['type']}\ndata: {wire.dumps(event)}\n\n".encode()
+    return f"event: {event['type']}\ndata: {json_values.dumps(event)}\n\n".encode()

@@ -4,7 +4,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beckon_agent.engine.base import Engine
+from beckon_agent.core.records import FINAL, Decision, StoredCall, StoredRun
+from beckon_agent.durable.base import Engine
 from beckon_agent.faces.problems import ProblemError
 from beckon_agent.faces.responses.answers import as_json
 from beckon_agent.faces.responses.creating import OwnerOf
@@ -13,7 +14,6 @@ from beckon_agent.faces.runs import described
 from beckon_agent.faces.runs.documents import waiting_document
 from beckon_agent.faces.runs.lookup import After, PageSize, listed, paged, stored
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import FINAL, Decision, StoredCall, StoredRun
 from beckon_contract.problem import Problem
 
 _SHOWN = 120

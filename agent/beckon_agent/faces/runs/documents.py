@@ -3,20 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from beckon_agent.calling.exchanged import shown
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import Exchanged, Past, RunSummary, StoredCall, StoredRun, StoredTurn, Waiting
 from beckon_agent.faces.responses.ids import approval_id, response_id
-from beckon_agent.model import wire
-from beckon_agent.model.types import Usage
-from beckon_agent.store.records import (
-    Exchanged,
-    Past,
-    RunSummary,
-    StoredCall,
-    StoredRun,
-    StoredTurn,
-    Waiting,
-)
-from beckon_agent.store.spoken import opening
+from beckon_agent.store.search_text import opening_text
+from beckon_agent.tool_calls.recorded_events import shown_document
 
 MOST_SHOWN = (
     65_536  # characters of a result, a text or arguments; all of it is in the events, or the response
@@ -43,7 +35,7 @@ def run_document(run: StoredRun, past: Past) -> Document:
     used = run.usage or _sum([turn.usage for turn in past.turns])
     return {
         **_run(run),
-        "question": opening(run.input) or "",
+        "question": opening_text(run.input) or "",
         "usage": _usage(used),
         "steps": [_step(turn, made.get(turn.step, ())) for turn in past.turns],
     }
@@ -103,7 +95,7 @@ def call_document(call: StoredCall, asked_at: float | None) -> Document:
         "attempts": call.attempts or 0,
         "deliveries": call.deliveries,
         "deadline": call.deadline,
-        "report": None if call.state == "done" else shown(call.report),
+        "report": None if call.state == "done" else shown_document(call.report),
         "failed": call.failed,
         "result": result,
         "cut": arguments_cut or result_cut,
@@ -126,14 +118,14 @@ def _approval(call: StoredCall) -> Document | None:
 
 
 def _error(call: StoredCall) -> Mapping[str, object]:
-    return wire.mapping(wire.mapping(call.result).get("error"))
+    return json_values.mapping(json_values.mapping(call.result).get("error"))
 
 
 def _dead_letter(call: StoredCall) -> str | None:
     """Return why a call could not be delivered, where that is what became of it."""
     error = _error(call)
     return (
-        wire.text(shown(error.get("message")))
+        json_values.text(shown_document(error.get("message")))
         if call.failed and error.get("reason") == "undeliverable"
         else None
     )
@@ -141,8 +133,8 @@ def _dead_letter(call: StoredCall) -> str | None:
 
 def _shown(value: object) -> tuple[object, bool]:
     """Return a JSON value, or the beginning of its text where it is long; and whether it is cut."""
-    value = shown(value)
-    text = value if isinstance(value, str) else wire.dumps(value)
+    value = shown_document(value)
+    text = value if isinstance(value, str) else json_values.dumps(value)
     return (value, False) if len(text) <= MOST_SHOWN else (text[:MOST_SHOWN], True)
 
 
@@ -156,14 +148,14 @@ def exchanged_document(exchanged: Exchanged) -> Document:
         "call_omitted": sent.get("omitted", 0),
         "reply": _event(came),
         "reply_omitted": came.get("omitted", 0),
-        "problem": shown(came.get("problem")),
+        "problem": shown_document(came.get("problem")),
     }
 
 
 def _event(passed: Mapping[str, Any]) -> Document | None:
     """Return the event; its data may have a token, as may what an earlier version stored."""
     event = passed.get("event")
-    return shown(event) if isinstance(event, Mapping) else None
+    return shown_document(event) if isinstance(event, Mapping) else None
 
 
 def waiting_document(waiting: Waiting) -> Document:

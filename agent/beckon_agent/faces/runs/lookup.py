@@ -6,11 +6,11 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query
 
+from beckon_agent.core.records import StoredRun
 from beckon_agent.faces.openai_errors import STORE_UNAVAILABLE
 from beckon_agent.faces.problems import ProblemError
 from beckon_agent.faces.responses.ids import run_and_part
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_agent.store.records import StoredRun
 from beckon_contract.problem import Problem
 
 Item = TypeVar("Item")

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from beckon_agent.core.records import RunFilter, RunStatus
 from beckon_agent.faces.event_stream import EventStream
 from beckon_agent.faces.pacing import Pace, Paced
 from beckon_agent.faces.problems import ProblemError
@@ -15,7 +16,6 @@ from beckon_agent.faces.runs.documents import exchanged_document, run_document, 
 from beckon_agent.faces.runs.lookup import After, PageSize, find_run, listed, paged, stored
 from beckon_agent.faces.runs.stream import server_sent, watched
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import RunFilter, RunStatus
 from beckon_contract.problem import Problem
 
 _STREAM = "text/event-stream"

@@ -6,14 +6,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from typing import Any
 
-from beckon_agent.calling.exchanged import shown
-from beckon_agent.engine.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
-from beckon_agent.engine.codec import from_log
-from beckon_agent.engine.reported import Heard
-from beckon_agent.faces.event_stream import KEEP_ALIVE
-from beckon_agent.faces.pacing import Paced
-from beckon_agent.model.types import ReasoningDelta, TextDelta
-from beckon_agent.runs import (
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta
+from beckon_agent.core.records import FINAL
+from beckon_agent.core.run_types import (
     ApprovalAsked,
     CallFinished,
     CallProgressed,
@@ -22,8 +17,13 @@ from beckon_agent.runs import (
     RunFinished,
     RunSuspended,
 )
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.durable.event_log import ReportsSeen
+from beckon_agent.durable.serialization import event_from_document
+from beckon_agent.faces.event_stream import KEEP_ALIVE
+from beckon_agent.faces.pacing import Paced
 from beckon_agent.store.base import Store
-from beckon_agent.store.records import FINAL
+from beckon_agent.tool_calls.recorded_events import shown_document
 
 _PAGE = 500
 _LOOK, _LOOK_SUSPENDED = 0.25, 1.0  # seconds
@@ -50,7 +50,7 @@ async def watched(store: Store, run_id: str, after: int) -> AsyncGenerator[Told]
     It is read where every replica writes it, so that it does not matter which of them works on the run.
     What a tool reports that answers later comes under the number before it, `progress`.
     """
-    number, heard = after, Heard()
+    number, heard = after, ReportsSeen()
     while True:
         run = await store.runs.get(run_id)  # before the log: what is told until the end is in it then
         while page := await store.events.after(run_id, number, most=_PAGE):
@@ -67,15 +67,15 @@ async def watched(store: Store, run_id: str, after: int) -> AsyncGenerator[Told]
 
 
 def _told(document: Any) -> tuple[str, dict[str, Any]]:
-    event = from_log(document)
+    event = event_from_document(document)
     members = asdict(event)
     members.pop("messages", None)  # of the end: they are the conversation, which the run's face tells
-    return _NAMES[type(event)], shown(members)
+    return _NAMES[type(event)], shown_document(members)
 
 
 def _report(report: CallProgressed) -> dict[str, Any]:
     members = asdict(report)
-    found: dict[str, Any] = shown({"progress": members.pop("done"), **members})
+    found: dict[str, Any] = shown_document({"progress": members.pop("done"), **members})
     return found
 
 

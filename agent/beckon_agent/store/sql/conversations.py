@@ -1,18 +1,35 @@
-"""Threads that outlive their runs: each points to its last segment."""
+"""Conversations, their titles, and the search in their messages.
+
+The search looks through every segment of a conversation, and through the runs that left no segment there:
+those that are still at work or were cut off, because their questions must be found as well.
+"""
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    exists,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
-from beckon_agent.model.types import Message
-from beckon_agent.store.records import Conversation
-from beckon_agent.store.sql import chain
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.records import StoredConversation
+from beckon_agent.store.search_text import search_words
+from beckon_agent.store.sql import conversation_chain
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.tables import conversations
+from beckon_agent.store.sql.tables import conversations, runs, segments
 
 COLUMNS = tuple(column for column in conversations.c if column.name not in ("head", "used_at"))
-"""What a `Conversation` holds."""
+"""What a `StoredConversation` holds."""
 
 
 class SqlConversations:
@@ -21,7 +38,7 @@ class SqlConversations:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def open(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+    async def open(self, conversation: StoredConversation, messages: Sequence[Message]) -> None:
         """Store a conversation. Raises `ValueError` where its id is taken."""
         members = {
             "id": conversation.id,
@@ -31,7 +48,7 @@ class SqlConversations:
         }
 
         def work(connection: Connection) -> None:
-            head = chain.append(connection, None, messages)
+            head = conversation_chain.append(connection, None, messages)
             used = {"used_at": conversation.created_at}
             connection.execute(insert(conversations).values(head=head, **members, **used))
 
@@ -40,11 +57,11 @@ class SqlConversations:
         except IntegrityError:
             raise ValueError(f"there is a conversation {conversation.id!r} already") from None
 
-    async def find(self, conversation_id: str) -> Conversation | None:
+    async def find(self, conversation_id: str) -> StoredConversation | None:
         """Return a conversation."""
         statement = select(*COLUMNS).where(conversations.c.id == conversation_id)
         row = await self._database.read(lambda connection: connection.execute(statement).first())
-        return None if row is None else Conversation(**row._asdict())
+        return None if row is None else StoredConversation(**row._asdict())
 
     async def update(self, conversation_id: str, metadata: Mapping[str, str]) -> bool:
         """Replace the metadata."""
@@ -63,7 +80,7 @@ class SqlConversations:
             head = connection.scalar(statement.returning(conversations.c.head))
             if head is None:
                 return False
-            chain.forget(connection, [head])
+            conversation_chain.forget(connection, [head])
             return True
 
         return await self._database.write(work)
@@ -71,4 +88,61 @@ class SqlConversations:
     async def read(self, conversation_id: str) -> list[Message]:
         """Return all messages."""
         head = select(conversations.c.head).where(conversations.c.id == conversation_id).scalar_subquery()
-        return await self._database.read(lambda connection: chain.messages(connection, head, found=False))
+        return await self._database.read(
+            lambda connection: conversation_chain.messages(connection, head, found=False)
+        )
+
+
+_LEFT_NOTHING = or_(runs.c.ended_at.is_(None), runs.c.status.in_(("failed", "cancelled")))
+
+
+def _segments(mine: ColumnElement[bool]) -> CTE:
+    """Return all segments of some conversations, each with how many stand behind it."""
+    link = (
+        select(
+            conversations.c.id.label("conversation"),
+            segments.c.id,
+            segments.c.parent,
+            literal(0).label("depth"),
+        )
+        .join(segments, segments.c.id == conversations.c.head)
+        .where(mine)
+        .cte("link", recursive=True)
+    )
+    before = select(link.c.conversation, segments.c.id, segments.c.parent, link.c.depth + 1)
+    return link.union_all(before.join(segments, segments.c.id == link.c.parent))
+
+
+def mentions(query: str, owner: str) -> ColumnElement[bool]:
+    """Return the condition of an owner's conversations that a query finds."""
+    link = _segments(conversations.c.owner == owner)
+    found = segments.c.said.contains(search_words(query), autoescape=True)
+    ended = select(link.c.conversation).join(segments, segments.c.id == link.c.id).where(found)
+    asked = (
+        exists()
+        .where(runs.c.conversation == conversations.c.id, _LEFT_NOTHING)
+        .where(segments.c.id == runs.c.segment, found)
+    )
+    return or_(conversations.c.id.in_(ended), asked)
+
+
+def titles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Return how the first question of each of these conversations begins, where there is one."""
+    if not ids:
+        return {}
+    link = _segments(conversations.c.id.in_(ids))
+    ended = (
+        select(link.c.conversation, segments.c.opening)
+        .join(segments, segments.c.id == link.c.id)
+        .where(segments.c.opening.is_not(None))
+        .order_by(link.c.depth)
+    )
+    asked = (
+        select(runs.c.conversation, segments.c.opening)
+        .join(segments, segments.c.id == runs.c.segment)
+        .where(and_(runs.c.conversation.in_(ids), _LEFT_NOTHING, segments.c.opening.is_not(None)))
+        .order_by(runs.c.created_at.desc())
+    )
+    # Of each the last row counts: the earliest question, and one that is part of the conversation above all.
+    found = {row[0]: row[1] for row in connection.execute(asked)}
+    return found | {row[0]: row[1] for row in connection.execute(ended)}

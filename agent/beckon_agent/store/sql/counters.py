@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, Row, delete, func, select
 
-from beckon_agent.store.records import ReservedLimit, Taken
+from beckon_agent.core.records import LimitDecision, ReservedLimit
 from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.tables import buckets, places, reservations
 
 _BUCKETS = 100
-_OK = Taken(True)
+_OK = LimitDecision(True)
 _UNTIL_SETTLED = 2.0  # seconds; when others have their answers, only their models know
 
 
@@ -25,13 +25,13 @@ class SqlCounters:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take(self, key: str, amount: int, *, limit: int, window: float) -> Taken:
+    async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         """Use so much of a limit, all or nothing; what is more than the limit never fits."""
         if amount < 0 or window <= 0:
             raise ValueError(f"{amount} per {window} s is no use of a limit: neither may be negative")
         return await self._database.write(lambda connection: _take(connection, key, amount, limit, window))
 
-    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
         """Set so much aside, wherever anything is left."""
         return await self._database.write(lambda connection: _reserve(connection, key, token, amount, limit))
 
@@ -39,7 +39,7 @@ class SqlCounters:
         """Count what was used in place of what was reserved."""
         await self._database.write(lambda connection: _settle(connection, key, token, amount, window))
 
-    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> Taken:
+    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
         """Take a place, or keep it for longer."""
         return await self._database.write(lambda connection: _enter(connection, key, token, limit, seconds))
 
@@ -56,17 +56,19 @@ def sweep(connection: Connection) -> None:
     connection.execute(delete(reservations).where(reservations.c.expires < dialect.now()))
 
 
-def _take(connection: Connection, key: str, amount: int, limit: int, window: float) -> Taken:
+def _take(connection: Connection, key: str, amount: int, limit: int, window: float) -> LimitDecision:
     moment = dialect.lock(connection, f"beckon: take {key}")
     used = _used(connection, key, window, moment)
     over = sum(part for _, part in used) + amount - limit
     if over > 0:
-        return Taken(False, _until_free(used, over, window, moment))
+        return LimitDecision(False, _until_free(used, over, window, moment))
     _count(connection, key, amount, window, moment)
     return _OK
 
 
-def _reserve(connection: Connection, key: str, token: str, amount: int, limit: ReservedLimit) -> Taken:
+def _reserve(
+    connection: Connection, key: str, token: str, amount: int, limit: ReservedLimit
+) -> LimitDecision:
     moment = dialect.lock(connection, f"beckon: take {key}")
     connection.execute(
         delete(reservations).where(reservations.c.key == key, reservations.c.expires <= moment)
@@ -77,9 +79,9 @@ def _reserve(connection: Connection, key: str, token: str, amount: int, limit: R
         used = _used(connection, key, limit.window, moment)
         over = sum(part for _, part in used) + 1 - limit.limit
         if over > 0:
-            return Taken(False, _until_free(used, over, limit.window, moment))
+            return LimitDecision(False, _until_free(used, over, limit.window, moment))
         if limit.behind_others and over + sum(reserved.values()) > 0:
-            return Taken(False, min(_UNTIL_SETTLED, limit.window))
+            return LimitDecision(False, min(_UNTIL_SETTLED, limit.window))
     new = dialect.insert(connection, reservations).values(
         key=key, token=token, amount=amount, expires=moment + limit.seconds
     )
@@ -131,7 +133,7 @@ def _until_free(used: Sequence[Row[float, int]], over: int, window: float, momen
     return window
 
 
-def _enter(connection: Connection, key: str, token: str, limit: int, seconds: float) -> Taken:
+def _enter(connection: Connection, key: str, token: str, limit: int, seconds: float) -> LimitDecision:
     moment = dialect.lock(connection, f"beckon: enter {key}")
     connection.execute(delete(places).where(places.c.key == key, places.c.expires <= moment))
     others = select(func.count(), func.min(places.c.expires)).where(
@@ -140,7 +142,7 @@ def _enter(connection: Connection, key: str, token: str, limit: int, seconds: fl
     taken, first = connection.execute(others).one()
     mine = connection.scalar(select(places.c.token).where(places.c.key == key, places.c.token == token))
     if mine is None and taken >= limit:
-        return Taken(False, seconds if first is None else first - moment)
+        return LimitDecision(False, seconds if first is None else first - moment)
     place = dialect.insert(connection, places).values(key=key, token=token, expires=moment + seconds)
     connection.execute(
         place.on_conflict_do_update(index_elements=["key", "token"], set_={"expires": moment + seconds})

@@ -1,13 +1,20 @@
-"""What runs told their clients."""
+"""The event log of runs, and the documents that many turns share.
 
-from collections.abc import Mapping
+Each shared document is stored once, under its digest.
+"""
 
-from sqlalchemy import Connection, select
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from beckon_agent.store.records import Said
+from sqlalchemy import Connection, delete, func, select
+
+from beckon_agent.core.records import LogEntries
+from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.database import Database
+from beckon_agent.store.sql.dialect import now
 from beckon_agent.store.sql.steps import lock_held, log
 from beckon_agent.store.sql.tables import events as table
+from beckon_agent.store.sql.tables import materials, runs
 
 
 class SqlEventLog:
@@ -16,7 +23,7 @@ class SqlEventLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def append(self, run_id: str, holder: str, said: Said) -> None:
+    async def append(self, run_id: str, holder: str, said: LogEntries) -> None:
         """Store events."""
 
         def work(connection: Connection) -> None:
@@ -36,3 +43,50 @@ class SqlEventLog:
         )
         rows = await self._database.read(lambda connection: connection.execute(statement).all())
         return [(row[0], row[1]) for row in rows]
+
+
+_GRACE = 86_400.0  # seconds; whoever relies on a document has said so less than an hour ago
+_PAGE = 500
+
+
+class SqlMaterials:
+    """`store.base.Materials` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keep(self, documents: Mapping[str, object]) -> None:
+        """Store documents, in the order of their digests: so that no two wait for each other."""
+        rows = [{"digest": digest, "document": documents[digest]} for digest in sorted(documents)]
+
+        def work(connection: Connection) -> None:
+            added = dialect.insert(connection, materials).values(used_at=now())
+            connection.execute(
+                added.on_conflict_do_update(index_elements=["digest"], set_={"used_at": now()}), rows
+            )
+
+        if rows:
+            await self._database.write(work)
+
+    async def read(self, digests: Iterable[str]) -> dict[str, Any]:
+        """Return documents by their digests."""
+        wanted = sorted(set(digests))
+
+        def work(connection: Connection) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            for page in _pages(wanted):
+                asked = select(materials.c.digest, materials.c.document).where(materials.c.digest.in_(page))
+                found |= {row.digest: row.document for row in connection.execute(asked)}
+            return found
+
+        return await self._database.read(work)
+
+
+def _pages(digests: list[str]) -> Iterable[list[str]]:
+    return (digests[first : first + _PAGE] for first in range(0, len(digests), _PAGE))
+
+
+def sweep(connection: Connection) -> None:
+    """Delete documents that were used last before the oldest run that is left had begun."""
+    oldest = select(func.coalesce(func.min(runs.c.created_at), now())).scalar_subquery()
+    connection.execute(delete(materials).where(materials.c.used_at < oldest - _GRACE))

@@ -1,27 +1,26 @@
-"""Lists of what an owner has, and the events of one run."""
+"""Lists of an owner's runs and conversations, and the events of one run."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
-from beckon_agent.store.base import History
-from beckon_agent.store.records import (
-    Conversation,
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import (
     ConversationSummary,
     Exchanged,
     RunFilter,
     RunSummary,
     StoredCall,
+    StoredConversation,
     StoredRun,
     Waiting,
 )
-from beckon_agent.store.sql import threads
-from beckon_agent.store.sql.conversations import COLUMNS
-from beckon_agent.store.sql.counting import used_so_far
+from beckon_agent.store.base import History
+from beckon_agent.store.sql.conversations import COLUMNS, mentions, titles_of
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.steps import CALL_COLUMNS
+from beckon_agent.store.sql.steps import CALL_COLUMNS, usage_of
 from beckon_agent.store.sql.tables import calls, conversations, runs, segments, turns
-from beckon_agent.store.sql.usage import usage_of
 
 _RUN_COLUMNS = tuple(column for column in runs.c if column.name not in ("segment", "request"))
 # Items that somebody added to a conversation are stored as a run that has nothing to do.
@@ -76,7 +75,7 @@ def _runs(
         statement = statement.where(_behind(connection, owner, after))
     found = connection.execute(statement).all()
     made = _calls_of(connection, [row.id for row in found])
-    counted = used_so_far(connection, [row.id for row in found if row.ended_at is None])
+    counted = tokens_so_far(connection, [row.id for row in found if row.ended_at is None])
     summaries = []
     for row in found:
         members = row._asdict()
@@ -117,17 +116,17 @@ def _conversations(
         .limit(most)
     )
     if query:
-        statement = statement.where(threads.says(query, owner))
+        statement = statement.where(mentions(query, owner))
     if after is not None:
         name, used_at = _place(connection, owner, after)
         statement = statement.where(_earlier(conversations.c.used_at, conversations.c.id, used_at, name))
     found = connection.execute(statement).all()
-    titles = threads.titles(connection, [row.id for row in found])
+    titles = titles_of(connection, [row.id for row in found])
     summaries = []
     for row in found:
         members = row._asdict()
         used_at = members.pop("used_at")
-        summaries.append(ConversationSummary(Conversation(**members), titles.get(row.id, ""), used_at))
+        summaries.append(ConversationSummary(StoredConversation(**members), titles.get(row.id, ""), used_at))
     return summaries
 
 
@@ -233,3 +232,17 @@ def _exchanged(connection: Connection, run_id: str, after: str | None, most: int
         later = and_(calls.c.step == last.step, calls.c.number > last.number)
         statement = statement.where(or_(calls.c.step > last.step, later))
     return [Exchanged(*row) for row in connection.execute(statement)]
+
+
+def tokens_so_far(connection: Connection, run_ids: Sequence[str]) -> dict[str, Usage]:
+    """Return what each of these runs has used, where somebody counted."""
+    if not run_ids:
+        return {}
+    found: dict[str, Usage] = {}
+    statement = select(turns.c.run_id, turns.c.usage).where(turns.c.run_id.in_(run_ids))
+    for run_id, document in connection.execute(statement):
+        if (usage := usage_of(document)) is not None:
+            before = found.get(run_id, Usage(0, 0))
+            prompt = before.prompt_tokens + usage.prompt_tokens
+            found[run_id] = Usage(prompt, before.completion_tokens + usage.completion_tokens)
+    return found

@@ -10,16 +10,16 @@ from typing import Any
 from sqlalchemy import Connection, Double, Row, Update, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from beckon_agent.store.base import NOTHING
-from beckon_agent.store.records import (
+from beckon_agent.core.records import (
     FINAL,
     Decision,
     Exchanged,
+    LogEntries,
     RunStatus,
-    Said,
     StoredCall,
     StoredTurn,
 )
+from beckon_agent.store.base import NOTHING
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now as clock
 from beckon_agent.store.sql.steps import CALL_COLUMNS, LOCK_HELD, lock_held, log, lost_over, requeue
@@ -98,7 +98,7 @@ class SqlJournal:
         holder: str,
         turn: StoredTurn,
         calls: Sequence[StoredCall],
-        said: Said = NOTHING,
+        said: LogEntries = NOTHING,
     ) -> None:
         """Store what was said, a turn and its calls."""
 

@@ -22,16 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from beckon_agent.model.types import Message
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.records import FINAL, Ended, LogEntries, NewRun, Past, RunStatus, StoredRun
 from beckon_agent.store.base import NOTHING, NotHeld, RunExists
-from beckon_agent.store.records import FINAL, Ended, NewRun, Past, RunStatus, Said, StoredRun
-from beckon_agent.store.sql import chain, materials
+from beckon_agent.store.sql import conversation_chain, event_log
 from beckon_agent.store.sql.counters import sweep
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now
-from beckon_agent.store.sql.steps import HELD, log, past, requeue
+from beckon_agent.store.sql.steps import HELD, log, past, requeue, usage_of
 from beckon_agent.store.sql.tables import conversations, runs, segments
-from beckon_agent.store.sql.usage import usage_of
 
 _GIVEN = [member.name for member in fields(NewRun) if member.name not in ("input", "request")]
 _AS_STORED = (
@@ -138,7 +137,9 @@ class SqlRuns:
     async def messages(self, run_id: str) -> list[Message]:
         """Return the chain up to the run's own input."""
         own = select(runs.c.segment).where(runs.c.id == run_id).scalar_subquery()
-        return await self._database.read(lambda connection: chain.messages(connection, own, found=True))
+        return await self._database.read(
+            lambda connection: conversation_chain.messages(connection, own, found=True)
+        )
 
     async def added(self, run_id: str) -> list[Message]:
         """Return what its own segment holds behind the input."""
@@ -173,11 +174,11 @@ class SqlRuns:
             statement, members["these"] = _RELEASE_SOME, list(only)
         await self._database.write(lambda connection: connection.execute(statement, members).rowcount)
 
-    async def suspend(self, run_id: str, holder: str, said: Said = NOTHING) -> RunStatus:
+    async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
         """Let go of a run that waits for an approval or a late answer."""
         return await self._database.write(lambda connection: _suspend(connection, run_id, holder, said))
 
-    async def end(self, run_id: str, holder: str | None, ended: Ended, said: Said = NOTHING) -> bool:
+    async def end(self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING) -> bool:
         """Give a run its final status, and its conversation what it added."""
         if ended.status not in FINAL:
             raise ValueError(f"{ended.status!r} is no status to end with")
@@ -189,7 +190,7 @@ class SqlRuns:
         if keep_seconds is not None:
             deleted += await self._purge(runs.c.ended_at < now() - keep_seconds)
         await self._database.write(sweep)
-        await self._database.write(materials.sweep)
+        await self._database.write(event_log.sweep)
         return deleted
 
     async def _purge(self, over: ColumnElement[bool]) -> int:
@@ -206,12 +207,12 @@ def _run(row: Row[Any]) -> StoredRun:
 
 def _create(connection: Connection, new: NewRun, holder: str | None, seconds: float) -> StoredRun:
     status: RunStatus = "running" if holder else "queued"
-    segment = chain.append(connection, _parent(connection, new), new.input)
+    segment = conversation_chain.append(connection, _parent(connection, new), new.input)
     members = {name: getattr(new, name) for name in _GIVEN}
     given = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
     lease = {"lease": seconds if holder else None}
     if new.conversation is not None:
-        chain.use(connection, new.conversation)
+        conversation_chain.use(connection, new.conversation)
     created_at, since, held_until = connection.execute(_CREATE, members | given | lease).one()
     return StoredRun(
         **members,
@@ -253,14 +254,14 @@ def _claim(connection: Connection, holder: str, seconds: float, most: int) -> li
     return [_run(row) for row in connection.execute(ordered)]
 
 
-def _suspend(connection: Connection, run_id: str, holder: str, said: Said) -> RunStatus:
+def _suspend(connection: Connection, run_id: str, holder: str, said: LogEntries) -> RunStatus:
     if connection.execute(_LET_GO, {"the_run": run_id, "the_holder": holder}).rowcount == 0:
         raise NotHeld(run_id)
     log(connection, run_id, said)
     return "queued" if requeue(connection, run_id) else "suspended"
 
 
-def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: Said) -> bool:
+def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: LogEntries) -> bool:
     members = {
         "the_run": run_id,
         "status": ended.status,
@@ -279,9 +280,9 @@ def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended, 
     if run.kept or ended.lingers:
         log(connection, run_id, said)
     if ended.added is not None and (run.kept or run.conversation is not None):
-        chain.complete(connection, run.segment, ended.added)
+        conversation_chain.complete(connection, run.segment, ended.added)
         if run.conversation is not None:
-            chain.advance(connection, run.conversation, run.segment)
+            conversation_chain.advance(connection, run.conversation, run.segment)
     if not (run.kept or ended.lingers):
         alone = run.previous is None and run.conversation is None
         _delete(connection, run_id, alone=alone)
@@ -292,7 +293,7 @@ def _delete(connection: Connection, run_id: str, *, alone: bool = False) -> bool
     segment = connection.scalar(_DELETE, {"the_run": run_id})
     if segment is None:
         return False
-    chain.forget(connection, [segment], alone=alone)
+    conversation_chain.forget(connection, [segment], alone=alone)
     return True
 
 
@@ -304,5 +305,5 @@ def _purge(connection: Connection, over: ColumnElement[bool]) -> int:
     if not found:
         return 0
     gone = connection.scalars(delete(runs).where(runs.c.id.in_(found)).returning(runs.c.segment)).all()
-    chain.forget(connection, gone)
+    conversation_chain.forget(connection, gone)
     return len(gone)

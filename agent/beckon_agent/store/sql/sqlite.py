@@ -22,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from beckon_agent.store.base import StoreRefused
 from beckon_agent.store.sql.database import Result, plain_errors
 from beckon_agent.store.sql.dialect import SQLITE_CLOCK
-from beckon_agent.store.sql.together import Together
+from beckon_agent.store.sql.group_commit import GroupCommit
 
 OLDEST = (3, 35, 0)
 """The first SQLite that knows RETURNING."""
@@ -43,7 +43,7 @@ class SQLite:
                 f"this Python has SQLite {sqlite3.sqlite_version}, and {needed} or later is needed: "
                 "use a newer Python, or PostgreSQL"
             )
-        self._writing = Together(self._transaction, "store-writer")
+        self._writing = GroupCommit(self._transaction, "store-writer")
         self._writer = _engine(path, reading=False)
         self._connection: Connection | None = None
         # Memory belongs to one connection.

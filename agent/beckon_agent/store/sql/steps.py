@@ -1,14 +1,21 @@
-"""What runs and the journal share: the steps of a run as stored, and a run that waits no more."""
+"""The steps of a run as stored, shared by runs and the journal."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, exists, or_, select, update
 
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import LogEntries, Past, StoredCall, StoredTurn
 from beckon_agent.store.base import NotHeld
-from beckon_agent.store.records import Past, Said, StoredCall, StoredTurn
 from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.tables import calls, events, runs, turns
-from beckon_agent.store.sql.usage import usage_of
+
+
+def usage_of(document: Mapping[str, int] | None) -> Usage | None:
+    """Return what `dataclasses.asdict` wrote."""
+    return None if document is None else Usage(**document)
+
 
 HELD = and_(
     runs.c.id == bindparam("the_run"),
@@ -43,7 +50,7 @@ def lost_over(connection: Connection, run_id: str, holder: str) -> int:
     return lost
 
 
-def log(connection: Connection, run_id: str, said: Said) -> None:
+def log(connection: Connection, run_id: str, said: LogEntries) -> None:
     """Put events into the log of a run that the caller has locked; numbers that are taken stay so."""
     rows = [
         {"run_id": run_id, "number": number, "event": dict(event)}

@@ -1,11 +1,17 @@
-"""The schema, as the newest revision in `store.migrations` leaves it; a test compares the two.
+"""The tables of the newest revision in `store.migrations`; a test compares the two.
 
-Messages are not kept with their run but in `segments`: each holds what one run added to a conversation, and
-stands behind the segment that came before it. `opening` is how its first question begins, and `said` what
-both sides said, as it is searched. So a run shares its past with all that follow the same one,
-and can be deleted while they keep it. A segment that no run, conversation or later segment needs is deleted.
+Messages are not stored with their run but in `segments`: each holds what one run added to a conversation,
+and refers to the segment before it. `opening` is the beginning of its first question, and `said` the text of
+both sides for the search. So a run shares its past with all runs that follow the same one, and can be deleted
+while they keep it. A segment that no run, conversation or later segment needs is deleted.
+
+PostgreSQL's text takes neither NUL nor a lone surrogate, and its `jsonb` neither, nor does it keep every
+number as it was written. So documents are ASCII JSON in a text column, and the rare string with such a
+character is escaped.
 """
 
+import json
+import re
 from typing import Any
 
 from sqlalchemy import (
@@ -13,16 +19,61 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Dialect,
     Double,
     ForeignKey,
     Index,
     Integer,
     MetaData,
     Table,
+    Text,
     UniqueConstraint,
 )
+from sqlalchemy.types import TypeDecorator
 
-from beckon_agent.store.sql.columns import Document, Word
+_REFUSED = re.compile(r"[\\\x00\ud800-\udfff]")
+
+
+class SafeText(TypeDecorator[str]):
+    """Any string of Python; two different ones stay different."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Escape a string that has a backslash or a character that a database would refuse."""
+        if value is None or not _REFUSED.search(value):
+            return value
+        return value.encode("unicode_escape").decode("ascii")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the string as it was: a backslash is only in those that were escaped."""
+        if value is None or "\\" not in value:
+            return value
+        return value.encode("ascii").decode("unicode_escape")
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON value with every number as it was, however large; `None` is NULL."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: object, dialect: Dialect) -> str | None:
+        """Write JSON. Raises `ValueError` for what is none, or nested deeper than can be written."""
+        if value is None:
+            return None
+        try:
+            return json.dumps(value, separators=(",", ":"))
+        except RecursionError:
+            raise ValueError("a value is nested too deeply to be stored") from None
+        except TypeError as error:
+            raise ValueError(f"a value that is no JSON cannot be stored: {error}") from None
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Read what was written."""
+        return None if value is None else json.loads(value)
+
 
 metadata = MetaData()
 
@@ -40,18 +91,18 @@ segments = Table(
     metadata,
     Column("id", _COUNTED, primary_key=True),
     Column("parent", _COUNTED, ForeignKey("segments.id"), index=True),
-    Column("input", Document, nullable=False),
-    Column("added", Document, nullable=False),
-    Column("opening", Word),
-    Column("said", Word),
+    Column("input", JsonText, nullable=False),
+    Column("added", JsonText, nullable=False),
+    Column("opening", SafeText),
+    Column("said", SafeText),
 )
 
 conversations = Table(
     "conversations",
     metadata,
-    Column("id", Word, primary_key=True),
-    Column("owner", Word, nullable=False),
-    Column("metadata", Document, nullable=False),
+    Column("id", SafeText, primary_key=True),
+    Column("owner", SafeText, nullable=False),
+    Column("metadata", JsonText, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("head", _COUNTED, ForeignKey("segments.id"), nullable=False, index=True),
     Column("used_at", Double, nullable=False, server_default="0"),
@@ -62,22 +113,22 @@ conversations = Table(
 runs = Table(
     "runs",
     metadata,
-    Column("id", Word, primary_key=True),
-    Column("owner", Word, nullable=False),
-    Column("agent", Word, nullable=False),
-    Column("face", Word, nullable=False),
-    Column("request", Document, nullable=False),
-    Column("previous", Word),
-    Column("conversation", Word),
+    Column("id", SafeText, primary_key=True),
+    Column("owner", SafeText, nullable=False),
+    Column("agent", SafeText, nullable=False),
+    Column("face", SafeText, nullable=False),
+    Column("request", JsonText, nullable=False),
+    Column("previous", SafeText),
+    Column("conversation", SafeText),
     Column("background", Boolean, nullable=False),
     Column("kept", Boolean, nullable=False),
-    Column("status", Word, nullable=False),
+    Column("status", SafeText, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("ended_at", Double),
-    Column("ending", Word),
-    Column("usage", Document),
-    Column("error", Document),
-    Column("holder", Word),
+    Column("ending", SafeText),
+    Column("usage", JsonText),
+    Column("error", JsonText),
+    Column("holder", SafeText),
     Column("held_until", Double),
     Column("worked", Double, nullable=False, server_default="0"),
     Column("since", Double),
@@ -95,15 +146,15 @@ _partial_index("ix_runs_conversation", runs.c.conversation, where=runs.c.convers
 turns = Table(
     "turns",
     metadata,
-    Column("run_id", Word, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_id", SafeText, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("step", Integer, primary_key=True),
-    Column("text", Word, nullable=False),
-    Column("reasoning", Word, nullable=False),
-    Column("finish_reason", Word),
-    Column("usage", Document),
-    Column("sent", Document),
-    Column("written", Document),
-    Column("asked", Document),
+    Column("text", SafeText, nullable=False),
+    Column("reasoning", SafeText, nullable=False),
+    Column("finish_reason", SafeText),
+    Column("usage", JsonText),
+    Column("sent", JsonText),
+    Column("written", JsonText),
+    Column("asked", JsonText),
     Column("seconds", Double),
     Column("ended_at", Double),
 )
@@ -111,32 +162,32 @@ turns = Table(
 calls = Table(
     "calls",
     metadata,
-    Column("event_id", Word, primary_key=True),
-    Column("run_id", Word, ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("event_id", SafeText, primary_key=True),
+    Column("run_id", SafeText, ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
     Column("step", Integer, nullable=False),
     Column("number", Integer, nullable=False),
-    Column("id", Word, nullable=False),
-    Column("name", Word, nullable=False),
-    Column("arguments", Document, nullable=False),
-    Column("extra", Document, nullable=False),
-    Column("state", Word, nullable=False),
-    Column("result", Document),
+    Column("id", SafeText, nullable=False),
+    Column("name", SafeText, nullable=False),
+    Column("arguments", JsonText, nullable=False),
+    Column("extra", JsonText, nullable=False),
+    Column("state", SafeText, nullable=False),
+    Column("result", JsonText),
     Column("failed", Boolean, nullable=False),
     Column("seconds", Double),
     Column("tokens", Integer, nullable=False, server_default="0"),
     Column("deadline", Double),
-    Column("decision", Word),
-    Column("decided_by", Word),
-    Column("decision_reason", Word),
+    Column("decision", SafeText),
+    Column("decided_by", SafeText),
+    Column("decision_reason", SafeText),
     Column("attempts", Integer),
     Column("sent_at", Double),
     Column("finished_at", Double),
     Column("decided_at", Double),
     Column("deliveries", Integer),
-    Column("call_event", Document),
-    Column("reply_event", Document),
-    Column("report", Document),
-    Column("origin", Word, nullable=False, server_default="api"),
+    Column("call_event", JsonText),
+    Column("reply_event", JsonText),
+    Column("report", JsonText),
+    Column("origin", SafeText, nullable=False, server_default="api"),
     Column("due", Double),
     UniqueConstraint("run_id", "step", "number", name="uq_calls_place"),
 )
@@ -146,23 +197,23 @@ _partial_index("ix_calls_approval", calls.c.run_id, where=calls.c.state == "appr
 events = Table(
     "events",
     metadata,
-    Column("run_id", Word, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_id", SafeText, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("event", Document, nullable=False),
+    Column("event", JsonText, nullable=False),
 )
 
 materials = Table(
     "materials",
     metadata,
-    Column("digest", Word, primary_key=True),
-    Column("document", Document, nullable=False),
+    Column("digest", SafeText, primary_key=True),
+    Column("document", JsonText, nullable=False),
     Column("used_at", Double, nullable=False, index=True),
 )
 
 buckets = Table(
     "limit_buckets",
     metadata,
-    Column("key", Word, primary_key=True),
+    Column("key", SafeText, primary_key=True),
     Column("bucket", BigInteger, primary_key=True, autoincrement=False),
     Column("last_used", Double, nullable=False),
     Column("expires", Double, nullable=False, index=True),
@@ -172,16 +223,16 @@ buckets = Table(
 places = Table(
     "limit_places",
     metadata,
-    Column("key", Word, primary_key=True),
-    Column("token", Word, primary_key=True),
+    Column("key", SafeText, primary_key=True),
+    Column("token", SafeText, primary_key=True),
     Column("expires", Double, nullable=False, index=True),
 )
 
 reservations = Table(
     "limit_reservations",
     metadata,
-    Column("key", Word, primary_key=True),
-    Column("token", Word, primary_key=True),
+    Column("key", SafeText, primary_key=True),
+    Column("token", SafeText, primary_key=True),
     Column("amount", BigInteger, nullable=False),
     Column("expires", Double, nullable=False, index=True),
 )

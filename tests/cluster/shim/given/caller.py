@@ -18,9 +18,9 @@ from typing import Any
 
 import aiohttp
 
-from beckon_agent.calling.dispatch import Dispatcher
-from beckon_agent.calling.exchange import Call
-from beckon_agent.reply_keys import ReplyKeys
+from beckon_agent.tool_calls.caller import Dispatcher
+from beckon_agent.tool_calls.outcome import OutgoingCall
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.tools import Tool
 
 SHIM = "http://beckon-shim"
@@ -91,7 +91,9 @@ class Agent:
 
     async def call(self, text: str, seconds: float) -> tuple[str, str]:
         arguments = {"text": text, "seconds": seconds}
-        outcome = await self._dispatcher.send(Call(text, self._tool, arguments, "/beckon/tests", self._wait))
+        outcome = await self._dispatcher.send(
+            OutgoingCall(text, self._tool, arguments, "/beckon/tests", self._wait)
+        )
         if outcome.failed:
             result: Any = outcome.result
             return result["error"]["reason"], result["error"]["message"]

@@ -1,0 +1,210 @@
+"""The agents of a service: those of Agent resources, and the one of its settings."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from beckon_agent.agents.default_agent import NO_SERVER, Own, agent_of, model_of, wanted_key
+from beckon_agent.agents.keys import KeyRing, NoModel, SecretEntry
+from beckon_agent.agents.model_pool import ModelPool, ModelSpec, SharedModel
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.core.run_types import Agent
+from beckon_agent.tools.catalogue import CatalogueSource
+from beckon_agent.tools.select import Chooser
+from beckon_contract.agent_resources import AgentResource, InvalidAgent, read_agent
+from beckon_contract.resources import Resource, from_object
+from beckon_contract.tool_selectors import ToolSelector
+
+Place = tuple[str, str]
+"""The namespace and the name of an Agent."""
+
+INVALID = "InvalidSpec"
+
+_KEY_NOT_READ = NoModel("KeyNotRead", "the key of its model has not been read yet")
+
+
+@dataclass(slots=True)
+class AgentEntry:
+    """One Agent resource: as it was written, its status as the API server has it, and what serves it.
+
+    `trouble` says why it cannot be served as it was written; a change that waits for
+    its key is served as it was before.
+    """
+
+    uid: str
+    generation: int
+    written: AgentResource | None
+    status: Mapping[str, Any]
+    trouble: NoModel | None = None
+    tools: CatalogueSource | None = None
+    model: SharedModel | None = None
+    hosted: AgentHandle | None = None
+
+
+class ToolChoice(Protocol):
+    """The tools of a namespace, as agents choose among them."""
+
+    def own(self, namespace: str) -> CatalogueSource:
+        """Return those of the service's own agent, kept up to date."""
+        ...
+
+    def chosen(self, namespace: str, selector: ToolSelector) -> CatalogueSource:
+        """Return those that a selector chooses, kept up to date for as long as somebody holds them."""
+        ...
+
+    def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
+        """Return what chooses those that one request declares."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the agents are made of."""
+
+    own: Own
+    tools: ToolChoice
+    models: ModelPool
+    keys: KeyRing
+    where: Callable[[Place], str]
+    """Says where to read what keeps an Agent from being served."""
+
+
+class Agents:
+    """All Agents; `changed` is called with the place of each of which something is new."""
+
+    def __init__(self, parts: Parts, changed: Callable[[Place], None]) -> None:
+        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        self._parts = parts
+        self._changed = changed
+        self._entries: dict[Place, AgentEntry] = {}
+        self._own = self._host_own()
+
+    @property
+    def default(self) -> str:
+        """The name of the service's own agent."""
+        return self._parts.own.agent.name
+
+    def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
+        """Return the agent of this name; an Agent resource comes before the service's own settings."""
+        place = self._parts.own.place_of(name)
+        entry = self._entries.get(place)
+        if entry is None:
+            return self._own if place == self._own_place else None
+        if entry.hosted is not None:
+            return entry.hosted
+        reason = entry.trouble.reason if entry.trouble else _KEY_NOT_READ.reason
+        return UnavailableAgent(name, reason, self._parts.where(place))
+
+    def hosted(self) -> Sequence[AgentHandle]:
+        """Return the agents that take requests, the service's own first."""
+        found = [entry.hosted for entry in self._entries.values() if entry.hosted is not None]
+        if self._own_place not in self._entries and isinstance(self._own, AgentHandle):
+            found.append(self._own)
+        return sorted(found, key=lambda hosted: (hosted.name != self.default, hosted.name))
+
+    def places(self, namespace: str | None = None) -> list[Place]:
+        """Return where there are Agent resources, in one namespace or in all."""
+        return [place for place in self._entries if namespace in (None, place[0])]
+
+    def entry(self, place: Place) -> AgentEntry | None:
+        """Return what is known of an Agent resource."""
+        return self._entries.get(place)
+
+    def wanted_keys(self) -> Collection[SecretEntry]:
+        """Return the keys that Agents name."""
+        written = [entry.written for entry in self._entries.values() if entry.written is not None]
+        return {wanted for one in written if (wanted := wanted_key(one)) is not None}
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Take an Agent of the API server that is new or has changed."""
+        self.take(from_object(document))
+
+    def take(self, resource: Resource) -> None:
+        """Take an Agent that is new or has changed, which its uid or its generation tells."""
+        place = resource.namespace, resource.name
+        entry = self._entries.get(place)
+        if entry is not None and (entry.uid, entry.generation) == (resource.uid, resource.generation):
+            entry.status = resource.status
+            return
+        self._entries[place] = self._read(resource, entry)
+        self._settle(place)
+
+    def drop(self, namespace: str, name: str) -> None:
+        """Forget an Agent; runs of it that have begun go on."""
+        entry = self._entries.pop((namespace, name), None)
+        if entry is not None and entry.model is not None:
+            entry.model.release()
+        self._changed((namespace, name))
+
+    def key_changed(self, wanted: SecretEntry) -> None:
+        """Serve the Agents that name a key with what is known of it now."""
+        for place, entry in list(self._entries.items()):
+            if entry.written is not None and wanted_key(entry.written) == wanted:
+                self._settle(place)
+
+    def speaking_to(self, spec: ModelSpec) -> list[Place]:
+        """Return where there are Agents that speak to a model."""
+        models = {place: entry.model for place, entry in self._entries.items()}
+        return [place for place, model in models.items() if model is not None and model.spec == spec]
+
+    @property
+    def _own_place(self) -> Place:
+        return self._parts.own.agent.namespace, self._parts.own.agent.name
+
+    def _host_own(self) -> AgentHandle | UnavailableAgent:
+        own = self._parts.own
+        if not own.model.base_url:
+            return UnavailableAgent(own.agent.name, NO_SERVER.reason, NO_SERVER.message)
+        model = self._parts.models.take(own.model)
+        tools = self._parts.tools.own(own.agent.namespace)
+        return AgentHandle(own.agent.name, own.agent, model, tools, model.held, self._chooser(own.agent))
+
+    def _read(self, resource: Resource, before: AgentEntry | None) -> AgentEntry:
+        entry = AgentEntry(resource.uid, resource.generation, None, resource.status)
+        try:
+            entry.written = read_agent(resource)
+        except InvalidAgent as error:
+            entry.trouble = NoModel(INVALID, str(error))
+        else:
+            entry.tools = self._parts.tools.chosen(resource.namespace, entry.written.tools)
+        if before is not None:
+            entry.model, entry.hosted = before.model, before.hosted
+        return entry
+
+    def _settle(self, place: Place) -> None:
+        """Serve an Agent with what is known of its model now, or stop serving it."""
+        entry = self._entries[place]
+        if entry.written is None or entry.tools is None:
+            self._serve(entry, None, None)
+        else:
+            found = model_of(entry.written, self._parts.own, self._parts.keys)
+            if found is None:
+                entry.trouble = _KEY_NOT_READ
+            elif isinstance(found, NoModel):
+                entry.trouble = found
+                self._serve(entry, None, None)
+            else:
+                self._serve_with(entry, entry.written, entry.tools, found)
+        self._changed(place)
+
+    def _serve_with(
+        self, entry: AgentEntry, written: AgentResource, tools: CatalogueSource, spec: ModelSpec
+    ) -> None:
+        try:
+            model = self._parts.models.take(spec)
+        except ValueError as error:
+            entry.trouble = NoModel("InvalidModel", str(error))
+            self._serve(entry, None, None)
+            return
+        entry.trouble = None
+        name = self._parts.own.name_of(written.namespace, written.name)
+        agent = agent_of(written, self._parts.own)
+        self._serve(entry, model, AgentHandle(name, agent, model, tools, model.held, self._chooser(agent)))
+
+    def _chooser(self, agent: Agent) -> Chooser:
+        return self._parts.tools.chooser(agent.namespace, agent.pinned)
+
+    def _serve(self, entry: AgentEntry, model: SharedModel | None, hosted: AgentHandle | None) -> None:
+        before, entry.model, entry.hosted = entry.model, model, hosted
+        if before is not None:
+            before.release()

@@ -1,0 +1,221 @@
+"""Agents and tools of folders of manifests, reloaded when a file changes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from beckon_agent.agents.configured import Agents, Parts, Place
+from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.keys import KeyRing, SecretEntry, SecretFiles
+from beckon_agent.agents.model_pool import ModelPool
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.tools.availability import Judge
+from beckon_agent.tools.bm25 import Indexes
+from beckon_agent.tools.catalogue import CatalogueSource, reachable
+from beckon_agent.tools.explain import Explanation
+from beckon_agent.tools.select import Among, Chooser, FittingTools
+from beckon_contract.agent_resources import is_agent
+from beckon_contract.catalogue import Catalogue, CatalogueBuilder
+from beckon_contract.readiness import with_readiness
+from beckon_contract.resources import Resource
+from beckon_contract.tool_selectors import ToolSelector
+from beckon_manifests.folders import ManifestFolders
+from beckon_manifests.following import Follower
+
+logger = logging.getLogger(__name__)
+
+
+class FolderSource:
+    """Reads EventTypes and Triggers from folders; a later folder wins over an earlier one.
+
+    `caller` is the CloudEvents source of the calls, which Triggers may filter on.
+    """
+
+    def __init__(self, folders: Sequence[Path], caller: str) -> None:
+        self._paths = folders
+        self._folders = ManifestFolders(tuple(folders))
+        self._builder = CatalogueBuilder(caller)
+        self._caller = caller
+        self._resources: Sequence[Resource] = ()
+        self._judge: Judge | None = None
+        self._followed: list[Callable[[], None]] = []
+        self._current = self._read() or Catalogue({})
+
+    @property
+    def current(self) -> Catalogue:
+        """The catalogue as of the last change."""
+        return self._current
+
+    @property
+    def resources(self) -> Sequence[Resource]:
+        """All objects in the manifests as of the last change; later ones replace earlier ones."""
+        return self._resources
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after each change."""
+        self._followed.append(changed)
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what is known of an EventType; all is read again once the manifests have changed."""
+        if self._judge is None:
+            self._judge = Judge(self._current, self._resources, self._caller)
+        return self._judge.explain(namespace, event_type)
+
+    async def watch(self) -> None:
+        """Rebuild the catalogue within a second of every change, until cancelled."""
+        await Follower(self._paths, self._read, self._take).run()
+
+    def _take(self, catalogue: Catalogue) -> None:
+        self._current, self._judge = catalogue, None
+        refused = len(catalogue.refusals)
+        logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
+        for changed in self._followed:
+            changed()
+
+    def _read(self) -> Catalogue | None:
+        """Return the catalogue if the folders have changed; blocks on the file system."""
+        if not self._folders.refresh():
+            return None
+        resources = with_readiness(self._folders.resources)
+        self._resources = resources
+        return reachable(self._builder.build([*resources, *self._folders.unreadable]), resources)
+
+
+class ChosenTools:
+    """The catalogue of one agent: the tools of its namespace that its selector chooses."""
+
+    def __init__(self, source: CatalogueSource, namespace: str, selector: ToolSelector) -> None:
+        self._source = source
+        self._namespace = namespace
+        self._selector = selector
+        self._whole = source.current
+        self._current = self._choose(self._whole)
+
+    @property
+    def current(self) -> Catalogue:
+        """The catalogue as it is now, in the order of names."""
+        whole = self._source.current
+        if whole is not self._whole:
+            self._whole, self._current = whole, self._choose(whole)
+        return self._current
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what is known of an EventType of the agent's namespace."""
+        return self._source.explain(namespace, event_type) if namespace == self._namespace else None
+
+    def _choose(self, whole: Catalogue) -> Catalogue:
+        here, selector = self._namespace, self._selector
+        tools = {
+            name: tool
+            for name, tool in whole.tools.items()
+            if tool.namespace == here and selector.selects(tool)
+        }
+        # A refused manifest may have no labels that could be read: a selector by labels does not choose it.
+        refusals = tuple(
+            one for one in whole.refusals if one.namespace == here and selector.matches((one.event_type,), {})
+        )
+        skipped = tuple(one for one in whole.skipped if one.namespace == here)
+        return Catalogue(MappingProxyType(tools), refusals, skipped, whole.table)
+
+
+class FolderTools:
+    """What agents choose among; the service's own agent has the tools of all namespaces."""
+
+    def __init__(self, source: CatalogueSource) -> None:
+        self._source = source
+        self._indexes = Indexes()
+
+    def own(self, namespace: str) -> CatalogueSource:  # a protocol; all namespaces are meant
+        """Return the tools of the service's own agent."""
+        return self._source
+
+    def chosen(self, namespace: str, selector: ToolSelector) -> CatalogueSource:
+        """Return the tools that an agent of a namespace has."""
+        return ChosenTools(self._source, namespace, selector)
+
+    def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:  # as above
+        """Return what chooses for an agent; all of them share one index."""
+        return Among(FittingTools(pinned, self._indexes), lambda: self._source.current.tools)
+
+
+_KEYS_EVERY = 30.0  # seconds until a changed key is seen that no server has refused
+
+
+class FolderAgents:
+    """The agents of folders of manifests, followed as the files change."""
+
+    complete = True
+
+    def __init__(self, source: FolderSource, own: Own, secrets: SecretFiles) -> None:
+        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        self._source = source
+        self._known: dict[Place, Resource] = {}
+        self._changes = 0
+        self._keys = KeyRing(secrets.read, self._wanted_keys, self._key_changed, _KEYS_EVERY)
+        self._models = ModelPool(self._keys.read_soon)
+        parts = Parts(own, FolderTools(source), self._models, self._keys, _where)
+        self._agents = Agents(parts, self._tell)
+        self._read_agents()
+        source.follow(self._read_agents)
+
+    @property
+    def default(self) -> str:
+        """The name of the service's own agent."""
+        return self._agents.default
+
+    @property
+    def tools(self) -> int:
+        """How many tools there are."""
+        return len(self._source.current.tools)
+
+    def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
+        """Return the agent of this name."""
+        return self._agents.find(name)
+
+    def hosted(self) -> Sequence[AgentHandle]:
+        """Return the agents that take requests, the service's own first."""
+        return self._agents.hosted()
+
+    async def watch(self) -> None:
+        """Follow the files until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._source.watch())
+            tasks.create_task(self._keys.run())
+
+    async def close(self) -> None:
+        """Close the connections to all models."""
+        await self._models.close()
+
+    def _read_agents(self) -> None:
+        written = {(one.namespace, one.name): one for one in self._source.resources if is_agent(one)}
+        for place in self._known.keys() - written.keys():
+            self._agents.drop(*place)
+        for place, resource in written.items():
+            if self._known.get(place) != resource:
+                self._changes += 1  # files have no generation that tells one change from the next
+                self._agents.take(replace(resource, generation=self._changes))
+        self._known = written
+
+    def _tell(self, place: Place) -> None:
+        """Say what became of an Agent; there is no status to write it into."""
+        entry = self._agents.entry(place)
+        if entry is None:
+            logger.info("the Agent %s/%s has gone", *place)
+        elif entry.trouble is not None and entry.hosted is None:
+            trouble = entry.trouble
+            logger.warning("the Agent %s/%s is not served: %s: %s", *place, trouble.reason, trouble.message)
+        else:
+            logger.info("the Agent %s/%s takes requests", *place)
+
+    def _wanted_keys(self) -> set[SecretEntry]:
+        return set(self._agents.wanted_keys())
+
+    def _key_changed(self, wanted: SecretEntry) -> None:
+        self._agents.key_changed(wanted)
+
+
+def _where(place: Place) -> str:
+    return f"`beckon check` or the log says what to do with the Agent {place[0]}/{place[1]}"

@@ -1,0 +1,204 @@
+"""Model keys from Secrets of a cluster or files, re-read so that a new key needs no restart.
+
+On a laptop, files are laid out as Kubernetes mounts Secrets.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from beckon_agent.agents.kubernetes_api import KubernetesApi
+from beckon_contract.agent_resources import SecretKey
+from beckon_kube.server import Refused, Unreachable
+
+logger = logging.getLogger(__name__)
+
+_SOON = 2.0  # seconds; a server that refuses a key must not make us ask for its Secret all the time
+_JITTER = (0.8, 1.2)
+
+
+class NoSecret(Exception):
+    """A Secret cannot be had until somebody changes something: a reason for a condition, and what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class NoAnswer(Exception):
+    """Whether there is a Secret cannot be found out now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretEntry:
+    """A key in a Secret of a namespace."""
+
+    namespace: str
+    secret: SecretKey
+
+    def __str__(self) -> str:
+        """Return it as a message names it."""
+        return f"key {self.secret.key!r} of Secret {self.namespace}/{self.secret.name}"
+
+
+ReadSecret = Callable[[SecretEntry], Awaitable[Mapping[str, bytes]]]
+"""Returns the entries of the Secret that a key is in; raises `NoSecret`, or `NoAnswer` for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key that was read."""
+
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoModel:
+    """Why an agent has no model, its key for instance: a reason for a condition, and what to do."""
+
+    reason: str
+    message: str
+
+
+class KeyRing:
+    """What is known of each key that somebody wants.
+
+    `wanted` says which those are; `changed` is called with the one of which something new is known.
+    """
+
+    def __init__(
+        self,
+        read: ReadSecret,
+        wanted: Callable[[], Collection[SecretEntry]],
+        changed: Callable[[SecretEntry], None],
+        period: float,
+    ) -> None:
+        self._read = read
+        self._wanted = wanted
+        self._changed = changed
+        self._period = period
+        self._known: dict[SecretEntry, Key | NoModel] = {}
+        self._wake = asyncio.Event()
+
+    def find(self, wanted: SecretEntry) -> Key | NoModel | None:
+        """Return what is known of a key; where that is nothing yet, it is read soon."""
+        found = self._known.get(wanted)
+        if found is None:
+            self.read_soon()
+        return found
+
+    def read_soon(self) -> None:
+        """Read all keys again without waiting for their time."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Read the keys now and again until cancelled."""
+        while True:
+            self._wake.clear()
+            await self._read_all()
+            # Not at once after the last time, however often somebody asks.
+            await asyncio.sleep(min(_SOON, self._period))
+            pause = self._period * random.uniform(*_JITTER)  # noqa: S311  # jitter is no secret
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _read_all(self) -> None:
+        wanted = set(self._wanted())
+        self._known = {one: found for one, found in self._known.items() if one in wanted}
+        for one in sorted(wanted, key=str):
+            try:
+                found = await self._find(one)
+            except Exception:
+                logger.exception("reading the %s failed", one)
+                continue
+            if found is None and one not in self._known:
+                self._wake.set()  # somebody waits for it
+            elif found is not None and found != self._known.get(one):
+                self._known[one] = found
+                self._changed(one)
+
+    async def _find(self, wanted: SecretEntry) -> Key | NoModel | None:
+        """Return what is known of a key, `None` where that is nothing now."""
+        name, key = wanted.secret.name, wanted.secret.key
+        try:
+            entries = await self._read(wanted)
+        except NoAnswer:
+            return None
+        except NoSecret as error:
+            return NoModel(error.reason, str(error))
+        if key not in entries:
+            message = f"the Secret {name} has no key {key!r}; add it, or set spec.model.apiKeySecret.key"
+            return NoModel("SecretKeyNotFound", message)
+        text = entries[key].decode(errors="replace").strip()
+        if not text:
+            return NoModel(
+                "SecretKeyNotFound", f"the key {key!r} of the Secret {name} is empty; put the key there"
+            )
+        return Key(text)
+
+
+class Secrets:
+    """Reads the Secrets that Agents name."""
+
+    def __init__(self, server: KubernetesApi) -> None:
+        self._server = server
+
+    async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
+        """Return the entries of the Secret of a key; raise `NoSecret`, or `NoAnswer` for now."""
+        try:
+            return await self._server.secret(wanted.namespace, wanted.secret.name)
+        except Unreachable as error:
+            raise NoAnswer from error
+        except Refused as error:
+            if error.passing:
+                raise NoAnswer from error
+            raise (_missing(wanted) if error.status == 404 else _forbidden(wanted)) from error
+
+
+def _missing(wanted: SecretEntry) -> NoSecret:
+    name, key = wanted.secret.name, wanted.secret.key
+    command = f"kubectl -n {wanted.namespace} create secret generic {name} --from-literal={key}=…"
+    return NoSecret("SecretNotFound", f"there is no Secret {name}; write one: {command}")
+
+
+def _forbidden(wanted: SecretEntry) -> NoSecret:
+    message = (
+        f"the agent service may not read the Secret {wanted.secret.name}; "
+        f"add the name to the resourceNames of the Role beckon-agent in namespace {wanted.namespace}"
+    )
+    return NoSecret("SecretForbidden", message)
+
+
+_MAX_BYTES = 1024 * 1024  # of a Secret, in Kubernetes
+
+
+class SecretFiles:
+    """Reads the entry `KEY` of the Secret `NAME` from `FOLDER/NAME/KEY`; namespaces share the folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
+        """Return the one entry that is wanted, none where it is not there; raise `NoSecret`."""
+        name, key = wanted.secret.name, wanted.secret.key
+        if self._folder is None:
+            message = f"set BECKON_SECRETS to a folder that has the key in the file {name}/{key}"
+            raise NoSecret("SecretNotFound", message)
+        path = self._folder / name / key
+        try:
+            return {key: await asyncio.to_thread(_content, path)}
+        except FileNotFoundError:
+            raise NoSecret("SecretNotFound", f"there is no file {path}; write the key there") from None
+        except OSError as error:
+            raise NoSecret("SecretForbidden", f"{path} cannot be read: {error.strerror}") from None
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MAX_BYTES)

@@ -1,0 +1,250 @@
+"""The agents of a cluster, from everything that follows the API server.
+
+Every replica writes the status of Agents, and none coordinates with the others: all come to the same status,
+and one that is already there is not written again. Where replicas see it differently, because
+only one of them reaches a model, each writes once in a while, and never because another did.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from beckon_agent.agents.answering import AnsweringReporter
+from beckon_agent.agents.configured import AgentEntry, Agents, Parts, Place
+from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.keys import KeyRing, SecretEntry, Secrets
+from beckon_agent.agents.kubernetes_api import KubernetesApi
+from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, differs, status_of
+from beckon_agent.agents.kubernetes_tools import ToolStore
+from beckon_agent.agents.model_pool import ModelPool, ModelSpec
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_contract import agent_resources, tool_resources
+from beckon_contract.resources import Key
+from beckon_contract.tools import Tool
+from beckon_kube.contact import Contact
+from beckon_kube.reflector import Reflector
+from beckon_kube.server import Collection as Objects
+from beckon_kube.server import Document, Refused, Unreachable
+
+logger = logging.getLogger(__name__)
+
+_GATHER = (0.1, 0.6)  # seconds; many Tools often change at once, and replicas should not write at once
+
+
+class WriteStatus(Protocol):
+    """Writes the status of an Agent, and returns the Agent as it is then."""
+
+    async def __call__(self, place: Place, status: Mapping[str, Any]) -> Document:
+        """Raise `Refused` or `Unreachable`."""
+        ...
+
+
+class StatusKeeper:
+    """Writes the status of each Agent that `look_at` names, and of all of them now and then.
+
+    `wanted` returns the status that an Agent should have; `period` is in seconds.
+    """
+
+    def __init__(
+        self,
+        write: WriteStatus,
+        agents: Agents,
+        wanted: Callable[[AgentEntry], dict[str, Any]],
+        period: float,
+    ) -> None:
+        self._write = write
+        self._agents = agents
+        self._wanted = wanted
+        self._period = period
+        self._due: set[Place] = set()
+        self._wake = asyncio.Event()
+        self._refused: set[str] = set()
+
+    def look_at(self, places: Iterable[Place]) -> None:
+        """Note that the status of these Agents may have to change."""
+        self._due.update(places)
+        if self._due:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            pause = self._period * random.uniform(0.8, 1.2)  # noqa: S311  # jitter is no secret
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._due.update(self._agents.places())
+            await asyncio.sleep(random.uniform(*_GATHER))  # noqa: S311  # jitter is no secret
+            self._wake.clear()
+            due, self._due = self._due, set()
+            for place in sorted(due):
+                await self._keep(place)
+
+    async def _keep(self, place: Place) -> None:
+        entry = self._agents.entry(place)
+        if entry is None:
+            return
+        try:
+            wanted = self._wanted(entry)
+            if differs(wanted, entry.status) and not _is_newer(entry.status, wanted):
+                written = await self._write(place, wanted)
+                entry.status = written.get("status") or {}
+        except Unreachable:
+            logger.debug("the status of Agent %s/%s waits for the API server", *place)
+        except Refused as error:
+            self._tell(place, error)
+        except Exception:  # one Agent must not keep the others from their status
+            logger.exception("the status of Agent %s/%s cannot be written", *place)
+
+    def _tell(self, place: Place, error: Refused) -> None:
+        """Log once why statuses are refused; an Agent that is gone meanwhile is no news."""
+        if error.status == 404 or str(error) in self._refused:
+            return
+        self._refused.add(str(error))
+        logger.warning("the API server refuses the status of Agent %s/%s: %s", *place, error)
+
+
+def _is_newer(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a status tells of a later change of the Agent than we have seen."""
+    generation = found.get("observedGeneration")
+    return isinstance(generation, int) and generation > wanted["observedGeneration"]
+
+
+_ACCOUNT = "give the service account the role beckon-agent in that namespace"
+CURES = {401: _ACCOUNT, 403: _ACCOUNT, 404: "are Beckon's resource definitions installed?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """How often something is looked at that nobody tells us of, in seconds."""
+
+    keys: float = 30.0
+    models: float = 60.0
+    statuses: float = 60.0
+    answering: float = 10.0
+
+
+class Cluster:
+    """The agents of the watched namespaces, `None` among them standing for all."""
+
+    def __init__(
+        self,
+        server: KubernetesApi,
+        own: Own,
+        namespaces: Collection[str | None],
+        periods: Periods | None = None,
+    ) -> None:
+        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        every = periods or Periods()
+        self._server = server
+        self._own = own
+        self._contact = Contact(CURES)
+        self._tools = ToolStore(self._tools_changed)
+        self._keys = KeyRing(Secrets(server).read, self._wanted_keys, self._key_changed, every.keys)
+        self._models = ModelPool(self._keys.read_soon)
+        self._probes = Probes(self._models, self._model_changed, every.models)
+        self._agents = Agents(
+            Parts(own, self._tools, self._models, self._keys, _described), self._agent_changed
+        )
+        self._keeper = StatusKeeper(self._write_status, self._agents, self._status, every.statuses)
+        scopes: Collection[str | None] = [None] if None in namespaces else sorted(filter(None, namespaces))
+        self._answering = AnsweringReporter(self._tools.stored, server.patch_tool, every.answering)
+        self._reflectors = [
+            Reflector(
+                server,
+                Objects(tool_resources.API_VERSION, plural, namespace),
+                sink,
+                self._contact,
+                required=namespace in (None, own.agent.namespace),
+            )
+            for namespace in scopes
+            for plural, sink in ((tool_resources.PLURAL, self._tools), (agent_resources.PLURAL, self._agents))
+        ]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all Tools and Agents were read once, but for namespaces that others keep from us."""
+        return self._contact.complete
+
+    @property
+    def default(self) -> str:
+        """The name of the service's own agent."""
+        return self._agents.default
+
+    @property
+    def tools(self) -> int:
+        """How many Tools there are that can be called."""
+        return self._tools.ready
+
+    def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
+        """Return the agent of this name."""
+        return self._agents.find(name)
+
+    def hosted(self) -> Sequence[AgentHandle]:
+        """Return the agents that take requests, the service's own first."""
+        return self._agents.hosted()
+
+    def call_ended(self, tool: Tool, outcome: str) -> None:
+        """Take how a call ended, for the condition Answering of its Tool."""
+        self._answering.call_ended(tool, outcome)
+
+    async def watch(self) -> None:
+        """Follow the API server until cancelled; while it is away, what is known stays in force."""
+        self._probes.follow()
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run())
+            tasks.create_task(self._keys.run())
+            tasks.create_task(self._keep_statuses())
+            tasks.create_task(self._answering.run())
+
+    async def close(self) -> None:
+        """Close the connections to all models."""
+        await self._probes.close()
+        await self._models.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether Tools and Agents are followed now; where not, the last ones known are in force."""
+        return self._contact.connected
+
+    @property
+    def age(self) -> float:
+        """The seconds since the API server last said anything."""
+        return self._contact.age
+
+    async def _keep_statuses(self) -> None:
+        await self._contact.wait()  # a count of half the Tools is no status
+        await self._keeper.run()
+
+    async def _write_status(self, place: Place, status: Mapping[str, Any]) -> Document:
+        key = Key(tool_resources.GROUP, agent_resources.KIND, *place)
+        return await self._server.write_status(agent_resources.PLURAL, key, status)
+
+    def _status(self, entry: AgentEntry) -> dict[str, Any]:
+        verdict = self._probes.verdict(entry.model.spec) if entry.model is not None else NOT_PROBED
+        return status_of(entry, self._own, verdict)
+
+    def _agent_changed(self, place: Place) -> None:
+        self._probes.follow()
+        self._keeper.look_at([place])
+
+    def _tools_changed(self, namespace: str) -> None:
+        self._keeper.look_at(self._agents.places(namespace))
+
+    def _model_changed(self, spec: ModelSpec) -> None:
+        self._keeper.look_at(self._agents.speaking_to(spec))
+
+    def _wanted_keys(self) -> Collection[SecretEntry]:
+        return self._agents.wanted_keys()
+
+    def _key_changed(self, wanted: SecretEntry) -> None:
+        self._agents.key_changed(wanted)
+
+
+def _described(place: Place) -> str:
+    return f"`kubectl -n {place[0]} describe agent {place[1]}` says what to do"

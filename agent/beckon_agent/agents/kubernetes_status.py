@@ -1,0 +1,224 @@
+"""The status of an Agent, and the probes of its model that it reports."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from beckon_agent.agents.configured import INVALID, AgentEntry
+from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.model_pool import ModelPool, ModelSpec, SharedModel
+from beckon_agent.model.client import ModelClient
+from beckon_agent.model.errors import ModelAuthError, ModelError, ModelRefused
+from beckon_contract.agent_resources import AgentResource
+from beckon_contract.conditions import READY, Condition, Status
+
+logger = logging.getLogger(__name__)
+
+_JITTER = (0.8, 1.2)  # so that replicas, and models, are not all asked in the same moment
+_PATIENCE = 10.0
+_SHOWN = 5  # names of models in a message
+_SHOWN_NAME = 80  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a probe found: a condition's status and reason, and what to tell of it.
+
+    `detail` holds none of the server's own words but names of models: whoever writes an Agent
+    chooses the server, and should not read through its status what it says to this service.
+    """
+
+    status: Status
+    reason: str
+    detail: str = ""
+
+
+NOT_PROBED = Verdict("Unknown", "NotAsked", "the model has not been asked yet")
+
+
+class Probes:
+    """Asks every model in use; `changed` is called with the one whose verdict is another than before."""
+
+    def __init__(self, pool: ModelPool, changed: Callable[[ModelSpec], None], period: float) -> None:
+        self._pool = pool
+        self._changed = changed
+        self._period = period
+        self._verdicts: dict[ModelSpec, Verdict] = {}
+        self._tasks: dict[ModelSpec, asyncio.Task[None]] = {}
+
+    def verdict(self, spec: ModelSpec) -> Verdict:
+        """Return what the last probe of a model found."""
+        return self._verdicts.get(spec, NOT_PROBED)
+
+    def follow(self) -> None:
+        """Begin to ask the models that have come into use, and stop asking those that nobody uses."""
+        used = {shared.spec: shared for shared in self._pool.open()}
+        for spec in self._tasks.keys() - used.keys():
+            self._tasks.pop(spec).cancel()
+            self._verdicts.pop(spec, None)
+        for spec in used.keys() - self._tasks.keys():
+            self._tasks[spec] = asyncio.create_task(self._ask_again_and_again(used[spec]))
+
+    async def close(self) -> None:
+        """Stop asking."""
+        tasks, self._tasks = self._tasks, {}
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _ask_again_and_again(self, shared: SharedModel) -> None:
+        while True:
+            try:
+                found = await read_verdict(shared.client, shared.spec.name)
+            except Exception:  # a mistake of ours is no verdict on the model
+                logger.exception("probing a model failed")
+                found = NOT_PROBED
+            if found != self.verdict(shared.spec):
+                self._verdicts[shared.spec] = found
+                self._changed(shared.spec)
+            await asyncio.sleep(self._period * random.uniform(*_JITTER))  # noqa: S311  # jitter is no secret
+
+
+async def read_verdict(client: ModelClient, name: str) -> Verdict:
+    """Return whether a server answers, takes the key, and has the model, `""` meaning its first."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            names = await client.models()
+            if name and not _listed(name, names) and not await client.knows(name):
+                return _missing(name, names)
+    except ModelAuthError:
+        return Verdict("False", "Unauthorized", "the server does not accept the key")
+    except ModelRefused as error:
+        return Verdict(
+            "Unknown", "NoModelList", f"the server answers {error.status} when asked for its models"
+        )
+    except ModelError as error:
+        if error.status is not None:
+            return Verdict("False", "Unavailable", f"the server answers {error.status}")
+        return Verdict("False", "Unreachable", "the server cannot be reached")
+    except TimeoutError:
+        return Verdict("False", "Unreachable", f"the server gives no answer within {_PATIENCE:g} seconds")
+    if not names:
+        return Verdict("Unknown", "NoModelList", "the server lists no model")
+    return Verdict("True", "Answers")
+
+
+def _listed(name: str, names: Sequence[str]) -> bool:
+    """Whether a list has a model, also as some servers write it: with a tag, or below a folder."""
+    return any(one == name or one.startswith(f"{name}:") or one.endswith(f"/{name}") for one in names)
+
+
+def _missing(name: str, names: Sequence[str]) -> Verdict:
+    if not names:
+        return Verdict("Unknown", "NoModelList", "the server lists no model")
+    shown = ", ".join(one[:_SHOWN_NAME] for one in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return Verdict("False", "NoSuchModel", f"the server has no model {name!r}; it has {shown}")
+
+
+ACCEPTED = "Accepted"
+MODEL_ANSWERS = "ModelAnswers"
+
+_CURES = {
+    "Unreachable": "check spec.model.baseURL, and that a NetworkPolicy lets the agent service reach it",
+    "Unavailable": "look at that server",
+    "NoSuchModel": "set spec.model.name to a model of that server",
+    "NoModelList": "check that spec.model.baseURL is the address before /chat/completions, often with /v1",
+}
+
+
+def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
+    """Return the status that an Agent should have; `verdict` is what is known of its model.
+
+    Every replica comes to the same one, so nothing in it may be particular to this process.
+    """
+    conditions = _conditions(entry, verdict)
+    return {
+        "observedGeneration": entry.generation,
+        "tools": len(entry.tools.current.tools) if entry.tools is not None else 0,
+        "model": _model(entry.written, own) if entry.written is not None else "",
+        "conditions": [
+            {
+                "type": found.type,
+                "status": found.status,
+                "reason": found.reason,
+                "message": found.message,
+                "observedGeneration": entry.generation,
+                "lastTransitionTime": _since(found, entry.status.get("conditions")),
+            }
+            for found in conditions
+        ],
+    }
+
+
+def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether a status has to be written; the times of its conditions are no reason to."""
+    return _without_times(wanted) != _without_times(found)
+
+
+def _conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:
+    trouble = entry.trouble
+    if trouble is not None and trouble.reason == INVALID:
+        accepted = Condition(ACCEPTED, "False", trouble.reason, trouble.message)
+        answers = Condition(MODEL_ANSWERS, "Unknown", "NotAsked", "the Agent has mistakes; mend them first")
+        return accepted, answers, _ready(accepted, answers)
+    accepted = Condition(ACCEPTED, "True", "Accepted")
+    if trouble is not None:
+        known: Status = "Unknown" if trouble.reason == "KeyNotRead" else "False"
+        answers = Condition(MODEL_ANSWERS, known, trouble.reason, trouble.message)
+    else:
+        cure = _key_cure(entry.written) if verdict.reason == "Unauthorized" else _CURES.get(verdict.reason)
+        message = f"{verdict.detail}; {cure}" if cure else verdict.detail
+        answers = Condition(MODEL_ANSWERS, verdict.status, verdict.reason, message)
+    return accepted, answers, _ready(accepted, answers)
+
+
+def _key_cure(written: AgentResource | None) -> str:
+    if written is None or written.model.base_url is None:
+        return "the key is the agent service's own; whoever runs it has to change it"
+    if written.model.api_key is None:
+        return "put the key into a Secret and name it in spec.model.apiKeySecret"
+    return f"put a valid key into the Secret {written.model.api_key.name}"
+
+
+def _ready(*conditions: Condition) -> Condition:
+    """Return the Ready condition: the first that is not True decides."""
+    for found in conditions:
+        if found.status != "True":
+            return Condition(READY, found.status, found.reason, found.message)
+    return Condition(READY, "True", "Ready")
+
+
+def _model(written: AgentResource, own: Own) -> str:
+    """Return the model as it was chosen; what a server or a fallback makes of it may differ by replica."""
+    reference = written.model
+    inherited = reference.base_url is None
+    name = reference.name or (own.model.name if inherited else "") or "the first of its server"
+    dialect = reference.dialect or (own.model.dialect if inherited else "auto")
+    return f"{name} ({dialect})"
+
+
+def _since(condition: Condition, before: object) -> str:
+    """Return since when a condition has its status."""
+    for found in before if isinstance(before, list) else ():
+        if isinstance(found, Mapping) and (found.get("type"), found.get("status")) == (
+            condition.type,
+            condition.status,
+        ):
+            known = found.get("lastTransitionTime")
+            if isinstance(known, str):
+                return known
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _without_times(status: Mapping[str, Any]) -> dict[str, Any]:
+    conditions = status.get("conditions")
+    kept = [
+        {name: value for name, value in found.items() if name != "lastTransitionTime"}
+        for found in (conditions if isinstance(conditions, list) else ())
+        if isinstance(found, Mapping)
+    ]
+    return {**status, "conditions": kept}

@@ -1,0 +1,237 @@
+"""The tools of the watched namespaces, and an agent's choice of them."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from weakref import WeakSet
+
+from beckon_agent.agents.answering import StoredTool, ToolPlace
+from beckon_agent.tools.bm25 import Indexes
+from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route
+from beckon_agent.tools.select import Among, Chooser, FittingTools
+from beckon_contract.arguments import Validator
+from beckon_contract.catalogue import Catalogue
+from beckon_contract.conditions import Condition, condition
+from beckon_contract.resources import Resource, from_object
+from beckon_contract.tool_resources import ANSWERING, CONDITIONS, read_tool
+from beckon_contract.tool_selectors import ToolSelector
+from beckon_contract.tools import Refusal, Tool, declare
+from beckon_contract.ways import read_ways
+from beckon_kube.server import Document
+
+
+def explanation(tool: Resource) -> Explanation:
+    """Return the explanation that a Tool is: the operator has followed its Triggers, and says where to."""
+    found = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
+    conditions = [one for one in found if isinstance(one, Condition)]
+    kind, broker, address = (_text(tool.spec, name) for name in ("type", "broker", "address"))
+    direct = tool.spec.get("dispatch") == "direct"
+    reference = tool.spec.get("reference")
+    service = _text(reference, "name") if isinstance(reference, Mapping) else ""
+    ways = [CallRoute("", service=service, address=address)] if direct else _routes(tool)
+    return Explanation(
+        tool.namespace,
+        tool.name,
+        kind,
+        _text(tool.spec, "description"),
+        conditions,
+        route(tool.name, kind, broker or "default", ways, conditions, direct=direct),
+    )
+
+
+def _routes(tool: Resource) -> list[CallRoute]:
+    """Return the Triggers of a tool; of one that an older operator wrote, the names alone."""
+    found = [
+        CallRoute(
+            one.trigger,
+            one.filter,
+            one.service(tool.namespace),
+            one.address,
+            delivery=delivery_words(one.retries, one.dead_letters),
+        )
+        for one in read_ways(tool.status)
+    ]
+    triggers = tool.spec.get("triggers")
+    if found or not isinstance(triggers, list):
+        return found
+    return [CallRoute(name) for name in triggers if isinstance(name, str)]
+
+
+def _text(values: Mapping[str, object], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolRecord:
+    """What a Tool resource offers, or why it offers nothing; `name` is what the model sees."""
+
+    name: str
+    resource: str
+    labels: Mapping[str, str]
+    read: Tool | Refusal
+    written: Resource | None = None
+    version: str = ""
+
+
+class AgentTools:
+    """The catalogue of one agent: the Tools of its namespace that its selector chooses.
+
+    Only what changed since the last look is read again, at the next look.
+    """
+
+    def __init__(self, shelf: "_Shelf", selector: ToolSelector) -> None:
+        self._shelf = shelf
+        self._selector = selector
+        self._chosen: dict[str, _ToolRecord] = {}
+        self._stale = set(shelf.entries)
+        self._current = Catalogue(MappingProxyType({}))
+        shelf.views.add(self)
+
+    @property
+    def current(self) -> Catalogue:
+        """The catalogue as it is now, in the order of names."""
+        if self._stale:
+            self._settle()
+        return self._current
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what the operator has written of an EventType."""
+        entry = self._shelf.entries.get(event_type)
+        if entry is None or entry.written is None or entry.written.namespace != namespace:
+            return None
+        return explanation(entry.written)
+
+    def look_again(self, resource: str) -> None:
+        """Note that a Tool has come, gone or changed."""
+        self._stale.add(resource)
+
+    def _settle(self) -> None:
+        for resource in self._stale:
+            entry = self._shelf.entries.get(resource)
+            if entry is not None and self._selector.matches((entry.name, resource), entry.labels):
+                self._chosen[resource] = entry
+            else:
+                self._chosen.pop(resource, None)
+        self._stale.clear()
+        self._current = _catalogue(sorted(self._chosen.values(), key=lambda one: (one.name, one.resource)))
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The Tools of one namespace by the names of their resources, and the agents that choose among them."""
+
+    entries: dict[str, _ToolRecord] = field(default_factory=dict)
+    views: WeakSet[AgentTools] = field(default_factory=WeakSet)
+    indexes: Indexes = field(default_factory=Indexes)
+    whole: AgentTools = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.whole = AgentTools(self, ToolSelector())
+
+
+class ToolStore:
+    """All Tools; `changed` is called with the namespace of each that has come, gone or changed."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        self._changed = changed
+        self._shelves: dict[str, _Shelf] = {}
+
+    def own(self, namespace: str) -> AgentTools:
+        """Return the catalogue of the service's own agent."""
+        return self.chosen(namespace, ToolSelector())
+
+    def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
+        """Return the catalogue of an agent; it is kept up to date for as long as somebody holds it."""
+        return AgentTools(self._shelf(namespace), selector)
+
+    def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
+        """Return what chooses for an agent of a namespace; all of them share the index of its Tools."""
+        shelf = self._shelf(namespace)
+        return Among(FittingTools(pinned, shelf.indexes), lambda: shelf.whole.current.tools)
+
+    @property
+    def ready(self) -> int:
+        """How many Tools there are that can be called."""
+        shelves = self._shelves.values()
+        return sum(isinstance(entry.read, Tool) for shelf in shelves for entry in shelf.entries.values())
+
+    def put(self, document: Document) -> None:
+        """Take a Tool that is new or has changed."""
+        metadata = document["metadata"]
+        namespace, name = str(metadata["namespace"]), str(metadata["name"])
+        try:
+            version = str(metadata.get("resourceVersion") or "")
+            entry = _read_tool(from_object(document, f"Tool {name}"), version)
+        except ValueError as error:
+            refusal = Refusal(name, namespace, "InvalidTool", "", str(error), f"Tool {name}")
+            entry = _ToolRecord(name, name, {}, refusal)
+        self._shelf(namespace).entries[name] = entry
+        self._tell(namespace, name)
+
+    def stored(self, place: ToolPlace) -> StoredTool | None:
+        """Return a Tool as it was seen last, by namespace and name."""
+        namespace, name = place
+        entry = self._shelf(namespace).entries.get(name)
+        if entry is None or entry.written is None:
+            return None
+        return StoredTool(entry.version, entry.written.status)
+
+    def drop(self, namespace: str, name: str) -> None:
+        """Forget a Tool."""
+        self._shelf(namespace).entries.pop(name, None)
+        self._tell(namespace, name)
+
+    def _tell(self, namespace: str, name: str) -> None:
+        for view in self._shelf(namespace).views:
+            view.look_again(name)
+        self._changed(namespace)
+
+    def _shelf(self, namespace: str) -> _Shelf:
+        return self._shelves.setdefault(namespace, _Shelf())
+
+
+def _read_tool(resource: Resource, version: str) -> _ToolRecord:
+    shown = resource.spec.get("name")
+    name = shown if isinstance(shown, str) and shown else resource.name
+    read = _usable(read_tool(resource))
+    return _ToolRecord(name, resource.name, resource.labels, read, resource, version)
+
+
+def _usable(tool: Tool | Refusal) -> Tool | Refusal:
+    """Refuse a tool that could not be declared or validated: it would spoil every request it is in."""
+    if isinstance(tool, Tool):
+        try:
+            declare(tool)
+            Validator(tool.parameters)
+        except Exception as error:  # whatever is in a schema that no operator of ours has written
+            logger.warning("Tool %s/%s has unusable parameters: %s", tool.namespace, tool.event_type, error)
+            message = "no JSON Schema that can be used; the operator writes Tools, so change the EventType"
+            return Refusal(
+                tool.event_type, tool.namespace, "InvalidTool", "spec.parameters", message, tool.origin
+            )
+    return tool
+
+
+def _catalogue(entries: list[_ToolRecord]) -> Catalogue:
+    """Return the catalogue of entries in order; of two with one name the first is offered."""
+    tools: dict[str, Tool] = {}
+    refusals: list[Refusal] = []
+    for entry in entries:
+        if isinstance(entry.read, Refusal):
+            refusals.append(entry.read)
+        elif entry.name in tools:
+            refusals.append(_name_taken(entry.read, tools[entry.name]))
+        else:
+            tools[entry.name] = entry.read
+    refusals.sort(key=lambda one: (one.namespace, one.event_type))
+    return Catalogue(MappingProxyType(tools), tuple(refusals))
+
+
+def _name_taken(tool: Tool, other: Tool) -> Refusal:
+    message = f"the name {tool.name} belongs to the Tool {other.event_type}; the operator will choose another"
+    return Refusal(tool.event_type, tool.namespace, "NameTaken", "spec.name", message, tool.origin)

@@ -1,0 +1,136 @@
+"""Authentication of requests: by API key, by OIDC token, or anonymous where allowed."""
+
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+
+from beckon_agent.auth.api_keys import KeyFile
+from beckon_agent.auth.errors import BadToken, NotLetIn
+from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.core.context import ANONYMOUS, Principal
+from beckon_contract.agent_terms import KEY_PREFIX
+from beckon_contract.api_keys import MAX_KEY, PREFIX
+from beckon_contract.origins import is_loopback
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Tokens(Protocol):
+    """Checks bearer tokens."""
+
+    @property
+    def issuer(self) -> str:
+        """Who issues the tokens that are taken."""
+        ...
+
+    async def verify(self, token: str) -> Principal:
+        """Return whom a token proves; raise `BadToken`, or `KeysUnavailable`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticator:
+    """Tells who sends a request.
+
+    `anonymous` lets in callers without a credential. On loopback the server in front has refused the
+    requests of web pages by then (`beckon_contract.origins`).
+    """
+
+    keys: KeyFile | None = None
+    tokens: Tokens | None = None
+    anonymous: bool = False
+
+    async def identify(self, headers: Headers) -> Principal:
+        """Return who sends a request; raise `NotLetIn` or `KeysUnavailable`."""
+        found = list(headers)
+        credentials = [value for name, value in found if name == b"authorization"]
+        closed = self.keys is not None or self.tokens is not None
+        if credentials and closed:
+            return await self._proved(credentials)
+        if not self.anonymous:
+            raise NotLetIn(self._wanted(), tried=False)
+        return ANONYMOUS  # where there is nothing to check against, a key that a client must send is no claim
+
+    async def _proved(self, credentials: list[bytes]) -> Principal:
+        scheme, _, credential = credentials[0].decode("latin-1").strip().partition(" ")
+        credential = credential.strip()
+        if len(credentials) > 1 or scheme.lower() != "bearer" or not credential.isascii() or not credential:
+            raise NotLetIn(f"the header 'authorization' cannot be used; {self._wanted()}", tried=True)
+        if self.keys is not None and credential.startswith(PREFIX):
+            entry = self.keys.find(credential) if len(credential) <= MAX_KEY else None
+            if entry is None:
+                raise NotLetIn(
+                    "the API key is not valid: it is unknown, revoked, or its time is over", tried=True
+                )
+            return Principal(KEY_PREFIX + entry.name, entry.groups, "key")
+        if self.tokens is None:
+            raise NotLetIn(f"the credential is no API key; {self._wanted()}", tried=True)
+        try:
+            return await self.tokens.verify(credential)
+        except BadToken as error:
+            raise NotLetIn(f"the token is not valid: {error}", tried=True) from None
+
+    def _wanted(self) -> str:
+        known = [
+            *(["an API key of `beckon keys new`"] if self.keys is not None else []),
+            *(["a token of the OIDC issuer"] if self.tokens is not None else []),
+        ]
+        if not known:
+            return "this service lets nobody in: neither API keys nor an OIDC issuer are set up"
+        return f"send {' or '.join(known)} in the header 'authorization: Bearer …'"
+
+
+def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Authenticator:
+    """Return what tells who asks; raise `ValueError` with the cause and the cure.
+
+    The file of keys need not be there yet; until it is, no key is valid.
+    """
+    keys = None if options.keys_file is None else KeyFile(options.keys_file)
+    tokens = None if options.oidc is None else _verifier(options.oidc, session)
+    checked = keys is not None or tokens is not None
+    anonymous = options.anonymous
+    if anonymous is None:
+        anonymous = is_loopback(options.host) and not checked
+    if not anonymous and not checked:
+        raise ValueError(
+            f"listening on {options.host}, the agent would let nobody in; set BECKON_KEYS_FILE or "
+            "BECKON_OIDC_ISSUER, or open it to everybody who reaches it with BECKON_ANONYMOUS=true"
+        )
+    return Authenticator(keys, tokens, anonymous=anonymous)
+
+
+def _verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:
+    # Imported late: a quarter of a second and 10 MB that a service without an issuer need not spend.
+    from beckon_agent.auth.oidc import Expected, KeySet, KeySource, TokenVerifier  # noqa: PLC0415  # see above  # noqa: PLC0415  # see above
+
+    trust = _trust(options.ca_file)
+    try:
+        source = KeySource(options.issuer, options.jwks_url, trust)
+    except ValueError as error:
+        raise ValueError(f"BECKON_OIDC_ISSUER, BECKON_OIDC_JWKS_URL: {error}") from None
+    expected = Expected(
+        issuer=options.issuer,
+        audiences=options.audiences,
+        user_claim=options.user_claim,
+        groups_claim=options.groups_claim,
+        leeway=options.leeway,
+    )
+    try:
+        return TokenVerifier(KeySet(session, source), expected)
+    except ValueError as error:
+        raise ValueError(f"BECKON_OIDC_AUDIENCE: {error}") from None
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext | None:
+    if ca_file is None:
+        return None
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(f"BECKON_OIDC_CA_FILE: {ca_file} holds no certificates to trust: {error}") from None
+    return context

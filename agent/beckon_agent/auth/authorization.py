@@ -1,0 +1,185 @@
+"""The agents and tools that a principal may use.
+
+Routes find an agent in a registry and its tools in its catalogue. Both are filtered here,
+by the principal of the current task, so that no route can forget the check.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from beckon_agent.agents.registry import AgentHandle, AgentRegistry, UnavailableAgent
+from beckon_agent.auth.tool_policies import governed, withheld
+from beckon_agent.core.context import Principal, current_principal
+from beckon_agent.core.run_types import Agent
+from beckon_agent.tools.catalogue import CatalogueSource
+from beckon_agent.tools.explain import Explanation
+from beckon_agent.tools.select import Among
+from beckon_contract.agent_terms import Access
+from beckon_contract.catalogue import Catalogue
+from beckon_contract.tools import Refusal, Skipped, Tool
+
+Mask = tuple[int, ...]
+"""The numbers of the tool rules that name a principal: whoever has the same mask has the same tools."""
+
+
+def may_use(access: Access, who: Principal, *, deny_by_default: bool = False) -> bool:
+    """Whether a principal may use an agent."""
+    if who.kind == "nobody":
+        return False
+    if access.callers is None:
+        return not deny_by_default
+    return access.callers.include(who.id, who.groups)
+
+
+def mask_of(access: Access, who: Principal) -> Mask | None:
+    """Return which tool rules name a principal, `None` where no rule closes any tool."""
+    if access.tool_rules is None:
+        return None
+    return tuple(
+        number
+        for number, rule in enumerate(access.tool_rules)
+        if who.kind != "nobody" and rule.callers.include(who.id, who.groups)
+    )
+
+
+def allowed_tools(agent: Agent, mask: Mask | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Return the tools that those of a mask may use, as the policies want them called, in their order."""
+    policies, usual = agent.terms.policies, agent.limits.call_timeout
+    return {
+        name: governed(tool, policies, usual_timeout=usual)
+        for name, tool in tools.items()
+        if _named(agent.terms.access, mask, tool) and not withheld(tool, policies)
+    }
+
+
+def may_see(owner: str, who: Principal) -> bool:
+    """Whether a run or a conversation belongs to a principal; those of anonymous callers to all of them."""
+    return who.kind != "nobody" and who.id == owner
+
+
+def _named(access: Access, mask: Mask | None, tool: Tool) -> bool:
+    rules = access.tool_rules
+    return mask is None or rules is None or any(rules[number].tools.selects(tool) for number in mask)
+
+
+_MAX_VIEWS = 256
+
+
+class PermittedAgents:
+    """A roster in which the current principal finds what it may use, and nothing else.
+
+    `find` and `hosted` raise `NoPrincipal` where nobody has said who asks. What is found stays as
+    permitted for the run that it was found for.
+    """
+
+    def __init__(self, roster: AgentRegistry, *, deny_by_default: bool = False) -> None:
+        self._roster = roster
+        self._deny_by_default = deny_by_default
+        self._views = _Views()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all agents and tools were read once."""
+        return self._roster.complete
+
+    @property
+    def default(self) -> str:
+        """The name of the agent that is meant where a request names none."""
+        return self._roster.default
+
+    @property
+    def tools(self) -> int:
+        """How many tools there are in all."""
+        return self._roster.tools
+
+    def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
+        """Return the agent of this name; one that may not be used is as if it were not there."""
+        found = self._roster.find(name)
+        if isinstance(found, AgentHandle):
+            return self._permitted(found)
+        # The rules of an agent that is not served may be unreadable: nobody is told of it who was not let in.
+        return None if current_principal().kind == "nobody" else found
+
+    def hosted(self) -> Sequence[AgentHandle]:
+        """Return the agents that take requests of the principal, the default one first."""
+        permitted = map(self._permitted, self._roster.hosted())
+        return [hosted for hosted in permitted if hosted is not None]
+
+    async def watch(self) -> None:
+        """Keep all of it up to date until cancelled."""
+        await self._roster.watch()
+
+    def _permitted(self, hosted: AgentHandle) -> AgentHandle | None:
+        who, terms = current_principal(), hosted.agent.terms
+        if not may_use(terms.access, who, deny_by_default=self._deny_by_default):
+            return None
+        mask = mask_of(terms.access, who)
+        if mask is None and not terms.policies:
+            return hosted
+        return replace(
+            hosted,
+            catalogue=_PermittedTools(hosted, mask, self._views),
+            chooser=Among(hosted.chooser, lambda: hosted.catalogue.current.tools),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A catalogue as those of one mask see it, and what it was made of."""
+
+    whole: Catalogue
+    agent: Agent
+    seen: Catalogue
+
+
+class _Views:
+    """The catalogues that were made last: the same one for the same tools, rules and mask.
+
+    Whoever keeps something beside a catalogue, an index of it for instance, finds it again.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, Mask | None], _View] = OrderedDict()
+
+    def get(self, name: str, mask: Mask | None, made_of: tuple[Catalogue, Agent]) -> Catalogue:
+        whole, agent = made_of
+        view = self._kept.get((name, mask))
+        if view is None or view.whole is not whole or view.agent is not agent:
+            view = self._kept[name, mask] = _View(whole, agent, _seen(whole, agent, mask))
+        self._kept.move_to_end((name, mask))
+        if len(self._kept) > _MAX_VIEWS:
+            self._kept.popitem(last=False)
+        return view.seen
+
+
+class _PermittedTools:
+    """The tools of an agent that those of one mask may use."""
+
+    def __init__(self, hosted: AgentHandle, mask: Mask | None, views: _Views) -> None:
+        self._source: CatalogueSource = hosted.catalogue
+        self._look: Callable[[Catalogue], Catalogue] = lambda whole: views.get(
+            hosted.name, mask, (whole, hosted.agent)
+        )
+
+    @property
+    def current(self) -> Catalogue:
+        """The catalogue as it is now."""
+        return self._look(self._source.current)
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return what is known of an EventType of these; of any other nothing is."""
+        seen = self.current
+        known: Sequence[Tool | Refusal | Skipped] = (*seen.tools.values(), *seen.refusals, *seen.skipped)
+        if not any((one.namespace, one.event_type) == (namespace, event_type) for one in known):
+            return None
+        return self._source.explain(namespace, event_type)
+
+
+def _seen(whole: Catalogue, agent: Agent, mask: Mask | None) -> Catalogue:
+    """Return a catalogue without the tools of others; who has rules is not told what was refused either."""
+    tools = MappingProxyType(allowed_tools(agent, mask, whole.tools))
+    if mask is None:
+        return replace(whole, tools=tools)
+    return Catalogue(tools, table=whole.table)

@@ -1,0 +1,342 @@
+"""Quotas of users, agents and tools, shared by all replicas through the store.
+
+Every limit is a sliding window, or a number of places. Nothing begins above a limit. What a request
+took of one limit before another one refused it stays taken: a limit may so be reached a little early,
+and is never passed. But for tokens: what an answer costs is known when it is spent. So a run reserves
+what a request usually costs before it is admitted, and is admitted while anything is left; it may pass
+the quota by one answer (decision 0032).
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+
+from beckon_agent.auth.tool_policies import bounds_of
+from beckon_agent.core.context import current_principal, request_id
+from beckon_agent.core.model_types import Message, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.core.records import LimitDecision, ReservedLimit
+from beckon_agent.core.run_types import Agent, CallFinished, Model, Options
+from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_agent.tool_calls.caller import CallObserver, Dispatcher, ToolCaller
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, unknown_outcome
+from beckon_agent.tool_calls.validation import PreparedCall
+from beckon_contract.agent_terms import Holder, Measure, Rate
+from beckon_contract.failures import Reason
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN = 0.5  # seconds; another replica gives a place back without telling
+_SHORTEST_PAUSE = 0.01
+_ADMISSION = 60.0  # seconds from the admission of a run to its first request to the model
+_FIRST_GUESS = 500  # tokens of a request to the model, before the first one of an agent has its answer
+_LEARNING = 0.2  # how much the last request changes what is reserved for the next one
+_SPARE = 60.0  # seconds that a place outlives its call, so that a slow end frees nobody else's
+
+_WORDS: dict[Measure, str] = {"requests": "requests", "tokens": "tokens", "toolCalls": "tool calls"}
+
+
+class LimitReached(Exception):
+    """A limit has no room; the message says which, and `retry_after` in how many seconds it will."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        self.retry_after = max(1, math.ceil(retry_after))
+        super().__init__(f"{message}; try again in {self.retry_after} s")
+
+
+class Quotas:
+    """What agents, users and tools have used.
+
+    `user` is everywhere the id of a principal. Every method may raise `StoreUnavailable`: where nobody
+    can tell whether there is room, there is none.
+    """
+
+    def __init__(self, counters: Counters, reached: Callable[[str, str], None] | None = None) -> None:
+        """`reached` is told the name of the agent and of the limit whenever there is no room."""
+        self._counters = counters
+        self._reached = reached
+        self._usual: dict[str, float] = {}
+
+    async def admit_call(self, agent: Agent, user: str) -> None:
+        """Count a call by hand as a request; raise `LimitReached`, also where no tokens are left."""
+        for per, seconds, limit in _quotas(agent, "tokens"):
+            key = _key(agent, user, "tokens", (per, seconds))
+            # Nothing is taken: whether one more would fit is asked of one less.
+            taken = await self._counters.take(key, 0, limit=limit - 1, window=seconds)
+            self._check(agent, taken, "tokens", (per, seconds, limit))
+        await self._take(agent, user, "requests", 1)
+
+    async def admit_run(self, agent: Agent, user: str, run: str) -> None:
+        """Count a request, and reserve its tokens; raise `LimitReached`, and reserve nothing then.
+
+        `run` is what `reserve_tokens` and `settle_tokens` of the same run are given.
+        """
+        await self._reserve(agent, user, run, self.usual_tokens(agent), first=True)
+        try:
+            await self._take(agent, user, "requests", 1)
+        except LimitReached:
+            await self.settle_tokens(agent, user, run, 0)
+            raise
+
+    async def reserve_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
+        """Reserve tokens for one request to the model; raise `LimitReached` where all are used.
+
+        What others have only reserved does not end a run that was admitted.
+        """
+        await self._reserve(agent, user, run, tokens, first=False)
+
+    async def settle_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
+        """Count what a request to the model used, 0 for none, in place of what was reserved for it."""
+        if tokens:
+            before = self._usual.get(agent.source, tokens)
+            self._usual[agent.source] = before + (tokens - before) * _LEARNING
+        for per, seconds, _ in _quotas(agent, "tokens"):
+            key = _key(agent, user, "tokens", (per, seconds))
+            await self._counters.settle(key, run, tokens, window=seconds)
+
+    def usual_tokens(self, agent: Agent) -> int:
+        """Return what a request to the model of this agent costs, as far as this process has seen."""
+        return max(1, round(self._usual.get(agent.source, _FIRST_GUESS)))
+
+    @asynccontextmanager
+    async def call(
+        self, agent: Agent, user: str, tool: Tool, call_id: str, *, patience: float
+    ) -> AsyncIterator[None]:
+        """Hold a place for a call while it runs; raise `LimitReached` where there is none within `patience`.
+
+        `call_id` is the id of its event: a call that is made again after a crash keeps its place.
+        """
+        deadline = time.monotonic() + patience
+        await self._take(agent, user, "toolCalls", 1)
+        bounds = bounds_of(tool, agent.terms.policies)
+        for rate in bounds.rates:
+            await self._in_turn(agent, tool, rate, deadline)
+        if bounds.concurrency is None:
+            yield
+            return
+        key = f"places|{agent.source}|{tool.name}"
+        try:
+            await self._enter(key, call_id, bounds.concurrency, deadline)
+        except LimitReached:
+            self._tell(agent, "concurrency")
+            raise
+        try:
+            yield
+        finally:
+            await self._leave(key, call_id)
+
+    async def _reserve(self, agent: Agent, user: str, run: str, tokens: int, *, first: bool) -> None:
+        lease = _ADMISSION if first else agent.limits.seconds + _SPARE
+        try:
+            for per, seconds, limit in _quotas(agent, "tokens"):
+                key = _key(agent, user, "tokens", (per, seconds))
+                reserved = ReservedLimit(limit, seconds, lease, behind_others=first)
+                taken = await self._counters.reserve(key, run, tokens, reserved)
+                self._check(agent, taken, "tokens", (per, seconds, limit))
+        except LimitReached:
+            await self.settle_tokens(agent, user, run, 0)
+            raise
+
+    async def _take(self, agent: Agent, user: str, of: Measure, amount: int) -> None:
+        for per, seconds, limit in _quotas(agent, of):
+            key = _key(agent, user, of, (per, seconds))
+            taken = await self._counters.take(key, amount, limit=limit, window=seconds)
+            self._check(agent, taken, of, (per, seconds, limit))
+
+    async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
+        """Wait until a rate lets a call through, if that is in time."""
+        key = f"rate|{agent.source}|{tool.name}|{rate.seconds}"
+        while True:
+            taken = await self._counters.take(key, 1, limit=rate.calls, window=rate.seconds)
+            if taken.allowed:
+                return
+            if time.monotonic() + taken.retry_after >= deadline:
+                said = f"{tool.name} is called as often as it may be: {rate.calls} times in {rate.seconds} s"
+                self._tell(agent, "rate")
+                raise LimitReached(said, taken.retry_after)
+            await asyncio.sleep(max(taken.retry_after, _SHORTEST_PAUSE))
+
+    async def _enter(self, key: str, token: str, places: int, deadline: float) -> None:
+        while True:
+            seconds = max(0.0, deadline - time.monotonic()) + _SPARE
+            taken = await self._counters.enter(key, token, limit=places, seconds=seconds)
+            if taken.allowed:
+                return
+            pause = min(taken.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
+            if time.monotonic() + pause >= deadline:
+                raise LimitReached(
+                    f"as many calls of it are under way as may be: {places}", taken.retry_after
+                )
+            await asyncio.sleep(pause)
+
+    async def _leave(self, key: str, token: str) -> None:
+        """Give a place back; the result of a call is worth more than a place, which ends by itself."""
+        try:
+            await self._counters.leave(key, token)
+        except StoreUnavailable as error:
+            logger.warning("a place of %s is given back late: %s", key, error)
+
+    def _check(self, agent: Agent, taken: LimitDecision, of: Measure, quota: tuple[Holder, int, int]) -> None:
+        if not taken.allowed:
+            per, seconds, limit = quota
+            self._tell(agent, _WORDS[of].replace(" ", "_"))
+            whose = "this user" if per == "user" else "all users of this agent"
+            state = "used up or reserved" if of == "tokens" else "used up"
+            said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is {state}"
+            raise LimitReached(said, taken.retry_after)
+
+    def _tell(self, agent: Agent, limit: str) -> None:
+        if self._reached is not None:
+            self._reached(agent.name, limit)
+
+
+_Window = tuple[Holder, int]
+
+
+def _quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
+    """Return holder, seconds and limit of each quota; of two for one window the smaller."""
+    found: dict[_Window, int] = {}
+    for quota in agent.terms.quotas:
+        if quota.of == of:
+            window = quota.per, quota.seconds
+            found[window] = min(found.get(window, quota.limit), quota.limit)
+    return [(per, seconds, limit) for (per, seconds), limit in found.items()]
+
+
+def _key(agent: Agent, user: str, of: Measure, window: _Window) -> str:
+    per, seconds = window
+    return f"{of}|{agent.source}|{per}|{seconds}|{user if per == 'user' else ''}"
+
+
+class LimitedCaller(ToolCaller):
+    """Makes calls as soon as quotas, rates and places let them; tells the model where they do not.
+
+    The user is the principal of the task that makes the call.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, limits: Quotas, observer: CallObserver | None = None) -> None:
+        super().__init__(dispatcher, observer)
+        self._limits = limits
+
+    async def make(
+        self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
+        """Make a call of an agent, or answer it with its refusal."""
+        if not isinstance(call.way, Tool) or not (agent.terms.policies or agent.terms.quotas):
+            return await super().make(
+                call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
+            )
+        begun = time.monotonic()
+        patience = min(call.way.timeout or agent.limits.call_timeout, remaining)
+        try:
+            async with self._limits.call(
+                agent, current_principal().id, call.way, event_id, patience=patience
+            ):
+                left = remaining - (time.monotonic() - begun)
+                return await super().make(
+                    call, event_id=event_id, agent=agent, remaining=left, may_be_late=may_be_late
+                )
+        except LimitReached as error:
+            outcome = _at_limit(call, error)
+        except StoreUnavailable as error:
+            logger.warning("request %s: the limits of %s are unknown: %s", request_id(), call.way.name, error)
+            outcome = failed_outcome(Reason.TOOL_FAILED, "not called: its limits cannot be looked up now")
+        return _refused(call, outcome, time.monotonic() - begun)
+
+
+def _at_limit(call: PreparedCall, error: LimitReached) -> CallOutcome:
+    if call.again:  # "denied" would say that nothing has happened
+        return unknown_outcome(f"the call was posted before a restart, and is not posted again: {error}")
+    return failed_outcome(Reason.DENIED, str(error), retry_after=error.retry_after)
+
+
+def _refused(call: PreparedCall, outcome: CallOutcome, seconds: float) -> CallFinished:
+    return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
+
+
+_CHARACTERS_A_TOKEN = 4  # of English text, about; only where the server does not say what it used
+
+
+@asynccontextmanager
+async def metered(model: Model, limits: Quotas, agent: Agent, user: str, run: str) -> AsyncIterator[Model]:
+    """Give a run a model that keeps to the agent's quotas of tokens; the same one where there are none.
+
+    `run` is the name under which `Quotas.admit_run` has reserved. What it reserved is given back where
+    the run ends without a request to the model.
+    """
+    if not any(quota.of == "tokens" for quota in agent.terms.quotas):
+        yield model
+        return
+    counted = _Metered(model, limits, agent, user, run)
+    try:
+        yield counted
+    finally:
+        await counted.close()
+
+
+class _Metered:
+    """Reserves tokens before each answer, and counts those that it took."""
+
+    def __init__(self, model: Model, limits: Quotas, agent: Agent, user: str, run: str) -> None:
+        self._model = model
+        self._limits = limits
+        self._agent = agent
+        self._user = user
+        self._run = run
+        self._used = False
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return self._model.name
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        return await self._model.tool_limit()
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield the pieces of one answer; raise `LimitReached` before the first where no tokens are left.
+
+        Of an answer that breaks off, what came of it is counted.
+        """
+        expected = self._expected(messages, options.max_tokens)
+        await self._limits.reserve_tokens(self._agent, self._user, self._run, expected)
+        self._used = True
+        usage: Usage | None = None
+        said = 0
+        try:
+            async with aclosing(self._model.stream(messages, tools, options)) as items:
+                async for item in items:
+                    match item:
+                        case TextDelta() | ReasoningDelta():
+                            said += len(item.text)
+                        case Turn():
+                            usage = item.usage
+                    yield item
+        finally:
+            await self._settle(_estimate(messages, said) if usage is None else usage.total_tokens)
+
+    async def close(self) -> None:
+        """Give back what was reserved for a request that was never made."""
+        if not self._used:
+            await self._settle(0)
+
+    def _expected(self, messages: Sequence[Message], max_tokens: int | None) -> int:
+        """Return what an answer will about cost: as much as usual, but the question in any case."""
+        question, usual = _estimate(messages, 0), self._limits.usual_tokens(self._agent)
+        return max(question + 1, usual if max_tokens is None else min(usual, question + max_tokens))
+
+    async def _settle(self, tokens: int) -> None:
+        try:
+            await self._limits.settle_tokens(self._agent, self._user, self._run, tokens)
+        except StoreUnavailable as error:
+            logger.warning("request %s: %d tokens were not counted: %s", request_id(), tokens, error)
+
+
+def _estimate(messages: Sequence[Message], said: int) -> int:
+    return (len(str(messages)) + said) // _CHARACTERS_A_TOKEN

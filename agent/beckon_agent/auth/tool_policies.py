@@ -1,0 +1,56 @@
+"""The policies of an Agent for its tools: of several for one tool, the strictest counts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from beckon_contract.agent_terms import Rate, ToolPolicy
+from beckon_contract.tools import TextCallRule, Tool
+
+_STRICTNESS: Sequence[TextCallRule] = ("Allow", "Approve", "Refuse")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How often a tool may be called: at the same time, `None` without limit; and each rate that holds."""
+
+    concurrency: int | None = None
+    rates: tuple[Rate, ...] = ()
+
+
+def withheld(tool: Tool, policies: Iterable[ToolPolicy]) -> bool:
+    """Whether a tool is not offered: it may write where only reading is allowed, or goes past the Broker."""
+    return any(
+        (policy.read_only and not tool.read_only) or (policy.through_broker and tool.dispatch == "direct")
+        for policy in _choosing(tool, policies)
+    )
+
+
+def governed(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout: float) -> Tool:
+    """Return a tool as the policies want it called; they only add to what its EventType asks for.
+
+    `usual_timeout` are the seconds that its agent gives a tool that names none.
+    """
+    chosen = _choosing(tool, policies)
+    if not chosen:
+        return tool
+    approval = tool.requires_approval or any(_asks(policy, tool) for policy in chosen)
+    text_calls = max((policy.text_calls for policy in chosen), key=_STRICTNESS.index)
+    caps = [policy.timeout for policy in chosen if policy.timeout is not None]
+    timeout = min(tool.timeout or usual_timeout, *caps) if caps else tool.timeout
+    return replace(tool, requires_approval=approval, timeout=timeout, text_calls=text_calls)
+
+
+def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> Bounds:
+    """Return how often a tool may be called."""
+    chosen = _choosing(tool, policies)
+    places = [policy.concurrency for policy in chosen if policy.concurrency is not None]
+    rates = {policy.rate for policy in chosen if policy.rate is not None}
+    return Bounds(min(places, default=None), tuple(sorted(rates, key=lambda rate: rate.seconds)))
+
+
+def _choosing(tool: Tool, policies: Iterable[ToolPolicy]) -> list[ToolPolicy]:
+    return [policy for policy in policies if policy.tools.selects(tool)]
+
+
+def _asks(policy: ToolPolicy, tool: Tool) -> bool:
+    return policy.approval == "Always" or (policy.approval == "Writes" and not tool.read_only)

@@ -1,0 +1,1 @@
+"""The types that every package of the agent shares. Nothing in here does I/O."""

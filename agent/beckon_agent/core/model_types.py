@@ -1,0 +1,109 @@
+"""The types that the model client, the dialects and the loop exchange."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from beckon_contract.tools import CallOrigin
+
+Message = dict[str, Any]
+"""One chat message in OpenAI's shape: role, content, tool_calls, tool_call_id."""
+
+Declaration = dict[str, Any]
+"""One entry of OpenAI's `tools` array."""
+
+
+BROKE_OFF = "incomplete"
+"""The finish reason of a turn whose stream ended without one, and without `[DONE]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer, to be shown as it comes."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of the model's reasoning, kept apart from the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asked for; `arguments` is its raw text, not yet trusted.
+
+    `id` is unique in the conversation: nine letters and digits, which every provider takes,
+    unless it carries a provider's signature and has to go back as it came.
+    `extra` holds the unknown fields of the wire, which some providers want back.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    origin: CallOrigin = "api"
+
+
+TextCalls = Literal["never", "own", "any"]
+"""Out of whose markup calls are recovered under native tool calling: no family's, the model's own, any."""
+
+RefusalReason = Literal["brought_along", "not_offered"]
+"""Why a call in a text was not made: the conversation brought it along, or no such tool was offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    """A call that was read in a text and stayed text; `name` is empty where no tool has it."""
+
+    name: str
+    reason: RefusalReason
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A whole answer of the model: the last item of every stream.
+
+    `finish_reason` is what the server said, `None` where it said nothing but that the answer is whole,
+    and `BROKE_OFF` where it did not say even that.
+    `usage` is `None` where the server does not count. `sent` are the names of the agent's tools that
+    it was sent, where somebody noted them. `refused` are the calls in its text that were not made.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    sent: tuple[str, ...] = ()
+    refused: tuple[RefusedCall, ...] = ()
+
+
+StreamItem = TextDelta | ReasoningDelta | ToolCall | Turn
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to a model: the conversation, the declarations, the limits."""
+
+    messages: Sequence[Message]
+    tools: Sequence[Declaration] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,159 @@
+"""Python call arguments in a model's text: `name='x', range=(0, 100)`, read and never evaluated.
+
+Keywords as names (`class=`, `from=`) and JSON's words (`true`, `null`) occur, and quotes that
+were not escaped; so the structure is read here, and only single literals go through `ast`.
+"""
+
+import ast
+import re
+from typing import Final
+
+from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
+
+MAX_DEPTH: Final = 64
+MAX_WORD: Final = 400
+"""The longest number or name, in characters."""
+
+_WORD = re.compile(r"[\w.+\-]*")
+_NUMBER = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d+)(e[+-]?\d+)?|0[xob][\da-f_]+", re.IGNORECASE | re.ASCII)
+_CONSTANTS: dict[str, object] = {
+    "True": True, "true": True, "False": False, "false": False, "None": None, "null": None,
+}  # fmt: skip
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_MAY_FOLLOW = frozenset(",)]}:") | {""}
+_TO_ESCAPE = re.compile(r"\\.|[\"\r\0]", re.DOTALL)
+_KNOWN_ESCAPES = frozenset("\n\\'\"abfnrtv01234567xuUN")
+
+
+def call_arguments(source: TextSource) -> Steps[dict[str, object]]:
+    """Take `name=value, ...)`, the closing bracket included, and return the named values.
+
+    Raises Damaged at positional arguments and at what is no literal, Incomplete at the end.
+    """
+    named: dict[str, object] = {}
+    while True:
+        yield from source.space()
+        if (yield from source.take(")")):
+            return named
+        if (yield from source.take("**")):
+            named.update((yield from _mapping(source)))
+        else:
+            name = yield from source.run(_WORD, MAX_WORD)
+            yield from source.space()
+            if not name:
+                raise source.trouble()
+            yield from source.expect("=")
+            named[name] = yield from value(source, 0)
+        yield from _separator(source, ")")
+
+
+def value(source: TextSource, depth: int) -> Steps[object]:
+    """Take one literal: tuples and sets become lists, as JSON has only those."""
+    yield from source.space()
+    first = yield from source.peek()
+    if first in ("'", '"'):
+        return (yield from _string(source, first))
+    if first in _CLOSERS:
+        if depth >= MAX_DEPTH:
+            raise Damaged
+        source.at += 1
+        return (yield from _container(source, first, depth + 1))
+    return _scalar((yield from source.run(_WORD, MAX_WORD)), source)
+
+
+def _mapping(source: TextSource) -> Steps[dict[str, object]]:
+    found = yield from value(source, 0)
+    if not isinstance(found, dict):
+        raise Damaged
+    return found
+
+
+def _scalar(word: str, source: TextSource) -> object:
+    if not word:
+        raise source.trouble()
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if not _NUMBER.fullmatch(word):
+        raise Damaged
+    try:
+        number: object = ast.literal_eval(word)
+    except (SyntaxError, ValueError):
+        return word  # such as 007, which Python refuses: a code rather than a number
+    return number
+
+
+def _container(source: TextSource, opener: str, depth: int) -> Steps[object]:
+    closer = _CLOSERS[opener]
+    items: list[object] = []
+    pairs: dict[str, object] = {}
+    comma = False
+    while True:
+        yield from source.space()
+        if (yield from source.take(closer)):
+            break
+        item = yield from value(source, depth)
+        yield from source.space()
+        if opener == "{" and (yield from source.take(":")):
+            pairs[item if isinstance(item, str) else str(item)] = yield from value(source, depth)
+        else:
+            items.append(item)
+        comma = (yield from _separator(source, closer)) or comma
+    if opener == "{" and not items:
+        return pairs
+    if pairs:
+        raise Damaged
+    return items[0] if opener == "(" and len(items) == 1 and not comma else items
+
+
+def _separator(source: TextSource, closer: str) -> Steps[bool]:
+    """Take a comma; the closer may stand there instead and is left for the caller."""
+    yield from source.space()
+    if (yield from source.take(",")):
+        return True
+    if not (yield from source.sees(closer)):
+        raise source.trouble()
+    return False
+
+
+def _string(source: TextSource, quote: str) -> Steps[str]:
+    source.at += 1
+    if not (yield from source.take(quote)):
+        return _unescape((yield from _body(source, quote)))
+    if (yield from source.take(quote)):
+        return _unescape((yield from _body(source, quote * 3)))
+    return ""
+
+
+def _body(source: TextSource, quote: str) -> Steps[str]:
+    """Take a string's text up to the quote that ends it, escapes still in place.
+
+    A bare quote ends it only where something may follow a value: models forget to escape.
+    """
+    parts: list[str] = []
+    while True:
+        text, stop = yield from source.until(quote, "\\")
+        parts.append(text)
+        if not stop:
+            raise Incomplete
+        if stop == "\\":
+            parts.append(stop + (yield from source.character()))
+        elif len(quote) == 3 or (yield from source.beyond_space()) in _MAY_FOLLOW:
+            return "".join(parts)
+        else:
+            parts.append("\\" + stop)
+
+
+def _unescape(body: str) -> str:
+    """Read the escapes as Python does; a text whose escapes are wrong stays as it is."""
+    try:
+        text: str = ast.literal_eval(f'"""{_TO_ESCAPE.sub(_escaped, body)}"""')
+    except (SyntaxError, ValueError):
+        return body
+    return text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    piece = found.group()
+    if len(piece) == 2:
+        return piece if piece[1] in _KNOWN_ESCAPES else f"\\{piece}"
+    return '\\"' if piece == '"' else f"\\x{ord(piece):02x}"

@@ -1,0 +1,176 @@
+"""A top-down parser for the text of an answer, which resumes as more text arrives."""
+
+import re
+from collections.abc import Generator
+from typing import TypeVar
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""A parser that yields for more text and returns a T."""
+
+LOOKAHEAD = 256
+"""Blanks that are looked over, in characters, before something optional counts as absent."""
+
+_SPACE = re.compile(r"\s*")
+
+
+class Damaged(Exception):
+    """The markup cannot be read from here on; `taken` is what was understood, `depth` its open brackets."""
+
+    def __init__(self, taken: str = "", depth: int = 0) -> None:
+        super().__init__(taken, depth)
+        self.taken = taken
+        self.depth = depth
+
+
+class Incomplete(Damaged):
+    """The answer ended within the markup."""
+
+
+class TextSource:
+    """A buffer with a position; `text` and `at` are for scanners that need speed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.at = 0
+        self.ended = False
+        self._marked = 0
+        self._taken: list[str] = []
+        self._aside = 0
+
+    def feed(self, text: str) -> None:
+        """Append a piece and let go of what was consumed (kept aside since the mark)."""
+        self._taken.append(self.text[self._marked : self.at])
+        self._aside += self.at - self._marked
+        self.text = self.text[self.at :] + text
+        self.at = self._marked = 0
+
+    def mark(self) -> None:
+        """Remember this place: `raw` begins here."""
+        self._taken.clear()
+        self._aside, self._marked = 0, self.at
+
+    @property
+    def size(self) -> int:
+        """How many characters were consumed since the mark."""
+        return self._aside + self.at - self._marked
+
+    def raw(self) -> str:
+        """Return what was consumed since the mark."""
+        return "".join(self._taken) + self.text[self._marked : self.at]
+
+    def peek(self) -> Steps[str]:
+        """Return the next character without taking it; empty at the end."""
+        while self.at >= len(self.text) and not self.ended:
+            yield
+        return self.text[self.at : self.at + 1]
+
+    def character(self) -> Steps[str]:
+        """Take one character; raise Incomplete at the end."""
+        found = yield from self.peek()
+        if not found:
+            raise Incomplete
+        self.at += 1
+        return found
+
+    def sees(self, literal: str) -> Steps[bool]:
+        """Whether `literal` comes next; nothing is taken."""
+        while True:
+            have = self.text[self.at : self.at + len(literal)]
+            if have == literal:
+                return True
+            if self.ended or not literal.startswith(have):
+                return False
+            yield
+
+    def take(self, literal: str) -> Steps[bool]:
+        """Take `literal` if it comes next."""
+        if not (yield from self.sees(literal)):
+            return False
+        self.at += len(literal)
+        return True
+
+    def expect(self, literal: str) -> Steps[None]:
+        """Take `literal`; raise Damaged where something else comes, Incomplete at the end."""
+        if not (yield from self.take(literal)):
+            raise self.trouble()
+
+    def trouble(self) -> Damaged:
+        """Return the error that fits this place: over, or not what it should be."""
+        return Incomplete() if self.ended and self.at >= len(self.text) else Damaged()
+
+    def space(self) -> Steps[None]:
+        """Take all blanks."""
+        yield from self.run(_SPACE)
+
+    def run(self, pattern: re.Pattern[str], limit: int | None = None) -> Steps[str]:
+        """Take the longest run that `pattern` (of the form `[...]*`) matches, at most `limit` characters."""
+        parts: list[str] = []
+        room = limit
+        while True:
+            end = len(self.text) if room is None else min(len(self.text), self.at + room)
+            found = pattern.match(self.text, self.at, end)
+            stop = found.end() if found else self.at
+            parts.append(self.text[self.at : stop])
+            room = None if room is None else room - (stop - self.at)
+            self.at = stop
+            if stop < len(self.text) or room == 0 or self.ended:
+                return "".join(parts)
+            yield
+
+    def until(self, *stops: str) -> Steps[tuple[str, str]]:
+        """Take everything up to the first of `stops` and the stop itself; it is empty at the end."""
+        pattern = _alternatives(stops)
+        longest = max(len(stop) for stop in stops)
+        parts: list[str] = []
+        while True:
+            found = pattern.search(self.text, self.at)
+            if found:
+                parts.append(self.text[self.at : found.start()])
+                self.at = found.end()
+                return "".join(parts), found.group()
+            keep = len(self.text) if self.ended else max(self.at, len(self.text) - longest + 1)
+            parts.append(self.text[self.at : keep])
+            self.at = keep
+            if self.ended:
+                return "".join(parts), ""
+            yield
+
+    def beyond_space(self) -> Steps[str]:
+        """Return the character after the blanks that come next; nothing is taken, empty at the end."""
+        blank = yield from self._blanks()
+        return self.text[self.at + blank : self.at + blank + 1]
+
+    def after_space(self, *literals: str) -> Steps[str]:
+        """Take a run of blanks and one of `literals` after it, or nothing at all; return the literal."""
+        blank = yield from self._blanks()
+        return (yield from self._literal_at(blank, literals))
+
+    def _blanks(self) -> Steps[int]:
+        blank = 0
+        while blank < LOOKAHEAD:
+            following = self.text[self.at + blank : self.at + blank + 1]
+            if following.isspace():
+                blank += 1
+            elif following or self.ended:
+                break
+            else:
+                yield
+        return blank
+
+    def _literal_at(self, offset: int, literals: tuple[str, ...]) -> Steps[str]:
+        longest = max(len(literal) for literal in literals)
+        while True:
+            have = self.text[self.at + offset : self.at + offset + longest]
+            if not self.ended and any(literal.startswith(have) and literal != have for literal in literals):
+                yield
+                continue
+            chosen = next((literal for literal in literals if have.startswith(literal)), "")
+            if chosen:
+                self.at += offset + len(chosen)
+            return chosen
+
+
+def _alternatives(stops: tuple[str, ...]) -> re.Pattern[str]:
+    # re keeps compiled patterns itself; the longest goes first so that a prefix never wins.
+    return re.compile("|".join(re.escape(stop) for stop in sorted(stops, key=len, reverse=True)))

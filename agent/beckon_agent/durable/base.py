@@ -1,0 +1,86 @@
+"""The interface of the durable engine: start a run, follow it, decide, cancel."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.records import Decision, NewRun, StoredRun
+from beckon_agent.core.run_types import ClientTool, Options, RunEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a face wants of an agent."""
+
+    run: NewRun
+    hosted: AgentHandle
+    options: Options
+    client_tools: Sequence[ClientTool] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The last event of a run that could not end well; `code` is a word for programs."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNoted:
+    """The model's answer number `step` (0, 1, …) is whole and stored."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDropped:
+    """What the model said since the last `TurnNoted` is void: it is asked again.
+
+    A process that died in the middle of an answer has left that behind.
+    """
+
+
+EngineEvent = RunEvent | TurnNoted | AnswerDropped | RunFailed
+"""The last one is `RunFinished`, `RunFailed`, or `RunSuspended` where the follower asked not to wait."""
+
+
+Announce = Callable[[StoredRun, AgentHandle, Sequence[EngineEvent]], Awaitable[None]]
+"""Tells the outside of the end of a run that had to wait, before it is stored: maybe more than once."""
+
+
+class Engine(Protocol):
+    """Runs of all faces."""
+
+    async def start(self, ask: Ask) -> StoredRun:
+        """Store and begin a run.
+
+        Raises `NoRoom`, `KeyError` for a `previous` that does not exist, and `RunExists` where the id
+        is taken.
+        """
+        ...
+
+    def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        """Yield what happens and happened, from the first event on, with its number (1, 2, …).
+
+        Closing it early cancels a run that is not in the background. With `wait` it goes on after
+        `RunSuspended` until the run is resumed.
+        """
+        ...
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """Return a run as it is now."""
+        ...
+
+    async def cancel(self, run_id: str) -> StoredRun | None:
+        """Cancel a run unless it has ended; return it as it is then."""
+        ...
+
+    async def delete(self, run_id: str) -> bool:
+        """Cancel a run and forget it; return whether there was one."""
+        ...
+
+    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        """Decide on a call that waits for approval, once; return whether nobody had before."""
+        ...

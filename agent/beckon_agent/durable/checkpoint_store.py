@@ -1,0 +1,271 @@
+"""Checkpoints of a run in the store, and a run's progress read back from them."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import groupby
+from typing import TypeVar
+
+from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
+from beckon_agent.core.records import CallState, Exchanged, LogEntries, Past, StoredCall, StoredTurn
+from beckon_agent.core.run_types import CallFinished
+from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
+from beckon_agent.run.request_options import assistant_message, ending_of, result_message
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.tool_calls.caller import AnswersLater
+from beckon_agent.tool_calls.checkpoint import RunProgress, ToolCallState
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, is_repeatable, unknown_outcome
+from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, PreparedCall
+from beckon_contract.failures import Reason
+from beckon_contract.jsontext import dumps
+from beckon_contract.tools import Tool
+
+
+def turn_to_store(step: int, turn: Turn, asked: Mapping[str, object] | None) -> StoredTurn:
+    """Return an answer of the model as it is stored, with what it was asked."""
+    return StoredTurn(
+        step=step,
+        text=turn.text,
+        reasoning=turn.reasoning,
+        finish_reason=turn.finish_reason,
+        usage=turn.usage,
+        sent=turn.sent,
+        written=[asdict(call) for call in turn.calls],
+        asked=asked,
+    )
+
+
+def call_to_store(step: int, number: int, call: ToolCallState) -> StoredCall:
+    """Return a call as it is stored before it is made; one that is not made has its result already."""
+    prepared = call.prepared
+    known = prepared.way if isinstance(prepared.way, CallOutcome) else None
+    return StoredCall(
+        event_id=call.event_id,
+        step=step,
+        number=number,
+        id=prepared.asked.id,
+        name=prepared.asked.name,
+        arguments=prepared.arguments,
+        extra=prepared.asked.extra,
+        origin=prepared.asked.origin,
+        state=_state(prepared),
+        result=known.result if known else None,
+        failed=known is not None and known.failed,
+        seconds=0.0 if known else None,
+    )
+
+
+def _state(prepared: PreparedCall) -> CallState:
+    if isinstance(prepared.way, CallOutcome):
+        return "done"
+    if isinstance(prepared.way, HandedBack):
+        return "client"
+    return "approval" if isinstance(prepared.way, NeedsApproval) else "open"
+
+
+def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -> RunProgress:
+    """Return how far a run has come; results are cut for the model at so many characters.
+
+    Calls that are still to be made go to the tools as they are today.
+    """
+    if not past.turns:
+        return RunProgress()
+    by_step = {step: list(calls) for step, calls in groupby(past.calls, lambda call: call.step)}
+    messages: list[Message] = []
+    calls: list[ToolCallState] = []
+    for turn in past.turns:
+        messages += _results(calls, characters)
+        calls = [_recalled(call, tools) for call in by_step.get(turn.step, ())]
+        messages.append(assistant_message(turn.text, turn.reasoning, [call.prepared for call in calls]))
+    last = past.turns[-1]
+    return RunProgress(
+        step=last.step + 1,
+        messages=messages,
+        unfinished=calls,
+        usage=_sum([turn.usage for turn in past.turns]),
+        elsewhere=sum(call.tokens for call in past.calls),
+        answered=None if calls else ending_of(last.finish_reason),
+        sent=last.sent,
+    )
+
+
+def _results(calls: Sequence[ToolCallState], characters: int) -> list[Message]:
+    return [result_message(call.finished, characters) for call in calls if call.finished is not None]
+
+
+def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState:
+    arguments = dumps(stored.arguments).decode()
+    asked = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
+    was_sent = stored.state == "sent"
+    prepared = PreparedCall(asked, stored.arguments, _action_of(stored, tools), again=was_sent)
+    posted = was_sent and _reply_may_come(tools.get(stored.name))
+    finished = None
+    if stored.state == "done":
+        seconds, tokens = stored.seconds or 0.0, stored.tokens
+        finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
+    accepted = stored.state == "accepted"
+    return ToolCallState(stored.event_id, prepared, finished, accepted=accepted, posted=posted)
+
+
+def _reply_may_come(tool: Tool | None) -> bool:
+    """Whether a call that may have arrived has to wait for the reply to it, instead of being posted again."""
+    return tool is None or not (is_repeatable(tool) or tool.dispatch == "direct")
+
+
+def _action_of(
+    stored: StoredCall, tools: Mapping[str, Tool]
+) -> Tool | CallOutcome | NeedsApproval | HandedBack:
+    if stored.state == "done":
+        return CallOutcome(stored.result, stored.failed)
+    if stored.state == "client":
+        return HandedBack()
+    if stored.decision == "denied":
+        because = f": {stored.decision_reason}" if stored.decision_reason else ""
+        return failed_outcome(Reason.DENIED, f"a person did not allow this call{because}")
+    tool = tools.get(stored.name)
+    if stored.state == "sent" and (tool is None or _is_lost(tool)):
+        return unknown_outcome("the agent was restarted during the call, and no reply came in time")
+    if tool is None:
+        return failed_outcome(Reason.UNKNOWN_TOOL, f"the tool {stored.name} is not offered any more")
+    return NeedsApproval(tool) if stored.state == "approval" and stored.decision is None else tool
+
+
+def _is_lost(tool: Tool) -> bool:
+    """Whether the reply to a direct call had to come by the connection of a process that is dead."""
+    return tool.dispatch == "direct" and not is_repeatable(tool)
+
+
+def _sum(counted: Sequence[Usage | None]) -> Usage | None:
+    known = [usage for usage in counted if usage is not None]
+    if not known:
+        return None
+    prompt = sum(usage.prompt_tokens for usage in known)
+    return Usage(prompt, sum(usage.completion_tokens for usage in known))
+
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+_LOOK = 0.1
+_LONGEST_LOOK = 1.0
+_LONGEST_PAUSE = 5.0
+_STORE_SECONDS = 600.0
+
+AfterLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
+"""Makes a step of the store with all that the run has told and that its log does not have yet."""
+
+
+class StoredCheckpoints:
+    """Notes the steps of one run for its holder; raises `NotHeld` once another process has it."""
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        holder: str,
+        archive: PromptArchive,
+        asking: PromptRecorder,
+        *,
+        said: AfterLog,
+    ) -> None:
+        self._journal = store.journal
+        self._run_id = run_id
+        self._holder = holder
+        self._archive = archive
+        self._asking = asking
+        self._after_what_was_said = said
+
+    async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
+        """Store an answer of the model with its calls, what was said in it, and what the model was asked."""
+        calls_to_store = [call_to_store(step, number, call) for number, call in enumerate(calls)]
+        asked = None if self._asking.last is None else await self._archive.note(self._asking.last)
+        stored = replace(turn_to_store(step, turn, asked), seconds=self._asking.seconds)
+        await self._after_what_was_said(
+            lambda said: self._journal.add_turn(self._run_id, self._holder, stored, calls_to_store, said)
+        )
+
+    async def sending(self, call: ToolCallState, *, seconds: float) -> None:
+        """Store that a call is about to be made; one that is refused is not.
+
+        Where the store does not answer, it is unknown whether it has that, but the call was not posted:
+        so this is tried again until the store answers.
+        """
+        if not isinstance(call.prepared.way, CallOutcome):
+            sent = partial(self._journal.sent, self._run_id, self._holder, call.event_id, seconds=seconds)
+            await _until_stored(sent)
+
+    async def reply(self, call: ToolCallState) -> CallFinished | None:
+        """Wait until the reply of a call is stored, by the replica that takes late replies, or overdue."""
+        pause = _LOOK
+        while (found := await self._journal.due(call.event_id)) is not None:
+            stored, left = found
+            if stored.state == "done":
+                seconds, tokens = stored.seconds or 0.0, stored.tokens
+                return CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
+            if stored.state == "accepted":
+                raise AnswersLater
+            if left <= 0:
+                return None
+            await asyncio.sleep(min(pause, left))
+            pause = min(1.5 * pause, _LONGEST_LOOK)
+        return None
+
+    async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
+        """Store that the answer of a call comes later; where it has come already, that stays."""
+        await self._journal.accepted(
+            self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_exchanged(call)
+        )
+        _confirm(call)
+
+    async def finished(self, call: ToolCallState) -> None:
+        """Store the result of a call; where it had one already, take that: a late reply may be earlier."""
+        answer = call.finished
+        if answer is None:
+            return
+        first = await _until_stored(
+            partial(
+                self._journal.finish,
+                call.event_id,
+                result=answer.result,
+                failed=answer.failed,
+                seconds=answer.seconds,
+                tokens=answer.tokens,
+                exchanged=_exchanged(call),
+            )
+        )
+        if not first and (found := await self._journal.call(call.event_id)) is not None:
+            stored = found[1]
+            call.finished = replace(answer, result=stored.result, failed=stored.failed, tokens=stored.tokens)
+        _confirm(call)
+
+
+async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
+    """Make a step of the store that may be made twice, again and again while the store does not answer.
+
+    What it stores is known to this process alone: after a restart the call would have to be posted again,
+    or end without its result. Raises `StoreUnavailable` after ten minutes.
+    """
+    gives_up, pause = time.monotonic() + _STORE_SECONDS, _LOOK
+    while True:
+        try:
+            return await step()
+        except StoreUnavailable as error:
+            if time.monotonic() + pause > gives_up:
+                raise
+            logger.warning("the store does not answer, tried again in %.2g s: %s", pause, error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _confirm(call: ToolCallState) -> None:
+    """Tell who passed the reply of a call on that it is stored."""
+    if call.noted is not None and call.noted.confirm is not None:
+        call.noted.confirm()
+
+
+def _exchanged(call: ToolCallState) -> Exchanged | None:
+    return None if call.noted is None else call.noted.stored(call.event_id, call.prepared.asked.name)

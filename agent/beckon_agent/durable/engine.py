@@ -1,0 +1,283 @@
+"""The durable engine: runs of this process, and access to all others."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.context import acting_as, principal_of, principal_to_request
+from beckon_agent.core.records import FINAL, Decision, Ended, StoredRun
+from beckon_agent.core.run_types import Options, RunSuspended
+from beckon_agent.durable.base import Announce, Ask, EngineEvent
+from beckon_agent.durable.event_log import ReportsSeen, is_end, is_last, read_log
+from beckon_agent.durable.prompts import PromptArchive
+from beckon_agent.durable.retention import Housekeeping
+from beckon_agent.durable.serialization import options_from_request, options_to_request
+from beckon_agent.durable.worker import RunWorker
+from beckon_agent.service import Service
+from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
+from beckon_agent.telemetry.spans import resume_trace, trace_to_request
+
+logger = logging.getLogger(__name__)
+
+_MOST_LOST = 5
+"""Processes that may be lost over one step of a run: one that ends each would be a plague."""
+
+_PATIENCE = 60.0  # seconds from the start until an agent that is not ready counts as not coming
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePace:
+    """How long a process holds a run without a word, how often it says one, how often it looks; seconds."""
+
+    hold: float = 6.0
+    beat: float = 1.0
+    look: float = 0.25
+
+    @classmethod
+    def of(cls, hold: float) -> "EnginePace":
+        """Return the pace of a process that holds its runs so long: it loses none by one word too late."""
+        return cls(hold, hold / 6)
+
+
+class RunEngine:
+    """Works on the runs that it starts or takes over; `serve` must run beside it."""
+
+    def __init__(
+        self,
+        store: Store,
+        service: Service,
+        holder: str,
+        pace: EnginePace | None = None,
+        *,
+        keep_seconds: float | None = None,
+        announce: Announce | None = None,
+    ) -> None:
+        """`holder` is a name that no other process has, nor had; ended runs stay for `keep_seconds`."""
+        self._announce = announce
+        self._store = store
+        self._service = service
+        self._holder = holder
+        self._pace = pace or EnginePace()
+        self._legs: dict[str, RunWorker] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._look_now = asyncio.Event()
+        self._archive = PromptArchive(store.materials)
+        self._housekeeping = Housekeeping(store, keep_seconds)
+        self._forgetting: set[asyncio.Task[None]] = set()
+        self._begun = time.monotonic()
+
+    async def start(self, ask: Ask) -> StoredRun:
+        """Store and begin a run. Raises what `Service.admit` and storing it raise."""
+        await self._service.admit(ask.hosted, ask.run.id)
+        theirs = tuple(ask.client_tools) or ask.options.client_tools
+        options = replace(ask.options, client_tools=theirs)
+        new = replace(
+            ask.run,
+            request={
+                **ask.run.request,
+                **options_to_request(options),
+                **trace_to_request(),
+                **principal_to_request(),
+            },
+        )
+        try:
+            run = await self._store.runs.create(new, holder=self._holder, seconds=self._pace.hold)
+        except KeyError:
+            await self._service.dismiss(ask.hosted, ask.run.id)
+            raise
+        self._begin(run, ask.hosted, options)
+        return run
+
+    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        """Yield what happens and happened, from the first event on, with its number (1, 2, …)."""
+        number, heard = 0, ReportsSeen()
+        while True:
+            leg = self._legs.get(run_id)
+            # Before the log is read: what a run that has ended told, up to its end, is in it then.
+            run = None if leg is not None else await self._store.runs.get(run_id)
+            events = self._from_log(run_id, number) if leg is None else leg.broadcast.follow(number)
+            last: EngineEvent | None = None
+            try:
+                async with aclosing(events) as coming:
+                    async for number, last in coming:
+                        yield number, last
+            finally:
+                await self._unless_followed(run_id, leg, last)
+            if last is not None and is_last(last) and not (wait and isinstance(last, RunSuspended)):
+                return
+            if leg is None and (run is None or run.status in FINAL):
+                return
+            if run is not None and run.status == "suspended":
+                for report in heard.news(await self._store.journal.reports(run_id)):
+                    yield number, report
+            await asyncio.sleep(0 if leg is not None or run_id in self._legs else self._pace.look)
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """Return a run as it is now."""
+        return await self._store.runs.get(run_id)
+
+    async def cancel(self, run_id: str) -> StoredRun | None:
+        """Cancel a run unless it has ended; return it as it is then."""
+        leg = self._legs.get(run_id)
+        if leg is not None:
+            with contextlib.suppress(NotHeld):
+                await leg.write()  # once the run has ended, nobody may
+        if await self._store.runs.end(run_id, None, Ended("cancelled")):
+            self._stop(run_id)
+        return await self._store.runs.get(run_id)
+
+    async def delete(self, run_id: str) -> bool:
+        """Cancel a run and forget it; return whether there was one."""
+        await self.cancel(run_id)
+        return await self._store.runs.delete(run_id)
+
+    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        """Decide on a call that waits for approval, once; return whether nobody had before."""
+        counted = await self._store.journal.decide(event_id, decision, by=by, reason=reason)
+        self._look_now.set()
+        return counted
+
+    def look(self) -> None:
+        """Look for runs that can go on without waiting for the next beat."""
+        self._look_now.set()
+
+    async def serve(self) -> None:
+        """Keep the runs of this process, and take over those that nobody works on, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._housekeeping.work(self._pace.beat))
+                await self._keep_beating()
+        finally:
+            await self._leave()
+
+    async def _keep_beating(self) -> None:
+        while True:
+            try:
+                await self._beat()
+            except StoreUnavailable as error:
+                logger.warning("the store does not answer: %s", error)
+            try:
+                async with asyncio.timeout(self._pace.beat):
+                    await self._look_now.wait()
+            except TimeoutError:
+                pass
+            self._look_now.clear()
+
+    async def _beat(self) -> None:
+        known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
+        if known:
+            # None but these: one that the store had failed is worked on by nobody, whatever its holder.
+            held = await self._store.runs.renew(self._holder, seconds=self._pace.hold, only=known)
+            for run_id in known - held:
+                self._stop(run_id)
+        if room := self._room():
+            for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
+                if run.id in self._tasks:  # its time ran out between the two questions, and it is ours still
+                    continue
+                with acting_as(principal_of(run.request)), resume_trace(run.request):
+                    await self._take_over(run)
+
+    def _room(self) -> int:
+        """Return how many runs of others may go on here: none where they would only be refused."""
+        service = self._service
+        if service.draining or not service.roster.complete:
+            return 0
+        return max(0, service.max_runs - max(service.running, len(self._tasks)))
+
+    async def _take_over(self, run: StoredRun) -> None:
+        """Go on with a run for the principal that began it, or end it where nobody ever can."""
+        if run.lost >= _MOST_LOST:
+            lost = f"{run.lost} processes in a row were lost while they worked on the next step of the run"
+            await self._give_up(run, "agent_lost", f"{lost}; it is not tried again")
+            return
+        hosted = self._service.roster.find(run.agent)
+        if isinstance(hosted, AgentHandle):
+            await self._resume(run, hosted)
+        elif hosted is None:
+            await self._give_up(run, "agent_gone", f"there is no agent {run.agent!r} any more")
+        elif time.monotonic() - self._begun > _PATIENCE:
+            await self._give_up(
+                run, "agent_not_ready", f"the agent {run.agent!r} is not ready: {hosted.reason}"
+            )
+        else:  # its key may just not be read yet
+            await self._store.runs.release(self._holder, seconds=self._pace.hold, only=[run.id])
+
+    async def _resume(self, run: StoredRun, hosted: AgentHandle) -> None:
+        try:
+            options = options_from_request(run.request)
+        except ValueError:  # one run must not take the service with it
+            logger.exception("the request of run %s cannot be read", run.id)
+            await self._give_up(
+                run, "internal", "the run was stored by a version that this one does not know"
+            )
+            return
+        logger.info("run %s goes on here", run.id)
+        self._service.metrics.resumed(lost=run.lost > 0)
+        self._begin(run, hosted, options, resumed=True)
+
+    async def _give_up(self, run: StoredRun, code: str, message: str) -> None:
+        with contextlib.suppress(NotHeld):
+            error = {"code": code, "message": message}
+            await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
+
+    async def _leave(self) -> None:
+        """Stop everything; another replica takes it over at once."""
+        tasks = [*self._tasks.values(), *self._forgetting]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self._store.runs.release(self._holder, seconds=0)
+        except StoreUnavailable as error:
+            logger.warning("the runs of this process are taken over late: %s", error)
+
+    def _begin(self, run: StoredRun, hosted: AgentHandle, options: Options, *, resumed: bool = False) -> None:
+        leg = self._legs[run.id] = RunWorker(
+            self._store, run, self._holder, self._archive, self._announce, later=self._pace.hold
+        )
+        leg.resumed = resumed
+        task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
+
+        def done(_: object) -> None:
+            if self._legs.get(run.id) is leg:
+                del self._legs[run.id], self._tasks[run.id]
+            if leg.lingers:
+                self._forget_later(run.id)
+            self._look_now.set()
+
+        task.add_done_callback(done)
+
+    def _forget_later(self, run_id: str) -> None:
+        """Delete a run that is not kept, once its followers elsewhere have heard of its end."""
+        task = asyncio.create_task(self._housekeeping.forget(run_id))
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
+
+    def _stop(self, run_id: str) -> None:
+        task = self._tasks.get(run_id)
+        if task is not None:
+            task.cancel()
+
+    async def _unless_followed(self, run_id: str, leg: RunWorker | None, last: EngineEvent | None) -> None:
+        """Cancel a run in the foreground that its last follower has left before its end."""
+        if leg is None or leg.run.background or leg.broadcast.followers or leg.broadcast.over:
+            return
+        if last is None or not is_last(last):
+            await asyncio.shield(self.cancel(run_id))
+
+    async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        """Yield what is in the log behind a number."""
+        async with aclosing(read_log(self._store.events, run_id, after)) as told:
+            async for number, event in told:
+                if is_end(event) and not await self._has_ended(run_id):
+                    return  # it was told, and its process died before it was so
+                yield number, event
+
+    async def _has_ended(self, run_id: str) -> bool:
+        run = await self._store.runs.get(run_id)
+        return run is None or run.status in FINAL

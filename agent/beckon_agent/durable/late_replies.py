@@ -1,0 +1,80 @@
+"""Late replies: each finishes its call once and lets its run resume."""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from beckon_agent.agents.registry import AgentHandle, AgentRegistry
+from beckon_agent.core.context import acting_as, principal_of
+from beckon_agent.core.records import Exchanged
+from beckon_agent.core.run_types import Limits
+from beckon_agent.store.base import Store
+from beckon_agent.tool_calls.outcome import CallOutcome
+from beckon_agent.tool_calls.progress import ProgressReport
+from beckon_agent.tool_calls.recorded_events import event_document
+from beckon_contract.events import CloudEvent
+
+
+class LateReplyResult(Enum):
+    """What became of a late reply."""
+
+    TAKEN = auto()
+    REPORTED = auto()
+    REPEATED = auto()
+    UNKNOWN = auto()
+
+
+class LateReplies:
+    """Puts late replies where their runs find them; every method may raise `StoreUnavailable`."""
+
+    def __init__(self, store: Store, roster: AgentRegistry, look: Callable[[], None]) -> None:
+        """`look` lets this process look for runs that can go on."""
+        self._store = store
+        self._roster = roster
+        self._look = look
+
+    async def answered(self, event_id: str, outcome: CallOutcome, reply: CloudEvent) -> LateReplyResult:
+        """Take the answer of a call; whoever made it may be dead by now, or still wait."""
+        found = await self._store.journal.call(event_id)
+        if found is None:
+            return LateReplyResult.UNKNOWN
+        exchanged = Exchanged(event_id, found[1].name, reply=event_document(reply))
+        first = await self._store.journal.finish(
+            event_id,
+            result=outcome.result,
+            failed=outcome.failed,
+            seconds=None,
+            tokens=outcome.tokens,
+            exchanged=exchanged,
+        )
+        self._look()
+        return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
+
+    async def accepted(self, event_id: str) -> LateReplyResult:
+        """Take note that a tool has a call whose caller did not hear of it, so that it is not sent again."""
+        found = await self._store.journal.call(event_id)
+        if found is None:
+            return LateReplyResult.UNKNOWN
+        run_id, call = found
+        if call.state != "sent":
+            return LateReplyResult.REPEATED
+        seconds = await self._patience(run_id, call.name)
+        await self._store.journal.accepted(run_id, None, event_id, seconds=seconds)
+        return LateReplyResult.TAKEN
+
+    async def reported(self, event_id: str, report: ProgressReport) -> LateReplyResult:
+        """Keep how far a call is whose answer comes later."""
+        document = {"progress": report.done, "total": report.total, "message": report.message}
+        stored = await self._store.journal.reported(event_id, document)
+        return LateReplyResult.REPORTED if stored else LateReplyResult.UNKNOWN
+
+    async def _patience(self, run_id: str, name: str) -> float:
+        """Return the seconds for which a run waits for the answer of a tool."""
+        run = await self._store.runs.get(run_id)
+        if run is None:
+            return Limits().late_seconds
+        with acting_as(principal_of(run.request)):
+            hosted = self._roster.find(run.agent)
+        if not isinstance(hosted, AgentHandle):
+            return Limits().late_seconds
+        tool = hosted.catalogue.current.tools.get(name)
+        return (tool.timeout if tool is not None else None) or hosted.agent.limits.late_seconds

@@ -1,0 +1,131 @@
+"""Prompt snapshots, stored beside the model's answers so that a run can be replayed.
+
+Most of a prompt is the same from turn to turn and from run to run: each system message and each tool is
+stored once, under the digest of its text.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+
+from beckon_agent.core.model_types import Message, StreamItem
+from beckon_agent.core.run_types import Model, Options
+from beckon_agent.store.base import Materials
+from beckon_contract.tools import Tool
+
+_KNOWN_FOR = 3600.0  # seconds; the store deletes nothing that was said to be used within a day
+_MOST_KNOWN = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSnapshot:
+    """What is kept of one request to a model; the rest of the conversation is stored with its runs.
+
+    `limit` is how many tools the model would have taken.
+    """
+
+    model: str
+    system: Message
+    tools: Sequence[Tool]
+    limit: int | None
+
+
+class PromptRecorder:
+    """A model that remembers what it was asked last."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._limit: int | None = None
+        self._begun = time.monotonic()
+        self.last: PromptSnapshot | None = None
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return self._model.name
+
+    @property
+    def seconds(self) -> float:
+        """How long it is since it was asked last."""
+        return time.monotonic() - self._begun
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        self._limit = await self._model.tool_limit()
+        return self._limit
+
+    def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Return the pieces of one answer."""
+        self._begun = time.monotonic()
+        self.last = PromptSnapshot(self.name, messages[0], tools, self._limit)
+        return self._model.stream(messages, tools, options)
+
+
+class PromptArchive:
+    """Keeps what models were asked; one for a process, which says so of the same thing once an hour."""
+
+    def __init__(self, materials: Materials) -> None:
+        self._materials = materials
+        self._kept: dict[str, float] = {}
+        self._tools: dict[int, tuple[Tool, str]] = {}
+        self._last: tuple[Sequence[Tool], str] = ((), digest_of([]))
+
+    async def note(self, asked: PromptSnapshot) -> dict[str, str | int | None]:
+        """Store what is not there yet; return what a turn keeps of it."""
+        system, offered = digest_of(asked.system), self._offered(asked.tools)
+        if not (self._is_kept(system) and self._is_kept(offered)):
+            documents: dict[str, object] = {self._digest(tool): tool_document(tool) for tool in asked.tools}
+            names = [self._digest(tool) for tool in asked.tools]
+            await self._keep({**documents, system: asked.system, offered: names})
+        return {"model": asked.model, "system": system, "tools": offered, "limit": asked.limit}
+
+    async def _keep(self, documents: Mapping[str, object]) -> None:
+        new = {digest: document for digest, document in documents.items() if not self._is_kept(digest)}
+        await self._materials.keep(new)
+        if len(self._kept) > _MOST_KNOWN:
+            self._kept.clear()
+        self._kept |= dict.fromkeys(new, time.monotonic())
+
+    def _is_kept(self, digest: str) -> bool:
+        kept = self._kept.get(digest)
+        return kept is not None and time.monotonic() - kept < _KNOWN_FOR
+
+    def _offered(self, tools: Sequence[Tool]) -> str:
+        """Return the digest of a list of tools: mostly they are those of the turn before."""
+        before, digest = self._last
+        if len(before) != len(tools) or not all(map(is_, before, tools)):
+            digest = digest_of([self._digest(tool) for tool in tools])
+            self._last = (tools, digest)
+        return digest
+
+    def _digest(self, tool: Tool) -> str:
+        """Return the digest of a tool, made once as long as the catalogue has the tool as it is."""
+        known = self._tools.get(id(tool))
+        if known is not None and known[0] is tool:
+            return known[1]
+        if len(self._tools) > _MOST_KNOWN:
+            self._tools.clear()
+        digest = digest_of(tool_document(tool))
+        self._tools[id(tool)] = (tool, digest)
+        return digest
+
+
+def tool_document(tool: Tool) -> dict[str, object]:
+    """Return what decides how a model sees a tool, and how a call of it is inspected."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "requires_approval": tool.requires_approval,
+    }
+
+
+def digest_of(document: object) -> str:
+    """Return the name of a document: of two that are written differently it differs."""
+    text = json.dumps(document, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,72 @@
+"""Periodic work on stored runs, by any replica: deadlines, clean-up, deletion."""
+
+import asyncio
+import logging
+import time
+
+from beckon_agent.core.records import FINAL
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.tool_calls.outcome import failed_outcome
+from beckon_contract.failures import Reason
+
+_AT_ONCE = 100
+_HOUR = 3600.0
+_LINGER = 5.0  # seconds; followers at other replicas look more often
+
+logger = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """Ends the waiting for late answers in time, and deletes what is kept for long enough.
+
+    Ended runs are kept for `keep_seconds`; `None` is for ever.
+    """
+
+    def __init__(self, store: Store, keep_seconds: float | None) -> None:
+        self._store = store
+        self._keep_seconds = keep_seconds
+        self._purge_at = time.monotonic() + _HOUR
+
+    async def work(self, every: float) -> None:
+        """Do what is due every so many seconds, until cancelled."""
+        while True:
+            try:
+                await self.beat()
+            except StoreUnavailable as error:
+                logger.warning("the store does not answer: %s", error)
+            await asyncio.sleep(every)
+
+    async def forget(self, run_id: str) -> None:
+        """Delete a run that is not kept some seconds after its end; what fails here is left to `purge`."""
+        await asyncio.sleep(_LINGER)
+        try:
+            run = await self._store.runs.get(run_id)
+            if run is not None and run.status in FINAL:
+                await self._store.runs.delete(run_id)
+        except StoreUnavailable as error:
+            logger.warning("run %s is deleted later: %s", run_id, error)
+
+    async def beat(self) -> None:
+        """Do what is due; raises `StoreUnavailable`."""
+        await self._end_waiting()
+        if time.monotonic() >= self._purge_at:
+            self._purge_at = time.monotonic() + _HOUR
+            await self.purge()
+
+    async def purge(self) -> int:
+        """Delete the runs whose time is over; return how many."""
+        deleted = await self._store.runs.purge(self._keep_seconds)
+        if deleted:
+            logger.info("deleted %d runs that have ended long ago", deleted)
+        return deleted
+
+    async def _end_waiting(self) -> None:
+        """Tell runs of tools that have taken a call and not answered it in time."""
+        for run_id, call in await self._store.journal.overdue(most=_AT_ONCE):
+            outcome = failed_outcome(
+                Reason.TIMEOUT, f"{call.name} took the call, and its answer has not come in time"
+            )
+            if await self._store.journal.finish(
+                call.event_id, result=outcome.result, failed=True, seconds=None
+            ):
+                logger.warning("run %s: %s has not answered call %s", run_id, call.name, call.event_id)

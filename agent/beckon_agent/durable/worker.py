@@ -1,0 +1,264 @@
+"""A worker executes a run until it ends, is suspended, or the process stops."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TypeVar
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import request_id
+from beckon_agent.core.model_types import Message, Turn
+from beckon_agent.core.records import Ended, LogEntries, Past, RunStatus, StoredRun
+from beckon_agent.core.run_types import CallProgressed, Ending, Options, RunEvent, RunFinished, RunSuspended
+from beckon_agent.durable.base import Announce, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.durable.checkpoint_store import StoredCheckpoints, progress_from_past
+from beckon_agent.durable.event_log import Broadcast, EventNumbers, is_last, read_log
+from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
+from beckon_agent.durable.serialization import event_to_document
+from beckon_agent.model.errors import ModelError
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
+from beckon_agent.tool_calls.checkpoint import RunContext, ToolCallState
+
+logger = logging.getLogger(__name__)
+
+_WELL: frozenset[Ending] = frozenset({"stop", "client_call"})
+_PAUSE = 0.5  # seconds until a store that did not answer is tried again
+_FLUSH = 0.05  # seconds; pieces of an answer come faster than a database likes
+
+Result = TypeVar("Result")
+
+
+class RunWorker:
+    """Works on a run that this process holds."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: StoredRun,
+        holder: str,
+        archive: PromptArchive,
+        announce: Announce | None = None,
+        *,
+        later: float = 0.0,
+    ) -> None:
+        """`later` are the seconds after which a run that finds no room here is tried again."""
+        self.run = run
+        self.resumed = False
+        """Whether another process, or another leg, had the run before."""
+        self._announce = announce
+        self._later = later
+        self._hosted: AgentHandle | None = None
+        self.broadcast = Broadcast()
+        self._store = store
+        self._holder = holder
+        self._archive = archive
+        self.lingers = False
+        self._told = EventNumbers()
+        self._unwritten: list[tuple[EngineEvent, bool]] = []
+        self._news = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._written = 0
+        self._over: RunFinished | RunFailed | None = None
+
+    async def work(self, service: Service, hosted: AgentHandle, options: Options) -> None:
+        """Work until nothing is left to do here; never raises but when cancelled."""
+        self._hosted = hosted
+        try:
+            await self._recall()
+            async with asyncio.TaskGroup() as group:
+                writing = group.create_task(self._keep_writing())
+                await self._go_on(service, hosted, options)
+                writing.cancel()
+        except* NotHeld:
+            logger.info("run %s is another process's by now", self.run.id)
+        except* StoreUnavailable as errors:
+            logger.warning("run %s stops here, to be resumed: %s", self.run.id, errors.exceptions[0])
+        except* Exception:
+            logger.exception("run %s failed", self.run.id)
+            await self._fail("internal", "an unexpected error; the log of the agent has the details")
+        finally:
+            self.broadcast.close()
+
+    async def _recall(self) -> None:
+        """Take up what earlier processes told."""
+        if not self.resumed:
+            return
+        async with aclosing(read_log(self._store.events, self.run.id)) as told:
+            async for _, event in told:
+                self._told.recall(event)
+                if isinstance(event, RunFinished | RunFailed):  # of which the store does not know yet
+                    self._over = event
+                else:
+                    self.broadcast.tell(event)
+        self._written = self._told.last
+        self.lingers = self._written > 0 and not self.run.kept
+
+    async def _go_on(self, service: Service, hosted: AgentHandle, options: Options) -> None:
+        match self._over:
+            case RunFinished() as end:
+                await self._take(end)
+                return
+            case RunFailed(code, message):
+                await self._fail(code, message)
+                return
+        past = await self._store.runs.past(self.run.id) if self.resumed else Past([], [])
+        for missing in self._told.missing(len(past.turns)):
+            self._tell(missing)
+        messages = await self._messages()
+        tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
+        progress = replace(progress_from_past(past, tools, limits.result_chars), seconds=self.run.worked)
+        asking = PromptRecorder(hosted.model)
+        stored = StoredCheckpoints(
+            self._store, self.run.id, self._holder, self._archive, asking, said=self.after_what_was_said
+        )
+        journal = _AnnouncedCheckpoints(self, stored)
+        keeping = RunContext(
+            self.run.id, journal, progress, may_wait=True, conversation=self.run.conversation or ""
+        )
+        try:
+            asked = replace(hosted, model=asking)
+            async with aclosing(service.run(asked, messages, options, keeping=keeping)) as events:
+                async for event in events:
+                    await self._take(event)
+        except (ModelError, NoRoom, LimitReached) as error:
+            await self._give_in(error)
+
+    async def _messages(self) -> list[Message]:
+        """Return the conversation up to the run's own input, which is all of it where it follows nothing."""
+        if self.run.previous is None and self.run.conversation is None:
+            return list(self.run.input)
+        return await self._store.runs.messages(self.run.id)
+
+    async def _give_in(self, error: ModelError | NoRoom | LimitReached) -> None:
+        """End the run; one that was another's and finds no room here goes on elsewhere, or later."""
+        if isinstance(error, NoRoom) and self.resumed:
+            logger.info("run %s is let go: %s", self.run.id, error)
+            await self._store.runs.release(self._holder, seconds=self._later, only=[self.run.id])
+            return
+        logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
+        await self._fail(_code(error), str(error))
+
+    async def _take(self, event: RunEvent) -> None:
+        """Tell an event; of the last one those who follow here hear when the run is stored as it says."""
+        if isinstance(event, CallProgressed):
+            self.broadcast.report(event)
+            return
+        self._tell(event, aloud=not is_last(event))
+        match event:
+            case RunFinished():
+                await self._tell_outside(event)
+                status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
+                await self._end(Ended(status, event.ending, event.usage, added=event.messages))
+                self.broadcast.tell(event)
+            case RunSuspended():
+                await self.after_what_was_said(
+                    lambda said: self._store.runs.suspend(self.run.id, self._holder, said)
+                )
+                self.broadcast.tell(event)
+
+    async def _fail(self, code: str, message: str) -> None:
+        failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
+        try:
+            self._tell(event, aloud=False)
+            await self._tell_outside(event)
+            if await self._end(failed):
+                self.broadcast.tell(event)
+        except (NotHeld, StoreUnavailable) as problem:
+            logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
+
+    async def _tell_outside(self, last: EngineEvent) -> None:
+        """Announce the end of a run whose client was let go meanwhile; it stays the end from here on."""
+        events = self.broadcast.events
+        if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
+            await self.write()
+            await self._announce(self.run, self._hosted, [*events, last])
+
+    async def _end(self, ended: Ended) -> bool:
+        how = replace(ended, lingers=self.lingers)
+        return await self.after_what_was_said(
+            lambda said: self._store.runs.end(self.run.id, self._holder, how, said)
+        )
+
+    def noted(self, step: int) -> None:
+        """Tell that a turn is stored."""
+        self._tell(TurnNoted(step))
+
+    def _tell(self, event: EngineEvent, *, aloud: bool = True) -> None:
+        """Tell an event, to the log and to those who follow here.
+
+        A stream in the background may be joined anywhere: nobody hears there what could still be lost.
+        """
+        if self._told.number(event) is None:
+            return
+        later = aloud and self.run.background
+        self._unwritten.append((event, later))
+        self._news.set()
+        if aloud and not later:
+            self.broadcast.tell(event)
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await self._news.wait()
+            if not self.run.background:  # else somebody waits for what has come
+                await asyncio.sleep(_FLUSH)
+            try:
+                await self.write()
+            except StoreUnavailable as error:
+                # The calls in flight must not end with it: they would not be posted again.
+                logger.warning("the log of run %s is written later: %s", self.run.id, error)
+                await asyncio.sleep(_PAUSE)
+                self._news.set()
+            if self.run.background:
+                await asyncio.sleep(_FLUSH)
+
+    async def write(self) -> None:
+        """Put what was told into the log: when this returns, it is there."""
+        if self._unwritten or self._writing.locked():
+            await self.after_what_was_said(
+                lambda said: self._store.events.append(self.run.id, self._holder, said)
+            )
+
+    async def after_what_was_said(self, step: Callable[[LogEntries], Awaitable[Result]]) -> Result:
+        """Make a step of the store that takes all that was told before it into the log."""
+        async with self._writing:  # one piece after the other, or a kill would leave a gap
+            self._news.clear()
+            events = list(self._unwritten)
+            said = LogEntries(self._written + 1, [event_to_document(event) for event, _ in events])
+            result = await step(said)
+            self._written += len(events)
+            del self._unwritten[: len(events)]
+            for event, later in events:
+                if later:
+                    self.broadcast.tell(event)
+            return result
+
+
+class _AnnouncedCheckpoints:
+    """A stored journal whose turns are told of."""
+
+    def __init__(self, leg: RunWorker, journal: StoredCheckpoints) -> None:
+        self._leg = leg
+        self._journal = journal
+        self.sending = journal.sending
+        self.reply = journal.reply
+        self.accepted = journal.accepted
+        self.finished = journal.finished
+
+    async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
+        await self._journal.turn(step, turn, calls)
+        self._leg.noted(step)
+
+
+def _code(error: ModelError | NoRoom | LimitReached) -> str:
+    """Return what a client is told went wrong, in a word."""
+    match error:
+        case LimitReached():
+            return "rate_limit_exceeded"
+        case NoRoom():
+            return "overloaded"
+        case ModelError():
+            return error.ours or error.code or "model_error"

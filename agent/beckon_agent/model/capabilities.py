@@ -1,0 +1,240 @@
+"""The capabilities of a model server: from a table by host and model, and from its refusals.
+
+The default suits unknown servers: it sends only what all of them take. A gateway or a local server may hide
+any provider, so a refusal in known words changes the profile, and the request is sent once more.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
+from urllib.parse import urlsplit
+
+from beckon_agent.model.errors import ModelRefused
+
+Lowering = Literal["openai", "openai_strict", "gemini", "llama_cpp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one model behind one server takes and wants."""
+
+    name: str = "generic"
+    """Whose habits these are; for messages and logs."""
+
+    max_tools: int = 128
+    """Declarations in one request: OpenAI's cap, which others copied."""
+
+    tool_budget: int | None = None
+    """Above so many tools a small model stops calling them; `None` for large ones."""
+
+    lowering: Lowering = "openai"
+    """The JSON Schema dialect that declarations must be written in."""
+
+    strict: bool = False
+    """Whether a declaration may say `strict`; Ollama, Moonshot and others refuse it."""
+
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The name of the limit on generated tokens."""
+
+    forced_choice: bool = False
+    """Whether `tool_choice` may be other than `auto`; GLM, DeepSeek and gpt-oss fail on it."""
+
+    refuses: frozenset[str] = frozenset()
+    """Names of request fields that are never sent."""
+
+    system_role: Literal["system", "user"] = "system"
+    """Who speaks the instructions where a model takes no system message (o1-mini)."""
+
+    single_system: bool = True
+    """Whether there may be but one system message, at the beginning (many chat templates)."""
+
+    string_content: bool = False
+    """Whether content must always be a string (GLM behind some gateways)."""
+
+    assistant_after_tool: bool = False
+    """Whether a user message may not follow a tool's (Mistral, code 3230)."""
+
+    nine_char_ids: bool = False
+    """Whether a call's id must be nine letters and digits without exception (Mistral, code 3280)."""
+
+    replay_extra: bool = True
+    """Whether unknown fields of a call go back with it, as Gemini's thought signatures must."""
+
+    reasoning_replay: Literal["reasoning_content", "reasoning"] | None = None
+    """The field in which the reasoning behind a tool call goes back."""
+
+    reasoning_required: bool = False
+    """Whether that field must be there, empty for want of reasoning (DeepSeek)."""
+
+    unstreamed: Mapping[str, object] = field(default_factory=dict)
+    """Fields that a request without streaming needs (DashScope)."""
+
+    @property
+    def tool_limit(self) -> int:
+        """How many declarations to send at most."""
+        return self.max_tools if self.tool_budget is None else min(self.max_tools, self.tool_budget)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Changes to the profile where both patterns are found; an absent one always is."""
+
+    changes: Mapping[str, object]
+    host: str = ""
+    model: str = ""
+
+    def applies(self, host: str, model: str) -> bool:
+        """Whether the rule is meant for this model on this host."""
+        on_host = re.search(self.host, host, re.IGNORECASE) is not None
+        return on_host and re.search(self.model, model, re.IGNORECASE) is not None
+
+
+_OPENAI = r"(^|\.)openai\.(com|azure\.com)(:|$)|\.services\.ai\.azure\.com(:|$)"
+_REASONING_MODEL = r"(^|/)(o\d|gpt-5(?!.*chat))"
+
+# Sources: the providers' API references; pydantic-ai's profiles; gptel#1203 and litellm#6323
+# (Mistral), hermes-agent#15228 (DeepSeek), hindsight#4246 (Z.AI), anything-llm#3933 (DashScope).
+_RULES = (
+    _Rule(
+        {
+            "name": "openai",
+            "strict": True,
+            "forced_choice": True,
+            "single_system": False,
+            "replay_extra": False,
+        },
+        host=_OPENAI,
+    ),
+    _Rule({"limit_field": "max_completion_tokens"}, host=r"(^|\.)openai\.com(:|$)"),
+    _Rule(
+        {
+            "limit_field": "max_completion_tokens",
+            "refuses": frozenset({"temperature", "top_p", "stop", "presence_penalty", "frequency_penalty"}),
+        },
+        host=_OPENAI,
+        model=_REASONING_MODEL,
+    ),
+    _Rule({"system_role": "user", "single_system": True}, host=_OPENAI, model=r"(^|/)o1-(mini|preview)"),
+    _Rule(
+        {"name": "gemini", "lowering": "gemini", "forced_choice": True},
+        host=r"(generativelanguage|aiplatform)\.googleapis\.com",
+    ),
+    _Rule({"lowering": "gemini"}, model=r"(^|/)gemini-"),
+    _Rule(
+        {
+            "name": "mistral",
+            "assistant_after_tool": True,
+            "nine_char_ids": True,
+            "replay_extra": False,
+            "refuses": frozenset({"stream_options"}),
+        },
+        host=r"(^|\.)mistral\.ai(:|$)",
+    ),
+    _Rule(
+        {"name": "deepseek", "reasoning_replay": "reasoning_content", "reasoning_required": True},
+        host=r"(^|\.)deepseek\.com(:|$)",
+    ),
+    _Rule(
+        {"name": "moonshot", "reasoning_replay": "reasoning_content"}, host=r"(^|\.)moonshot\.(cn|ai)(:|$)"
+    ),
+    _Rule({"name": "zhipu", "string_content": True}, host=r"(^|\.)(bigmodel\.cn|z\.ai)(:|$)"),
+    _Rule(
+        {"name": "dashscope", "unstreamed": {"enable_thinking": False}},
+        host=r"^dashscope(-\w+)?\.aliyuncs\.com",
+    ),
+    _Rule({"name": "openrouter", "reasoning_replay": "reasoning"}, host=r"(^|\.)openrouter\.ai(:|$)"),
+    _Rule({"name": "groq", "replay_extra": False}, host=r"(^|\.)groq\.com(:|$)"),
+    _Rule({"name": "ollama"}, host=r"(^|\.)ollama\.com(:|$)|:11434$"),
+)
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
+_BUDGETS = ((4.0, 8), (10.0, 16))
+"""Billions of parameters up to which a model has a tool budget, and that budget (open-webui#14035)."""
+
+
+def profile_for(base_url: str, model: str, overrides: Mapping[str, object] | None = None) -> Profile:
+    """Return the profile of a model behind a base URL, with the operator's overrides.
+
+    Raises `ValueError` for an override that is no field of `Profile`.
+    """
+    host = urlsplit(base_url).netloc.rpartition("@")[2]
+    changes: dict[str, object] = {"tool_budget": _budget(model)}
+    for rule in _RULES:
+        if rule.applies(host, model):
+            changes |= rule.changes
+    return changed(Profile(), {**changes, **(overrides or {})})
+
+
+def changed(profile: Profile, changes: Mapping[str, object]) -> Profile:
+    """Return the profile with these fields changed; raises `ValueError` for an unknown one."""
+    known = [member.name for member in fields(Profile)]
+    for name in changes:
+        if name not in known:
+            raise ValueError(f"a model profile has no field {name!r}; use one of {', '.join(known)}")
+    return replace(profile, **changes)  # type: ignore[arg-type]  # names checked above
+
+
+def _budget(model: str) -> int | None:
+    size = _SIZE.search(model)
+    if size is None:
+        return None
+    billions = float(size[1]) / (1000 if size[2].lower() == "m" else 1)
+    return next((budget for limit, budget in _BUDGETS if billions <= limit), None)
+
+
+_DISPENSABLE = (
+    "stream_options",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "stop",
+    "max_completion_tokens",
+    "max_tokens",
+    "tool_choice",
+)
+_REFUSAL = re.compile(
+    r"unsupported|unknown|unrecogni[sz]ed|unexpected|not (supported|permitted|allowed)|no longer supported"
+    r"|does not support|extra (inputs|fields)|must be auto",
+    re.IGNORECASE,
+)
+
+_ADAPTATIONS: tuple[tuple[re.Pattern[str], Mapping[str, object]], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), changes)
+    for pattern, changes in (
+        (r"max_tokens.*use.*max_completion_tokens", {"limit_field": "max_completion_tokens"}),
+        (
+            r"(unsupported|unknown|unrecogni[sz]ed|unexpected) [^.]*max_completion_tokens"
+            r"|max_completion_tokens[^.]* not (supported|permitted|allowed)",
+            {"limit_field": "max_tokens"},
+        ),
+        (r"unexpected role .user. after role .tool.", {"assistant_after_tool": True}),
+        (r"tool call id.*length of 9", {"nine_char_ids": True}),
+        (
+            r"reasoning_content.*must be passed back|missing reasoning_content",
+            {"reasoning_replay": "reasoning_content", "reasoning_required": True},
+        ),
+        (r"system message must be|only one system message|multiple system messages", {"single_system": True}),
+        (r"system role.*not support|does not support .system.|role .system. is not", {"system_role": "user"}),
+        (r"invalid field\(s\): text|content must be a string", {"string_content": True}),
+        (r"extra_content|thought_signature.*(unknown|not permitted)", {"replay_extra": False}),
+        (r"\bstrict\b", {"strict": False}),
+    )
+)
+
+
+def adapted_profile(profile: Profile, error: ModelRefused, sent: Mapping[str, object]) -> Profile | None:
+    """Return the profile that a refusal teaches, `None` where it teaches nothing new.
+
+    `sent` is the body that was refused.
+    """
+    for pattern, changes in _ADAPTATIONS:
+        if pattern.search(error.message):
+            learnt = changed(profile, changes)
+            if learnt != profile:
+                return learnt
+    if _REFUSAL.search(error.message):
+        for name in _DISPENSABLE:
+            if name in sent and re.search(rf"\b{name.replace('_', '[_ ]')}\b", error.message, re.IGNORECASE):
+                return changed(profile, {"refuses": profile.refuses | {name}})
+    return None

@@ -1,0 +1,298 @@
+"""Repairing a conversation so that the strictest server accepts it.
+
+One bad turn must never spoil a conversation. First `paired` pairs calls with their results: a stored
+conversation may hold a call without its result because the run was interrupted, a result without its call
+because the beginning was cut off, arguments that are no JSON, a name that the model made up, or an id given
+twice. Servers answer all of these with 400, for this turn and every later one. Then `repair` fits the rest to
+the profile of the server. Both leave alone what is in order, and what they changed once stays so.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from beckon_agent.core import json_values
+from beckon_agent.core.call_ids import derived_id, may_stay
+from beckon_agent.core.model_types import Message
+from beckon_agent.model.capabilities import Profile
+from beckon_contract.failures import Reason, failure
+
+_ROLES = frozenset({"system", "user", "assistant", "tool"})
+_SYNONYMS = {"developer": "system", "function": "tool"}
+_OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call"})
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 64
+
+NO_RESULT = json_values.dumps(
+    failure(
+        Reason.TOOL_FAILED,
+        "The run was interrupted before a result was recorded; the call may have had its effect.",
+    )
+)
+"""What stands in for the result of a call that has none."""
+
+
+def call_ids(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the ids of all calls in a conversation."""
+    calls = (call for message in messages for call in _entries(message))
+    return frozenset(json_values.text(call.get("id")) for call in calls)
+
+
+def paired(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Message]:
+    """Return the conversation in order: every call answered once, right after it, and nothing blank.
+
+    Ids become unique and nine letters and digits; with `signed_ids` those that carry a
+    provider's signature stay. What is paired already comes back as it is.
+    """
+    ids: set[str] = set()
+    turns: list[_TurnSlots] = []
+    for message in messages:
+        role = _role(message)
+        if role == "tool":
+            _answer(turns, message)
+        else:
+            turns.append(_turn(message, role, ids, signed_ids=signed_ids))
+    kept: list[Message] = []
+    for turn in turns:
+        if turn.slots or not is_blank(turn.message.get("content")):
+            kept.append(turn.message)
+            kept.extend(slot.message() for slot in turn.slots)
+    return kept
+
+
+def is_blank(content: object) -> bool:
+    """Whether a content says nothing."""
+    return not content.strip() if isinstance(content, str) else not content
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A call's place for its result."""
+
+    wire_id: str
+    call_id: str
+    result: str | None = None
+
+    def message(self) -> Message:
+        """Return the tool message, with a failure where no result came."""
+        content = NO_RESULT if self.result is None else self.result
+        return {"role": "tool", "tool_call_id": self.call_id, "content": content}
+
+
+@dataclass(slots=True)
+class _TurnSlots:
+    """A message that is no tool's, and the places for the results of its calls."""
+
+    message: Message
+    slots: list[_Slot] = field(default_factory=list)
+
+
+def _turn(message: Message, role: str, ids: set[str], *, signed_ids: bool) -> _TurnSlots:
+    clean: Message = {
+        key: json_values.clean(value)
+        for key, value in message.items()
+        if key not in _OURS and value is not None
+    }
+    clean["role"] = role
+    clean["content"] = _content(clean.get("content"), parts=role == "user")
+    turn = _TurnSlots(clean)
+    if role != "assistant":
+        return turn
+    calls = []
+    for entry in _entries(message):
+        wire_id = json_values.text(entry.get("id"))
+        call = _call(entry)
+        if call is None:
+            continue
+        stays = may_stay(wire_id, signed=signed_ids) and wire_id not in ids
+        call_id = wire_id if stays else derived_id(f"{wire_id}:{len(ids)}", ids)
+        ids.add(call_id)
+        calls.append({**call, "id": call_id})
+        turn.slots.append(_Slot(wire_id, call_id))
+    if calls:
+        clean["tool_calls"] = calls
+    return turn
+
+
+def _answer(turns: Sequence[_TurnSlots], message: Message) -> None:
+    """Put a result where its call is: the latest with this id that has none; else drop it."""
+    wire_id = json_values.text(message.get("tool_call_id"))
+    for turn in reversed(turns):
+        for slot in turn.slots:
+            if slot.wire_id == wire_id and slot.result is None:
+                slot.result = _joined(message.get("content"))
+                return
+
+
+def _role(message: Message) -> str:
+    said = json_values.text(message.get("role"))
+    role = _SYNONYMS.get(said, said)
+    if role in _ROLES:
+        return role
+    return "tool" if message.get("tool_call_id") else "user"
+
+
+def _entries(message: Message) -> list[dict[str, object]]:
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _call(entry: dict[str, object]) -> dict[str, object] | None:
+    """Return a call that any server takes, `None` for one with neither name nor arguments."""
+    function = json_values.mapping(entry.get("function"))
+    name, arguments = json_values.text(function.get("name")).strip(), function.get("arguments")
+    if not name and not arguments:
+        return None
+    extra = {
+        key: value for key, value in entry.items() if key not in {"index", "function"} and value is not None
+    }
+    text = arguments if isinstance(arguments, str) else json_values.dumps(arguments)
+    return {
+        **extra,
+        "type": "function",
+        "function": {
+            "name": _NAME.sub("_", name)[:_LONGEST_NAME] or "unknown_tool",
+            # vLLM and SGLang parse these and fail on all but an object (vllm#43995, sglang#28035).
+            "arguments": text if json_values.is_object(text) else "{}",
+        },
+    }
+
+
+def _content(content: object, *, parts: bool) -> str | list[object]:
+    """Return a content as a string, or as the parts it has where some are no text."""
+    if (
+        parts
+        and isinstance(content, list)
+        and any(json_values.mapping(part).get("type") != "text" for part in content)
+    ):
+        return [part for part in content if isinstance(part, dict)]
+    return _joined(content)
+
+
+def _joined(content: object) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return json_values.text(content)
+    if isinstance(content, list):
+        pieces = (
+            part if isinstance(part, str) else json_values.mapping(part).get("text") for part in content
+        )
+        return "".join(map(json_values.text, pieces))
+    return json_values.dumps(content)
+
+
+_PLAIN = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
+_PLAIN_CALL = frozenset({"id", "type", "function"})
+_REASONING = ("reasoning_content", "reasoning")
+_BRIDGE = "Understood."
+"""What the assistant says between a result and a user who speaks at once."""
+
+
+def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
+    """Return a conversation that this profile's server accepts, whatever was stored.
+
+    Repairing a repaired conversation changes nothing.
+    """
+    ordered = paired(messages, signed_ids=not profile.nine_char_ids)
+    fitted = [_fitted(message, profile) for message in ordered]
+    instructed = _with_instructions(fitted, profile)
+    if profile.assistant_after_tool:
+        instructed = list(_bridged(instructed))
+    return _alternating(instructed)
+
+
+def _fitted(message: Message, profile: Profile) -> Message:
+    kept = {
+        key: value
+        for key, value in message.items()
+        if key in _PLAIN or (profile.replay_extra and key not in _REASONING)
+    }
+    if profile.string_content and not isinstance(kept["content"], str):
+        kept["content"] = _text(kept["content"])
+    calls = message.get("tool_calls")
+    if not calls:
+        return kept
+    kept["tool_calls"] = [call if profile.replay_extra else _plain(call) for call in calls]
+    if is_blank(kept["content"]):
+        kept["content"] = "" if profile.string_content else None
+    # DeepSeek takes reasoning back with calls only, and then demands it (hermes-agent#15228).
+    reasoning = json_values.first_text(message, *_REASONING)
+    if profile.reasoning_replay and (reasoning or profile.reasoning_required):
+        kept[profile.reasoning_replay] = reasoning
+    return kept
+
+
+def _plain(call: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in call.items() if key in _PLAIN_CALL}
+
+
+def _with_instructions(messages: Sequence[Message], profile: Profile) -> list[Message]:
+    """Put the system messages where, and under the role, that the server takes them."""
+    if not profile.single_system and profile.system_role == "system":
+        return list(messages)
+    system = [message for message in messages if message["role"] == "system"]
+    if not system:
+        return list(messages)
+    said = "\n\n".join(message["content"] for message in system)
+    rest = [message for message in messages if message["role"] != "system"]
+    return [{"role": profile.system_role, "content": said}, *rest]
+
+
+def _bridged(messages: Iterable[Message]) -> Iterable[Message]:
+    """Let the assistant speak between a tool and a user (Mistral, code 3230)."""
+    before = None
+    for message in messages:
+        if before == "tool" and message["role"] == "user":
+            yield {"role": "assistant", "content": _BRIDGE}
+        before = message["role"]
+        yield message
+
+
+def _alternating(messages: Iterable[Message]) -> list[Message]:
+    """Join what one side said in several messages: many chat templates demand turns.
+
+    Two user messages in a row are what a failed turn leaves behind.
+    """
+    joined: list[Message] = []
+    for message in messages:
+        before = joined[-1] if joined else None
+        if before is None or not _is_joinable(before, message):
+            joined.append(message)
+        elif is_blank(message["content"]):
+            joined[-1] = {**message, "content": before["content"]}
+        else:
+            joined[-1] = {**message, "content": _concatenated(before["content"], message["content"])}
+    return joined
+
+
+def _is_joinable(before: Message, message: Message) -> bool:
+    if before["role"] != message["role"] or before.keys() != {"role", "content"}:
+        return False
+    if message["role"] == "user":
+        return message.keys() == {"role", "content"}
+    return bool(message["role"] == "assistant")
+
+
+def _concatenated(first: object, second: object) -> object:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*_parts(first), *_parts(second)]
+
+
+def _parts(content: object) -> list[object]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}]
+
+
+def _text(content: object) -> str:
+    """Return the texts of content parts, and a word for each part that is none."""
+    texts = []
+    for part in content if isinstance(content, list) else []:
+        member = json_values.mapping(part)
+        texts.append(
+            json_values.text(member.get("text"))
+            or f"[{json_values.text(member.get('type')) or 'attachment'} left out]"
+        )
+    return "\n".join(texts)

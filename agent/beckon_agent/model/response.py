@@ -1,0 +1,236 @@
+"""The payloads of one answer as text, reasoning, calls and end.
+
+A payload is a chunk of a stream or a whole completion: `delta` and `message` are
+read alike. Where both are there, the deltas count, and the last message for what no
+delta brought. Every member may be missing, null, or of another type than it should.
+
+Qwen3, DeepSeek R1 and Magistral begin their content with `<think>…</think>` or
+`[THINK]…[/THINK]`. Only at the beginning, or right after another such block, is a
+tag taken for one: an answer may well speak of tags.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum, auto
+
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import BROKE_OFF, ReasoningDelta, TextDelta, Turn, Usage
+from beckon_agent.model.tool_call_deltas import CallAccumulator
+
+_TAGS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "[THINK]": "[/THINK]",
+}
+
+
+class _ThinkState(Enum):
+    BEGINNING = auto()
+    THINKING = auto()
+    ANSWERING = auto()
+
+
+class ThinkSplitter:
+    """Splits streamed content into reasoning and answer, wherever the pieces break.
+
+    Blanks before the first word are held back, and dropped where no word follows:
+    models write them before their tool calls.
+    """
+
+    def __init__(self) -> None:
+        self._state = _ThinkState.BEGINNING
+        self._held = ""
+        self._closing = ""
+        self._thought = False
+
+    def feed(self, piece: str) -> list[TextDelta | ReasoningDelta]:
+        """Take a piece of content; return what is certain by now."""
+        if self._state is _ThinkState.ANSWERING:
+            return [TextDelta(piece)] if piece else []
+        self._held += piece
+        found: list[TextDelta | ReasoningDelta] = []
+        while self._step(found):
+            pass
+        return found
+
+    def close(self) -> list[TextDelta | ReasoningDelta]:
+        """Return what was held back; an unclosed block is reasoning to its end."""
+        held, self._held = self._held, ""
+        if self._state is _ThinkState.THINKING:
+            return [ReasoningDelta(held)] if held else []
+        return [TextDelta(held)] if held.strip() else []
+
+    def _step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+        """Go on by one decision; return whether another may follow."""
+        if self._state is _ThinkState.BEGINNING:
+            return self._begin(found)
+        if self._state is _ThinkState.THINKING:
+            return self._think(found)
+        return False
+
+    def _begin(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+        word = self._held.lstrip()
+        if not word:
+            return False
+        for opening, closing in _TAGS.items():
+            if word.startswith(opening):
+                self._state, self._closing = _ThinkState.THINKING, closing
+                self._held = word.removeprefix(opening)
+                return True
+        if any(opening.startswith(word) for opening in _TAGS):
+            return False
+        found.append(TextDelta(word if self._thought else self._held))
+        self._state, self._held = _ThinkState.ANSWERING, ""
+        return False
+
+    def _think(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+        thought, closed, rest = self._held.partition(self._closing)
+        if closed:
+            self._state, self._thought, self._held = _ThinkState.BEGINNING, True, rest
+        else:
+            kept = _possible_start(thought, self._closing)
+            self._held = thought[len(thought) - kept :]
+            thought = thought[: len(thought) - kept]
+        if thought:
+            found.append(ReasoningDelta(thought))
+        return bool(closed)
+
+
+def _possible_start(text: str, tag: str) -> int:
+    """Return how many characters at the end of a text may be the start of a tag."""
+    for length in range(min(len(tag) - 1, len(text)), 0, -1):
+        if text.endswith(tag[:length]):
+            return length
+    return 0
+
+
+class AnswerReader:
+    """Reads one answer; `finish` closes it and returns the `Turn`."""
+
+    def __init__(self) -> None:
+        self.spoke = False
+        """Whether anything of an answer came, be it empty."""
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._splitter = ThinkSplitter()
+        self._calls = CallAccumulator()
+        self._finish_reason: str | None = None
+        self._usage: Usage | None = None
+        self._whole = False
+        self._thoughts, self._words = json_values.Joiner(), json_values.Joiner()
+        self._brought: set[str] = set()
+        self._beside: Mapping[str, object] = {}
+
+    def feed(self, payload: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
+        """Take one payload; yield the pieces to show."""
+        self._usage = _usage(payload) or self._usage
+        choices = payload.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            # Azure's asynchronous filter results are choices without a delta (autogen#6465).
+            if isinstance(choice, dict) and choice.get("index", 0) in (0, None):
+                self.spoke = True
+                yield from self._choice(choice)
+
+    def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
+        """Yield what was still held back."""
+        beside, self._beside = self._beside, {}
+        yield from self._message(beside, besides=frozenset(self._brought))
+        yield from self._thought(self._thoughts.close())
+        yield from self._kept(self._splitter.feed(self._words.close()))
+        yield from self._kept(self._splitter.close())
+
+    def end(self) -> None:
+        """Take the word of the server, other than by a finish reason, that the answer is whole."""
+        self._whole = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether the server said how the answer ends; what breaks after that spoils nothing."""
+        return self._finish_reason is not None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the answer ended although the server did not say that it is whole."""
+        return self.spoke and not (self._whole or self.finished)
+
+    @property
+    def without_arguments(self) -> frozenset[str]:
+        """The names of calls for which the server sent no arguments at all."""
+        return self._calls.without_arguments
+
+    def turn(self, taken: Collection[str]) -> Turn:
+        """Return the whole answer; its calls' ids are none of those taken."""
+        return Turn(
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            calls=self._calls.finish(taken, cut_off=self.broke_off or self._finish_reason == "length"),
+            finish_reason=BROKE_OFF if self.broke_off else self._finish_reason,
+            usage=self._usage,
+        )
+
+    def _choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
+        delta, message = choice.get("delta"), json_values.mapping(choice.get("message"))
+        if delta is not None and message:
+            # Perplexity repeats the whole text so far in `message` beside every delta, also an empty one.
+            self._beside = message
+        yield from self._message(message if delta is None else json_values.mapping(delta))
+        self._finish_reason = self._finish_reason or json_values.text(choice.get("finish_reason")) or None
+
+    def _message(
+        self, message: Mapping[str, object], *, besides: Collection[str] = ()
+    ) -> Iterator[TextDelta | ReasoningDelta]:
+        """Read a delta or a message, without those of its parts that are there already."""
+        thought = json_values.first_piece(message, "reasoning_content", "reasoning")
+        content = message.get("content")
+        if isinstance(content, list):
+            thought += _parts(content, thinking=True)
+            content = _parts(content, thinking=False)
+        # A refusal is what the model says instead of an answer, so it is shown as one.
+        spoken = json_values.piece(content) or json_values.piece(message.get("refusal"))
+        calls = message.get("tool_calls")
+        if thought and "thought" not in besides:
+            self._brought.add("thought")
+            yield from self._thought(self._thoughts.feed(thought))
+        if spoken and "words" not in besides:
+            self._brought.add("words")
+            yield from self._kept(self._splitter.feed(self._words.feed(spoken)))
+        if calls and "calls" not in besides:
+            self._brought.add("calls")
+            self._calls.feed(calls)
+
+    def _thought(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
+        if piece:
+            yield from self._kept([ReasoningDelta(piece)])
+
+    def _kept(self, pieces: list[TextDelta | ReasoningDelta]) -> Iterator[TextDelta | ReasoningDelta]:
+        for piece in pieces:
+            (self._text if isinstance(piece, TextDelta) else self._reasoning).append(piece.text)
+            yield piece
+
+
+def _parts(content: list[object], *, thinking: bool) -> str:
+    """Join the texts of content parts: either the thinking ones or the others (Magistral)."""
+    texts = []
+    for part in content:
+        member = json_values.mapping(part)
+        inner = member.get("thinking")
+        if isinstance(part, str) and not thinking:
+            texts.append(part)
+        elif (inner is not None) is thinking:
+            texts.append(_thinking(inner) if thinking else json_values.piece(member.get("text")))
+    return "".join(texts)
+
+
+def _thinking(inner: object) -> str:
+    if isinstance(inner, list):
+        return "".join(json_values.piece(json_values.mapping(part).get("text")) for part in inner)
+    return json_values.piece(inner)
+
+
+def _usage(payload: Mapping[str, object]) -> Usage | None:
+    usage = json_values.mapping(payload.get("usage")) or json_values.mapping(
+        json_values.mapping(payload.get("x_groq")).get("usage")
+    )
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if isinstance(prompt, int) and isinstance(completion, int):
+        return Usage(prompt, completion)
+    return None

@@ -1,0 +1,173 @@
+"""From the bytes of an answer to its JSON payloads, whatever the server calls them.
+
+A line-wise reader of server-sent events rather than the `openai` package's: that
+one drops a last event without a blank line after it, joins events that no blank
+line parts, and takes only events for an answer. Some servers ignore `stream` and
+send one JSON body; it is told by its first line, since content types are often wrong.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+import aiohttp
+
+from beckon_agent.core.json_values import loads
+
+MAX_BYTES = 64 * 1024 * 1024
+"""More than any model can answer; beyond it the server is broken."""
+
+_MAX_LINES = 1000
+_DRAIN_SECONDS = 0.1
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# The first line of an event stream: a known field, a comment, or an unknown field, which has no
+# blank before its colon as the words of an error message have.
+_EVENT_LINE = re.compile(rb"[ \t]*((data|event|id|retry)?:|(data|event|id|retry)\Z)")
+_UNKNOWN_FIELD = re.compile(rb"[ \t]*[A-Za-z][\w.-]*:")
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class UnreadableAnswer(ValueError):
+    """What the server sent is neither an event stream of JSON nor a JSON body."""
+
+
+class Payload(NamedTuple):
+    """One JSON value of an answer, the name of its event, empty for most, and the text it was read from."""
+
+    event: str
+    data: object
+    text: bytes = b""
+
+
+async def payloads(
+    chunks: AsyncIterator[bytes], whole: Callable[[], object] = lambda: None
+) -> AsyncGenerator[Payload]:
+    """Yield the payloads of a response body until `[DONE]` or its end.
+
+    `whole` is called where the body says that nothing is missing: `[DONE]` came, or it is one JSON body.
+    Raises `UnreadableAnswer`, and lets the errors of the transport through.
+    """
+    lines = _lines(chunks)
+    reader: _EventReader | None = None
+    async for raw in lines:
+        line = raw.removeprefix(_BYTE_ORDER_MARK)
+        if reader is None:
+            if not line.strip():
+                continue
+            known = _EVENT_LINE.match(line) is not None
+            if not (known or _UNKNOWN_FIELD.match(line)):
+                yield await _body(line, lines)
+                whole()
+                return
+            reader = _EventReader(b"" if known else line)
+        payload = reader.feed(line)
+        if payload:
+            yield payload
+        if reader.done:
+            whole()
+            await _drain(lines)
+            return
+    if reader:
+        reader.end()
+
+
+class _EventReader:
+    """Puts the lines of one event stream together to payloads."""
+
+    def __init__(self, doubtful: bytes = b"") -> None:
+        """`doubtful` is a first line that may be the text of an error as well."""
+        self.done = False
+        self._doubtful = doubtful
+        self._event = ""
+        self._data: list[bytes] = []
+
+    def feed(self, line: bytes) -> Payload | None:
+        """Take one line without its end; return the payload that it completes."""
+        if not line:
+            self.close()
+            self._event = ""
+            return None
+        if line.startswith(b"{"):
+            # A proxy that gives up in the middle may write its error without a frame.
+            return self._complete(line)
+        name, _, value = line.partition(b":")
+        name, value = name.strip(), value.removeprefix(b" ")
+        if name == b"event":
+            self._event = value.decode("utf-8", "replace")
+        if name != b"data" or not value.strip():
+            return None
+        if value.strip() == b"[DONE]":
+            self.done = True
+            return None
+        return self._complete(value)
+
+    def close(self) -> None:
+        """End an event; raises `UnreadableAnswer` where its data was no JSON."""
+        if self._data:
+            raise UnreadableAnswer(_excerpt(b"\n".join(self._data)))
+
+    def end(self) -> None:
+        """End the stream; raises `UnreadableAnswer` where it was none, or broke off within an event."""
+        self.close()
+        if self._doubtful:
+            raise UnreadableAnswer(_excerpt(self._doubtful))
+
+    def _complete(self, value: bytes) -> Payload | None:
+        # A payload is one line with every known server, so it is read at once;
+        # only data that is no JSON yet waits for the lines after it.
+        self._data.append(value)
+        text = b"\n".join(self._data)
+        try:
+            data = loads(text)
+        except ValueError:
+            if len(self._data) > _MAX_LINES:
+                raise UnreadableAnswer("one event of more than a thousand lines") from None
+            return None
+        self._data, self._doubtful = [], b""
+        return Payload(self._event, data, text)
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield lines without their ends; any of CR, LF and CRLF ends one."""
+    pending = bytearray()
+    size = 0
+    after_cr = False
+    async for chunk in chunks:
+        if not chunk:
+            continue  # it says nothing of what came before it
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise UnreadableAnswer(f"an answer of more than {MAX_BYTES} bytes")
+        start = 1 if after_cr and chunk.startswith(b"\n") else 0
+        after_cr = chunk.endswith(b"\r")
+        for end in _LINE_END.finditer(chunk, start):
+            pending += chunk[start : end.start()]
+            yield bytes(pending)
+            pending.clear()
+            start = end.end()
+        pending += chunk[start:]
+    if pending:
+        yield bytes(pending)
+
+
+async def _body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
+    """Read all that is left as one JSON body."""
+    text = b"\n".join([first, *[line async for line in rest]])
+    try:
+        return Payload("", loads(text))
+    except ValueError:
+        raise UnreadableAnswer(_excerpt(text)) from None
+
+
+async def _drain(lines: AsyncIterator[bytes]) -> None:
+    """Read what follows `[DONE]`, so that the connection can serve again; not for long."""
+    with suppress(TimeoutError, UnreadableAnswer, aiohttp.ClientError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in lines:
+                pass
+
+
+def _excerpt(data: bytes) -> str:
+    return data[:300].decode("utf-8", "replace")

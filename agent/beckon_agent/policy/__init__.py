@@ -1,1 +1,0 @@
-"""How carefully and how much: what policies make of tools, and limits that all replicas share."""

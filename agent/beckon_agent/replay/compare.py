@@ -1,0 +1,178 @@
+"""Comparing two recordings of one run, and the order of their events."""
+
+import asyncio
+import difflib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from typing import Final, NoReturn
+
+from beckon_agent.core.records import StoredCall
+from beckon_agent.core.run_types import CallFinished
+from beckon_agent.durable.base import EngineEvent
+from beckon_agent.durable.serialization import event_to_document
+from beckon_agent.replay.recording import Recording
+from beckon_agent.store.base import Store
+
+_NOT_NOW = ("approval", "accepted", "client")
+
+
+class Order:
+    """Lets the answers of calls that were made side by side come in the order in which they came then."""
+
+    def __init__(self, recording: Recording, store: Store) -> None:
+        self._recording = recording
+        self._store = store
+        self._told: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._places = {call.id: place for place, call in enumerate(recording.finished())}
+
+    def told(self, event: EngineEvent) -> None:
+        """Take note of what the replayed run has told."""
+        if isinstance(event, CallFinished):
+            self._told[event.id].set()
+
+    async def turn_of(self, call: StoredCall) -> None:
+        """Wait until every answer was told that came before the answer of this call."""
+        last = len(self._places)
+        mine = self._places.get(call.id, last)
+        waiting = await self._waiting(call.step)
+        for other in self._recording.calls_of(call.step):
+            if self._places.get(other.id, last) < mine and other.event_id not in waiting:
+                await self._told[other.id].wait()
+
+    async def _waiting(self, step: int) -> set[str]:
+        """Return the calls that are not made in this leg of the replay, whatever they were then."""
+        past = await self._store.runs.past(self._recording.run.id)
+        return {call.event_id for call in past.calls if call.step == step and call.state in _NOT_NOW}
+
+
+class End:
+    """The end of what is known: who comes to it stays there, until the replay is stopped."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.asked: Difference | None = None
+        """Where the model was asked something else than it was then."""
+
+    async def stay(self) -> NoReturn:
+        """Say that nothing more is known, and wait to be stopped."""
+        self.reached.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody answers that")
+
+
+_MOST_LINES = 2_000
+_LONGEST_LINE = 2_000  # characters
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: the path to it, of names and numbers, and a unified diff of what is there."""
+
+    where: str
+    diff: str
+
+
+def first_difference(where: str, recorded: object, replayed: object) -> Difference | None:
+    """Return the first difference of two JSON values, `None` where they are the same byte for byte."""
+    if _text(recorded) == _text(replayed):
+        return None
+    match recorded, replayed:
+        case Mapping(), Mapping():
+            # In the order of what was recorded, and then what is new.
+            pairs = [
+                (f"{where}.{name}", recorded.get(name, _MISSING), replayed.get(name, _MISSING))
+                for name in dict.fromkeys([*recorded, *replayed])
+            ]
+        case list(), list():
+            both = zip_longest(recorded, replayed, fillvalue=_MISSING)
+            pairs = [(f"{where}[{index}]", old, new) for index, (old, new) in enumerate(both)]
+        case _:
+            return Difference(where, unified(recorded, replayed))
+    for place, old, new in pairs:
+        if (old is _MISSING) != (new is _MISSING):
+            return Difference(place, unified(old, new))
+        if found := first_difference(place, old, new):
+            return found
+    return Difference(where, "the same members, in another order")
+
+
+def unified(recorded: object, replayed: object) -> str:
+    """Return a unified diff of two JSON values as people read them; of long ones the beginning."""
+    lines = difflib.unified_diff(_lines(recorded), _lines(replayed), "recorded", "now", lineterm="")
+    return "\n".join(lines)
+
+
+def same(recorded: object, replayed: object) -> bool:
+    """Whether two JSON values are the same byte for byte."""
+    return _text(recorded) == _text(replayed)
+
+
+def _lines(value: object) -> Sequence[str]:
+    if value is _MISSING:
+        return ()
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    lines = text.splitlines() or [""]
+    shown = [
+        line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in lines[:_MOST_LINES]
+    ]
+    return shown if len(lines) <= _MOST_LINES else [*shown, f"… {len(lines) - _MOST_LINES} lines more"]
+
+
+def _text(value: object) -> str | None:
+    return None if value is _MISSING else json.dumps(value)
+
+
+# A replay takes its own time, and sends nothing.
+_NOT_OF_TURNS = frozenset({"written", "asked", "seconds", "ended_at"})
+_TIMES = frozenset({"sent_at", "finished_at", "decided_at", "attempts", "deliveries", "deadline", "due"})
+_NOT_OF_CALLS = _TIMES | {"event_id", "state"}
+
+
+def compare_recordings(recorded: Recording, played: Recording) -> list[Difference]:
+    """Return the first difference of each kind: in the log, the answer, the calls, the turns, the ending.
+
+    Of a run whose log breaks off, because it was cancelled, what the log has is compared.
+    """
+    old, new = ([event_to_document(event) for event in one.events] for one in (recorded, played))
+    found = [
+        first_difference("events", old, new if recorded.is_whole else new[: len(old)]),
+        None if recorded.added is None else first_difference("answer", recorded.added, played.added),
+        first_difference("turns", *_turns(recorded, played)),
+        first_difference("calls", *_calls(recorded, played)),
+        first_difference("run", _ending(recorded), _ending(played)),
+    ]
+    return [difference for difference in found if difference is not None]
+
+
+def _turns(*recordings: Recording) -> list[object]:
+    return [
+        [
+            {name: value for name, value in asdict(turn).items() if name not in _NOT_OF_TURNS}
+            for turn in recording.past.turns
+        ]
+        for recording in recordings
+    ]
+
+
+def _calls(recorded: Recording, played: Recording) -> list[object]:
+    """Return the calls that have an answer in both, or in either where the run came to its end."""
+    done = [{call.event_id for call in one.past.calls if call.state == "done"} for one in (recorded, played)]
+    shown = done[0] | done[1] if recorded.is_whole else done[0] & done[1]
+    return [
+        {call.event_id: _call(call) for call in one.past.calls if call.event_id in shown}
+        for one in (recorded, played)
+    ]
+
+
+def _call(call: StoredCall) -> dict[str, object]:
+    return {name: value for name, value in asdict(call).items() if name not in _NOT_OF_CALLS}
+
+
+def _ending(recording: Recording) -> dict[str, object]:
+    run = recording.run
+    usage = asdict(run.usage) if run.usage else None
+    return {"status": run.status, "ending": run.ending, "usage": usage, "error": run.error}

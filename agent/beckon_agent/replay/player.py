@@ -1,0 +1,268 @@
+"""Replaying a recording with the engine and the loop, over a temporary store."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.core.context import request_id
+from beckon_agent.core.records import FINAL, CallState, NewRun, StoredCall, StoredRun
+from beckon_agent.core.run_types import RunSuspended
+from beckon_agent.durable.base import Ask, EngineEvent
+from beckon_agent.durable.engine import EnginePace, RunEngine
+from beckon_agent.durable.serialization import options_from_request
+from beckon_agent.replay.compare import Difference, End, Order, compare_recordings
+from beckon_agent.replay.live import LiveCall, LiveCaller, LiveTools, with_effects
+from beckon_agent.replay.model import RecordedCaller, RecordedModel
+from beckon_agent.replay.recording import Recording, read
+from beckon_agent.service import Service
+from beckon_agent.store.base import Store
+from beckon_agent.telemetry.metrics import Metrics
+
+_PACE = EnginePace(hold=3600.0, beat=0.05, look=0.01)
+_WITHOUT_END = 1e9  # seconds; how long things took is recorded, too
+_SIDE_BY_SIDE = 1_000_000  # the order in which calls end is recorded
+_WAITING = ("approval", "accepted")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a replay; `asked` is where the model was asked something else, if it was."""
+
+    recording: Recording
+    asked: Difference | None
+
+
+async def play_recording(
+    recording: Recording, hosted: AgentHandle, store: Store, live: LiveTools | None = None
+) -> Played:
+    """Play a recording with an agent as it is today, over an empty store that is thrown away.
+
+    With `live` its calls are made for real beside that.
+    """
+    order, end = Order(recording, store), End()
+    recorded = RecordedCaller(recording, order, end)
+    caller = recorded if live is None else LiveCaller(recorded, live)
+    model = RecordedModel(recording, end, tolerant=live is not None)
+    limits = replace(hosted.agent.limits, seconds=_WITHOUT_END, parallel_calls=_SIDE_BY_SIDE)
+    playing = replace(hosted, model=model, agent=replace(hosted.agent, limits=limits))
+    # Who goes on with a suspended run asks for its agent, and must not find the real one.
+    roster = SingleAgent(playing, asyncio.Event().wait)
+    engine = RunEngine(store, Service(roster, caller, Metrics(), max_runs=2), "replay", _PACE)
+    stage = _Stage(recording, store, engine, order, end)
+    played = await stage.run(Ask(_new(recording), playing, options_from_request(recording.run.request)))
+    return Played(played, end.asked)
+
+
+def _new(recording: Recording) -> NewRun:
+    """Return the run as it was before its first step; what it went on from is a part of its input."""
+    run = recording.run
+    return NewRun(
+        id=run.id,
+        owner=run.owner,
+        agent=run.agent,
+        face=run.face,
+        input=recording.found,
+        request=run.request,
+        background=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    recording: Recording
+    store: Store
+    engine: RunEngine
+    order: Order
+    end: End
+
+    async def run(self, ask: Ask) -> Recording:
+        """Run to the end, and return what is kept of it; its log may be written a little later than told."""
+        async with _beside(self.engine.serve()):
+            started = await self.engine.start(ask)
+            async with _beside(self._stop_at_the_end(started.id)):
+                told = await self._follow(started.id)
+        ended = await self.store.runs.get(started.id)
+        return replace(await read(self.store, ended or started), events=told)
+
+    async def _stop_at_the_end(self, run_id: str) -> None:
+        await self.end.reached.wait()
+        await self.engine.cancel(run_id)
+
+    async def _follow(self, run_id: str) -> list[EngineEvent]:
+        told: list[EngineEvent] = []
+        async with aclosing(self.engine.follow(run_id, wait=True)) as events:
+            async for _, event in events:
+                told.append(event)
+                self.order.told(event)
+                if isinstance(event, RunSuspended):
+                    await self._act(run_id, sum(isinstance(event, RunSuspended) for event in told))
+        return told
+
+    async def _act(self, run_id: str, time: int) -> None:
+        """Do what people and late answers did then, when the run waited for the nth `time`.
+
+        Where nobody did anything, nothing follows. Decisions are not held up by tools that answer later.
+        """
+        then = {call.event_id: call for call in self.recording.past.calls}
+        past = await self.store.runs.past(run_id)
+        waiting = [(call.state, then.get(call.event_id)) for call in past.calls if call.state in _WAITING]
+        known = [(state, call) for state, call in waiting if call is not None and _has_come(state, call)]
+        if len(known) < len(waiting):
+            self.end.reached.set()
+            return
+        finished = self.recording.finished_after(time)
+        now = [(state, call) for state, call in known if state == "approval" or call.id in finished]
+        for state, call in now or known:
+            await self._answer(state, call)
+        self.engine.look()
+
+    async def _answer(self, state: CallState, call: StoredCall) -> None:
+        if state == "approval" and call.decision is not None:
+            by, reason = call.decided_by or "", call.decision_reason or ""
+            await self.engine.decide(call.event_id, call.decision, by=by, reason=reason)
+        else:
+            await self.store.journal.finish(
+                call.event_id, result=call.result, failed=call.failed, seconds=call.seconds
+            )
+
+
+def _has_come(state: CallState, call: StoredCall) -> bool:
+    """Whether what a call waits for in this state had come in the recorded run."""
+    return call.decision is not None if state == "approval" else call.state == "done"
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Do some work to the end of the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = 60.0  # seconds beyond those that the tools may take
+
+
+class CannotReplay(Exception):
+    """This run cannot be played; `code` is a word for programs."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class MayHaveEffects(CannotReplay):
+    """Calls would be made that may do more than read, and nobody has said that they may."""
+
+    def __init__(self, tools: Sequence[str]) -> None:
+        names = ", ".join(tools)
+        super().__init__(
+            "may-have-effects",
+            f"these tools are not declared read-only, and would be called for real: {names}; allow that with "
+            "'effects', or declare those that only read with the annotation beckon.dev/read-only",
+        )
+        self.tools = tools
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a run is to be played: with its tools called for real, even those that may have effects."""
+
+    live_tools: bool = False
+    effects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What came of a replay."""
+
+    recording: Recording
+    live: bool
+    calls: Sequence[LiveCall]
+    differences: Sequence[Difference]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs, byte for byte."""
+        return not self.differences and all(call.same for call in self.calls)
+
+    @property
+    def unknown(self) -> int:
+        """For how many answers nobody kept what the model was asked."""
+        return sum(asked is None for asked in self.recording.asked)
+
+
+class Replayer:
+    """Plays the runs of a store with the agents of a service."""
+
+    def __init__(self, store: Store, service: Service) -> None:
+        self._store = store
+        self._service = service
+
+    async def prepared(self, run: StoredRun, wish: Wish, hosted: AgentHandle) -> Recording:
+        """Return a run to be played; raise `CannotReplay` where it cannot, or may not."""
+        if run.status not in FINAL:
+            raise CannotReplay("not-ended", f"the run is {run.status}; it can be replayed when it has ended")
+        try:
+            recording = await read(self._store, run)
+        except (KeyError, ValueError):
+            message = "what is stored of this run is of another version of Beckon, and cannot be read"
+            raise CannotReplay("unreadable", message) from None
+        if wish.live_tools and not wish.effects:
+            tools = with_effects(recording, hosted.catalogue.current.tools)
+            if tools:
+                raise MayHaveEffects(tools)
+        return recording
+
+    async def replay(
+        self, recording: Recording, wish: Wish, hosted: AgentHandle
+    ) -> AsyncGenerator[LiveCall | ReplayReport]:
+        """Yield each call that was made for real, and the report; raise `NoRoom` and `CannotReplay`."""
+        told: asyncio.Queue[LiveCall | None] = asyncio.Queue()
+        live = None
+        if wish.live_tools:
+            live = LiveTools(self._service, hosted, told.put_nowait, effects=wish.effects)
+            logger.info(
+                "request %s: run %s is replayed with live tools, %s effects",
+                request_id(),
+                recording.run.id,
+                "with" if wish.effects else "without",
+            )
+        calls: list[LiveCall] = []
+        with self._service.place(), hosted.held():
+            playing = asyncio.create_task(self._played(recording, hosted, live))
+            playing.add_done_callback(lambda _: told.put_nowait(None))
+            try:
+                while (call := await told.get()) is not None:
+                    calls.append(call)
+                    yield call
+                yield _report(recording, playing.result(), wish, calls)
+            finally:
+                playing.cancel()
+                await asyncio.gather(playing, return_exceptions=True)
+
+    async def _played(self, recording: Recording, hosted: AgentHandle, live: LiveTools | None) -> Played:
+        seconds = _PATIENCE + (hosted.agent.limits.seconds if live else 0.0)
+        store = await self._store.scratch()
+        try:
+            async with asyncio.timeout(seconds):
+                return await play_recording(recording, hosted, store, live)
+        except TimeoutError:
+            raise CannotReplay("no-end", f"the replay did not come to its end within {seconds:g} s") from None
+        finally:
+            await store.aclose()
+
+
+def _report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> ReplayReport:
+    """Compare; where the model was asked something else and that ended it, that is all to say."""
+    differences = [] if played.asked is None else [played.asked]
+    if played.asked is None or wish.live_tools:
+        differences += compare_recordings(recording, played.recording)
+    return ReplayReport(recording, wish.live_tools, calls, differences)

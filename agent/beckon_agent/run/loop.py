@@ -1,0 +1,347 @@
+"""The loop: the model is asked, its tool calls are made, their results go back, until it answers."""
+
+import asyncio
+import itertools
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TypeVar
+
+from beckon_agent.core.call_budget import propagate
+from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
+from beckon_agent.core.run_types import (
+    Agent,
+    ApprovalAsked,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallAsked,
+    Ending,
+    Model,
+    Options,
+    RunEvent,
+    RunFinished,
+    RunSuspended,
+)
+from beckon_agent.run.call_limits import limit_calls
+from beckon_agent.run.concurrent_calls import make_calls
+from beckon_agent.run.request_options import (
+    assistant_message,
+    count_results,
+    ending_of,
+    options_of_step,
+    refuse_disallowed,
+    result_message,
+    system_message,
+)
+from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
+from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
+from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
+from beckon_agent.tool_calls.outcome import unknown_outcome
+from beckon_agent.tool_calls.recorded_events import recording_events
+from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval
+from beckon_contract.events import AttributeValue
+from beckon_contract.failures import Reason, failure
+from beckon_contract.jsontext import dumps
+from beckon_contract.tools import Tool
+
+Item = TypeVar("Item")
+
+_TOO_SHORT = 0.05  # seconds; a tool's time-out comes a moment before the run's, and nothing answers in that
+_NOTES: dict[Ending, str] = {
+    "step_limit": "the model was asked as often as one run may ask it",
+    "time_limit": "the run took as long as it may take",
+    "token_limit": "the run used as many tokens as it may use",
+}
+
+
+class OutOfTime(Exception):
+    """The run has used up its seconds."""
+
+
+class Run:
+    """One run of an agent over a conversation: `events()` is iterated once."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        model: Model,
+        tools: SelectableTools,
+        caller: ToolCaller,
+        options: Options,
+        *,
+        keeping: RunContext | None = None,
+    ) -> None:
+        self._keeping = keeping or RunContext(secrets.token_hex(8), NoCheckpoints())
+        progress = self._keeping.progress
+        self._agent = agent
+        self._model = model
+        self._caller = caller
+        self._options = options
+        self._offering = ToolOffers(tools, agent, options, progress.sent)
+        self._deadline = time.monotonic() + agent.limits.seconds - progress.seconds
+        self._messages: list[Message] = []
+        self._added = list(progress.messages)
+        self._usage = progress.usage
+        self._elsewhere = progress.elsewhere
+        self._ending: Ending = "stop"
+        self._spoke = any(
+            message.get("role") == "assistant" and message["content"] for message in self._added
+        )
+        self._called = count_results(self._added) + len(progress.unfinished)
+        self._suspended = self._over = False
+
+    async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
+        """Yield what happens; the last event is `RunFinished` or `RunSuspended`.
+
+        Raises `ModelError` when the model fails, and what the journal raises.
+        """
+        self._messages = [system_message(self._agent, self._options), *messages, *self._added]
+        try:
+            async with aclosing(self._steps()) as events:
+                async for event in events:
+                    yield event
+        except OutOfTime:
+            self._ending = "time_limit"
+        if self._suspended:
+            yield RunSuspended()
+            return
+        if note := _NOTES.get(self._ending):
+            yield TextDelta(f"{self._gap()}[stopped: {note}]")
+        yield RunFinished(self._ending, self._usage, tuple(self._added), self._elsewhere)
+
+    async def _steps(self) -> AsyncGenerator[RunEvent]:
+        progress = self._keeping.progress
+        async with aclosing(self._call_all(progress.unfinished)) as finished:
+            async for event in finished:
+                yield event
+        self._end_with(progress)
+        for step in itertools.count(progress.step):
+            if self._over or self._suspended:
+                return
+            async with aclosing(self._step(step)) as happened:
+                async for told in happened:
+                    yield told
+
+    def _end_with(self, progress: RunProgress) -> None:
+        """End here where the run had come to its end, and nobody had noted that yet."""
+        limit = self._limit_at(progress.step - 1) if progress.step else None
+        if not self._over and (progress.answered or limit):
+            self._over, self._ending = True, progress.answered or limit or "stop"
+
+    async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
+        """Ask the model once, and make the calls that it asks for."""
+        offer = await self._in_time(self._offering.next(self._messages, self._model))
+        turn = Turn()
+        async with aclosing(self._ask(offer.declared, step)) as items:
+            async for item in items:
+                if isinstance(item, Turn):
+                    turn = replace(item, sent=self._offering.sent)
+                else:
+                    yield item
+        self._count(turn.usage)
+        calls = [call.checked_by_origin(may_wait=self._keeping.may_wait) for call in offer.read(turn)]
+        calls = limit_calls(calls, self._added, self._agent.limits)
+        calls = refuse_disallowed(calls, self._options, self._called)
+        self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
+        limit = self._limit_at(step)
+        if limit:  # the model would never see what comes of these calls, and they may have effects
+            calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
+        calls = offer.searched(calls)
+        made = [ToolCallState(f"{self._keeping.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
+        await self._keeping.journal.turn(step, turn, made)
+        self._add(assistant_message(turn.text, turn.reasoning, calls))
+        async with aclosing(self._call_all(made)) as finished:
+            async for event in finished:
+                yield event
+        if limit or not calls:
+            self._over = True
+            self._ending = limit if limit and calls else ending_of(turn.finish_reason)
+        elif not (self._over or self._suspended) and (spent := self._limit_at(step)):  # by agents it called
+            self._over, self._ending = True, spent
+
+    async def _ask(
+        self, tools: Sequence[Tool], step: int
+    ) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
+        """Yield one answer of the model; what it says after a call is set off from what it said before."""
+        if self._left < _TOO_SHORT:
+            raise OutOfTime
+        gap = self._gap()
+        options = options_of_step(self._options, step)
+        async with aclosing(self._model.stream(self._messages, tools, options)) as items:
+            while (item := await self._in_time(anext(items, None))) is not None:
+                if isinstance(item, TextDelta):
+                    yield TextDelta(gap + item.text)
+                    gap, self._spoke = "", True
+                elif not isinstance(item, ToolCall):
+                    yield item
+
+    async def _in_time(self, coming: Awaitable[Item]) -> Item:
+        """Wait for something, no longer than the run may take."""
+        try:
+            async with asyncio.timeout(self._left) as limit:
+                return await coming
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime from None
+            raise
+
+    @property
+    def _left(self) -> float:
+        """The seconds that this run has left."""
+        return self._deadline - time.monotonic()
+
+    def _gap(self) -> str:
+        return "\n\n" if self._spoke else ""
+
+    async def _call_all(
+        self, calls: Sequence[ToolCallState]
+    ) -> AsyncGenerator[CallStarted | ClientCallAsked | ApprovalAsked | CallProgressed | CallFinished]:
+        """Make the calls of one turn side by side; their results stand in the order of the calls.
+
+        Where calls are left that wait for a person, or for a tool that answers later, nothing is added,
+        and the run is suspended. Where some are the client's, the run ends after all others.
+        """
+        for call in calls:
+            if self._needs_approval(call):  # it has not started, and may never
+                asked = call.prepared.asked
+                yield ApprovalAsked(
+                    call.event_id, asked.id, asked.name, call.prepared.arguments, asked.origin
+                )
+            else:
+                yield _opening(call)
+        gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
+        ours = [call for call in calls if not (self._waits(call) or _is_theirs(call))]
+        async with aclosing(make_calls(ours, lambda call: self._finish(call, calls, gate))) as happened:
+            async for told in happened:
+                yield told
+        self._conclude(calls)
+
+    def _conclude(self, calls: Sequence[ToolCallState]) -> None:
+        """Tell the model what came of the calls, or find out that others have to act first."""
+        self._suspended = any(map(self._waits, calls))
+        if self._suspended:
+            return
+        for call in calls:
+            if call.finished is not None:
+                self._add(result_message(call.finished, self._agent.limits.result_chars))
+        if any(map(_is_theirs, calls)):
+            self._over, self._ending = True, "client_call"
+
+    def _waits(self, call: ToolCallState) -> bool:
+        """Whether a call waits for a person, or for its tool to answer later."""
+        return call.finished is None and (call.accepted or self._needs_approval(call))
+
+    def _needs_approval(self, call: ToolCallState) -> bool:
+        """Whether a call waits for a person."""
+        needs = isinstance(call.prepared.way, NeedsApproval) and not call.accepted
+        return needs and self._keeping.may_wait and call.finished is None
+
+    async def _finish(
+        self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
+    ) -> CallFinished | None:
+        """Return the answer of a call, which an earlier process may have had; `None` if it comes later."""
+        if call.finished is None:
+            try:
+                call.finished = await self._make(call, calls, gate)
+            except AnswersLater:
+                await self._keeping.journal.accepted(call, seconds=self._patience_with(call))
+                call.accepted = True
+                return None
+            self._elsewhere += call.finished.tokens  # at once: the next call shares what is left now
+            await self._keeping.journal.finished(call)
+        return call.finished
+
+    def _patience_with(self, call: ToolCallState) -> float:
+        """Return the seconds for which the run waits for an answer that comes later."""
+        tool = call.prepared.way
+        timeout = tool.timeout if isinstance(tool, Tool) else None
+        return timeout or self._agent.limits.late_seconds
+
+    async def _make(
+        self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
+    ) -> CallFinished:
+        """Make one of these calls once there is room; the end of the run ends it, whatever its tool does."""
+        begun, asked = time.monotonic(), call.prepared.asked
+        try:
+            async with asyncio.timeout(self._left), gate:
+                if call.posted:
+                    return await self._reply_to(call)
+                await self._keeping.journal.sending(call, seconds=self._wait_for(call))
+                try:
+                    with propagate(self._onward(calls)), recording_events() as call.noted:
+                        return await self._caller.make(
+                            call.prepared,
+                            event_id=call.event_id,
+                            agent=self._agent,
+                            remaining=self._left,
+                            may_be_late=self._keeping.may_wait,
+                        )
+                except ReplyLost as lost:
+                    call.posted = True
+                    return await self._keeping.journal.reply(call) or lost.finished
+        except TimeoutError:
+            reason = Reason.OUTCOME_UNKNOWN if call.posted else Reason.TIMEOUT
+            late = failure(reason, f"no answer in time: {_NOTES['time_limit']}")
+            return CallFinished(asked.id, asked.name, late, True, time.monotonic() - begun)
+
+    def _wait_for(self, call: ToolCallState) -> float:
+        """Return the seconds that the reply to a call may take."""
+        tool = call.prepared.way
+        timeout = tool.timeout if isinstance(tool, Tool) else None
+        return min(timeout or self._agent.limits.call_timeout, self._left)
+
+    async def _reply_to(self, call: ToolCallState) -> CallFinished:
+        """Wait for the reply to a call that an earlier process posted."""
+        begun, asked = time.monotonic(), call.prepared.asked
+        finished = await self._keeping.journal.reply(call)
+        if finished is not None:
+            return finished
+        outcome = unknown_outcome("the agent was restarted during the call, and no reply came in time")
+        return CallFinished(asked.id, asked.name, outcome.result, True, time.monotonic() - begun)
+
+    def _onward(self, calls: Sequence[ToolCallState]) -> Mapping[str, AttributeValue]:
+        """Return what a call of a turn carries: its share of the budget, where there is one."""
+        shares = max(1, sum(map(_may_cost, calls)))  # none where the call is refused, and not sent
+        limit = self._agent.limits.tokens
+        return self._options.chain.onward(limit, self._usage, self._elsewhere, shares=shares)
+
+    def _add(self, message: Message) -> None:
+        self._messages.append(message)
+        self._added.append(message)
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is None:
+            return
+        before = self._usage or Usage(0, 0)
+        self._usage = Usage(
+            before.prompt_tokens + usage.prompt_tokens, before.completion_tokens + usage.completion_tokens
+        )
+
+    def _limit_at(self, step: int) -> Ending | None:
+        """Return the limit that lets the model be asked no more after this step, if there is one."""
+        tokens = self._options.chain.tokens(self._agent.limits.tokens)
+        own = self._usage.total_tokens if self._usage is not None else 0
+        if tokens is not None and own + self._elsewhere >= tokens:
+            return "token_limit"
+        return "step_limit" if step + 1 >= self._agent.limits.steps else None
+
+
+def _opening(call: ToolCallState) -> CallStarted | ClientCallAsked:
+    """Return how a call is told of first."""
+    asked = call.prepared.asked
+    if _is_theirs(call):
+        return ClientCallAsked(asked.id, asked.name, dumps(call.prepared.arguments).decode())
+    return CallStarted(asked.id, asked.name, call.prepared.arguments, asked.origin)
+
+
+def _is_theirs(call: ToolCallState) -> bool:
+    """Whether the client makes a call itself."""
+    return isinstance(call.prepared.way, HandedBack)
+
+
+def _may_cost(call: ToolCallState) -> bool:
+    """Whether a call may use tokens that are not counted yet: its tool may be an agent."""
+    return call.finished is None and isinstance(call.prepared.way, Tool | NeedsApproval)

@@ -1,0 +1,236 @@
+"""One turn of the model, in any dialect."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from beckon_agent.core.model_types import (
+    Declaration,
+    Message,
+    ModelRequest,
+    ReasoningDelta,
+    RefusalReason,
+    RefusedCall,
+    StreamItem,
+    TextCalls,
+    TextDelta,
+    ToolCall,
+    Turn,
+)
+from beckon_agent.core.run_types import Options
+from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
+from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.native import native
+from beckon_agent.dialects.provenance import Provenance
+from beckon_agent.dialects.registry import dialect, guess
+from beckon_agent.model.client import ModelClient
+from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
+from beckon_agent.model.messages import paired
+from beckon_agent.telemetry.model_spans import record_model
+from beckon_contract.lowering import Profile
+from beckon_contract.tools import Tool, declare
+
+logger = logging.getLogger(__name__)
+
+_CACHED_DECLARATIONS = 2048
+_NOTED_REFUSALS = 20
+_SEARCHED_AT_ONCE = 20_000  # characters, about 10 ms
+
+
+class DialectModel:
+    """A model with the dialect it speaks.
+
+    With `auto` it begins with native tool calling, and falls back for good when the
+    server says that it has no tools (vllm#30613, Ollama's "does not support tools").
+    `text_calls` says out of whose markup calls are recovered under native tool calling; with
+    `never`, `auto` does not fall back, since a text dialect writes its calls as text.
+    """
+
+    def __init__(self, client: ModelClient, dialect_name: str, text_calls: TextCalls = "own") -> None:
+        """Raise `ValueError` for a dialect that does not exist."""
+        self._client = client
+        self._text_calls = text_calls
+        self._may_fall_back = dialect_name == "auto" and text_calls != "never"
+        if dialect_name == "auto":
+            dialect_name = "native"
+        self._dialect = dialect(dialect_name)
+        self._few_keywords = False
+        self._declared: dict[tuple[str, str], tuple[Tool, Profile, Declaration]] = {}
+
+    @property
+    def name(self) -> str:
+        """The model's name at its server, and the dialect in use."""
+        return f"{self._client.model or 'the first of its server'} ({self._dialect.name})"
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        await self._client.choose_model()
+        return self._client.profile.tool_limit
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
+        await self._client.choose_model()
+        while True:
+            manner = self._manner
+            try:
+                async with aclosing(self._speak(messages, tools, options)) as items:
+                    async for item in items:
+                        yield item
+            except SchemaRejected as error:
+                if self._manner == manner and not (self._lower_further(error) or self._fall_back(error)):
+                    raise
+            except ToolsNotSupported as error:
+                if self._manner == manner and not self._fall_back(error):
+                    raise
+            else:
+                return
+
+    @property
+    def _manner(self) -> tuple[str, bool]:
+        """How the model is spoken to; it changes under a run when another run has learnt of a better way."""
+        return self._dialect.name, self._few_keywords
+
+    async def _speak(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        record_model(self._client.model, self._client.base_url)
+        declarations = self._declare(tools)
+        rendered = self._dialect.render(paired(messages), declarations)
+        request = ModelRequest(
+            messages=rendered.messages,
+            tools=rendered.tools,
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            stop=(*rendered.stop, *options.stop),
+            extra=options.extra,
+        )
+        screen = Screen(messages, declarations)
+        reading = _Reading(self._reader(declarations, screen.allows), in_thread=screen.is_slow)
+        async with aclosing(self._client.stream(request)) as items:
+            async for item in items:
+                match item:
+                    case TextDelta(text):
+                        for piece in await reading.feed(text):
+                            yield piece
+                    case ReasoningDelta():
+                        yield item
+                    case Turn():
+                        for piece in await reading.finish(called=bool(item.calls)):
+                            yield piece
+                        yield replace(
+                            item,
+                            text=reading.text,
+                            calls=(*item.calls, *reading.calls),
+                            refused=tuple(screen.refused),
+                        )
+
+    def _reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
+        """Return a reader for one answer: of the text dialect, or of the family that the model belongs to."""
+        speaks: Dialect = self._dialect
+        if speaks.native:
+            speaks = native(self._client.model, self._client.base_url, self._text_calls)
+        return speaks.reader(declarations, allows=allows)
+
+    def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
+        """Return the declarations, each lowered once as long as it is in use."""
+        lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
+        return [self._declared_once(tool, lowering) for tool in tools]
+
+    def _declared_once(self, tool: Tool, lowering: Profile) -> Declaration:
+        key = tool.namespace, tool.name
+        known = self._declared.pop(key, None)
+        if known is None or known[1] is not lowering or not _reads_as(known[0], tool):
+            known = tool, lowering, declare(tool, lowering)
+        self._declared[key] = known  # at the end: the first one is the one that nobody used for longest
+        if len(self._declared) > _CACHED_DECLARATIONS:
+            del self._declared[next(iter(self._declared))]
+        return known[2]
+
+    def _lower_further(self, error: SchemaRejected) -> bool:
+        """Declare with the fewest keywords from now on; whether that is a change."""
+        if self._few_keywords:
+            return False
+        logger.warning("the model server refuses a schema (%s); declaring with fewer keywords", error)
+        self._few_keywords = True
+        return True
+
+    def _fall_back(self, error: ModelRefused) -> bool:
+        """Speak a text dialect from now on; whether that is allowed and a change."""
+        if not self._may_fall_back:
+            return False
+        self._may_fall_back = False
+        self._dialect = guess(self._client.model)
+        logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
+        return True
+
+
+def _reads_as(before: Tool, now: Tool) -> bool:
+    """Whether a tool is to the model what it was; policies change others of its members."""
+    return before.parameters is now.parameters and before.description == now.description
+
+
+class _Reading:
+    """What a reader has found so far: the text that was shown, and the calls.
+
+    `in_thread` where the reader may take long: it then works beside the event loop.
+    """
+
+    def __init__(self, reader: Reader, *, in_thread: bool) -> None:
+        self._reader = reader
+        self._in_thread = in_thread
+        self.text = ""
+        self.calls: list[ToolCall] = []
+
+    async def feed(self, text: str) -> list[TextDelta]:
+        """Read the next piece of the answer; return what is to be shown."""
+        if self._in_thread:
+            return self._take(await asyncio.to_thread(self._reader.feed, text))
+        return self._take(self._reader.feed(text))
+
+    async def finish(self, *, called: bool) -> list[TextDelta]:
+        """Read the end of the answer; `called` where the server gave calls of its own."""
+        if self._in_thread:
+            return self._take(await asyncio.to_thread(self._reader.finish, called=called))
+        return self._take(self._reader.finish(called=called))
+
+    def _take(self, items: Sequence[Item]) -> list[TextDelta]:
+        shown = [item for item in items if isinstance(item, TextDelta) and item.text]
+        self.text += "".join(item.text for item in shown)
+        self.calls.extend(item for item in items if isinstance(item, ToolCall))
+        return shown
+
+
+class Screen:
+    """Which of the calls that are read in a text may be made; `refused` are those that may not."""
+
+    def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
+        self.refused: list[RefusedCall] = []
+        self._offered = {str(tool.get("function", tool).get("name")) for tool in declarations}
+        self._provenance = Provenance(messages, declarations)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether `allows` may take more than a few milliseconds."""
+        return self._provenance.size > _SEARCHED_AT_ONCE
+
+    def allows(self, calls: Sequence[RawCall], markup: str) -> bool:
+        """Whether all of these may be made: offered, and not brought along by the conversation."""
+        unknown = [call for call in calls if call.name not in self._offered]
+        if unknown:
+            return self._refuse(unknown, "not_offered")
+        if self._provenance.brought(calls, markup):
+            return self._refuse(calls, "brought_along")
+        return True
+
+    def _refuse(self, calls: Sequence[RawCall], reason: RefusalReason) -> bool:
+        for call in calls[:_NOTED_REFUSALS]:
+            name = call.name if call.name in self._offered else ""
+            logger.warning(
+                "a call of %s in the text of an answer stays text: %s", name or "(unknown)", reason
+            )
+            self.refused.append(RefusedCall(name, reason))
+        return False

@@ -1,0 +1,123 @@
+"""The tools of one turn: those that the model is sent, and those that it may call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import BROKE_OFF, Message, Turn
+from beckon_agent.core.run_types import Agent, Options
+from beckon_agent.telemetry.model_spans import record_offered_tools
+from beckon_agent.tool_calls.outcome import CallOutcome
+from beckon_agent.tool_calls.validation import PreparedCall, client_tools, prepare_calls
+from beckon_agent.tools.catalogue import CatalogueSource
+from beckon_agent.tools.query import FIND_TOOLS, Finder
+from beckon_agent.tools.select import Chooser, Situation
+from beckon_contract.tools import Tool
+
+_CUT_OFF = frozenset({"length", BROKE_OFF})
+
+
+class HasToolLimit(Protocol):
+    """Something that takes so many declarations and no more."""
+
+    async def tool_limit(self) -> int:
+        """Return how many declarations one request may have; raises `ModelError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SelectableTools:
+    """The tools of an agent, and who chooses among them."""
+
+    catalogue: CatalogueSource
+    chooser: Chooser
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTools:
+    """What one answer of the model is given.
+
+    `declared` are the tools that it is sent. It may call all of `known`, for it may remember one that it
+    was sent earlier; those in `theirs` are the client's. `finder` answers calls of `find_tools`.
+    """
+
+    declared: tuple[Tool, ...] = ()
+    known: Mapping[str, Tool] = field(default_factory=dict)
+    theirs: frozenset[str] = frozenset()
+    finder: Finder | None = None
+
+    def read(self, turn: Turn) -> list[PreparedCall]:
+        """Return the calls of an answer after inspection."""
+        calls = prepare_calls(turn.calls, self.known, cut_off=turn.finish_reason in _CUT_OFF)
+        return [call.handed_back() if call.asked.name in self.theirs else call for call in calls]
+
+    def searched(self, calls: Sequence[PreparedCall]) -> list[PreparedCall]:
+        """Return the calls, those of `find_tools` with their answer: they are no event."""
+        return [self._answered(call) if call.way is FIND_TOOLS else call for call in calls]
+
+    def _answered(self, call: PreparedCall) -> PreparedCall:
+        return (
+            call
+            if self.finder is None
+            else replace(call, way=CallOutcome(self.finder.answer(call.arguments)))
+        )
+
+
+class ToolOffers:
+    """The offers of one run, one after the other: what was sent stays, as far as there is room.
+
+    `sent` are the names of the last one before this process took the run over. After each offer it is what
+    whoever goes on with the run has to know.
+    """
+
+    def __init__(
+        self, tools: SelectableTools, agent: Agent, options: Options, sent: Sequence[str] = ()
+    ) -> None:
+        self._tools = tools
+        self._agent = agent
+        self._options = options
+        self.sent = tuple(sent)
+
+    async def next(self, messages: Sequence[Message], model: HasToolLimit) -> OfferedTools:
+        """Return what the model's next answer is given; raises `ModelError`."""
+        ours = self._tools.catalogue.current.tools if self._options.use_tools else {}
+        theirs = client_tools(self._options, ours, self._agent)
+        if not ours and not theirs:
+            return OfferedTools()
+        room = _room(await model.tool_limit(), self._agent.limits.tools, len(theirs))
+        selection = await self._tools.chooser.choose(self._situation(ours, messages, room))
+        self.sent = selection.names
+        record_offered_tools(len(ours) + len(theirs))
+        searching = {FIND_TOOLS.name: FIND_TOOLS} if selection.finder else {}
+        return OfferedTools(
+            (*selection.tools, *theirs.values()),
+            {**ours, **theirs, **searching},
+            frozenset(theirs),
+            selection.finder,
+        )
+
+    def _situation(self, ours: Mapping[str, Tool], messages: Sequence[Message], room: int) -> Situation:
+        allowed = self._options.allowed_tools
+        return Situation(
+            tools=ours,
+            messages=messages,
+            limit=room,
+            sent=self.sent,
+            # Where there is room for all of them, the list stays as it is, and providers' caches fit.
+            allowed=None if allowed is None or len(ours) <= room else frozenset(allowed),
+            needed=_forced(self._options),
+            steady=bool(self.sent),
+        )
+
+
+def _room(most: int, wanted: int, theirs: int) -> int:
+    """Return how many declarations of ours there may be: the client's come first, and count."""
+    return max(0, min(most - theirs, max(1, wanted - theirs)))
+
+
+def _forced(options: Options) -> tuple[str, ...]:
+    """Return the tool that the first answer must call: a choice of what is not declared is an error."""
+    function = json_values.mapping(json_values.mapping(options.first_choice).get("function"))
+    name = json_values.text(function.get("name"))
+    return (name,) if name else ()

@@ -1,0 +1,43 @@
+"""The text of a conversation's messages for lists and for the search."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
+
+MOST_SHOWN = 200  # characters
+_MOST_SEARCHED = 200_000  # characters; who pastes a book into a chat finds it by its beginning
+_NOT_SEARCHED = re.compile(r"[\\\x00\ud800-\udfff\s]+")  # see `columns`: nothing of it is ever escaped
+
+
+def opening_text(messages: Sequence[Message]) -> str | None:
+    """Return how the first question begins, on one line; `None` where nobody asks anything."""
+    for message in messages:
+        if message.get("role") == "user" and (text := _plain(" ".join(_texts(message)))):
+            return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+    return None
+
+
+def searchable_text(messages: Sequence[Message]) -> str:
+    """Return what both sides say, as `search_words` makes it."""
+    return search_words(" ".join(text for message in messages for text in _texts(message)))[:_MOST_SEARCHED]
+
+
+def search_words(text: str) -> str:
+    """Return a text as texts are searched: capital or small, however it is spaced."""
+    return _plain(text).casefold()
+
+
+def _plain(text: str) -> str:
+    return _NOT_SEARCHED.sub(" ", text).strip()
+
+
+def _texts(message: Message) -> Iterator[str]:
+    if message.get("role") not in ("user", "assistant"):
+        return
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    for part in json_values.sequence(content):
+        yield json_values.text(json_values.mapping(part).get("text"))

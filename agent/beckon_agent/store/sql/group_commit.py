@@ -1,0 +1,117 @@
+"""Group commit: queued writes share the next transaction of one thread."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection
+
+from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.store.sql.database import Result, first_line, plain_errors
+
+_MOST = 64  # pieces in one transaction: the first of them waits for the last
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Callable[[Connection], Any]
+    told: asyncio.Future[Any]
+    result: object = None
+    error: BaseException | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self.told.get_loop()
+
+
+class GroupCommit:
+    """One thread that writes; `transaction` gives a connection in a transaction that ends with the block."""
+
+    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]], name: str) -> None:
+        self._transaction = transaction
+        self._thread = ThreadPoolExecutor(1, name)
+        self._waiting: deque[_Job] = deque()
+        self._awake = False
+        self._lock = threading.Lock()
+
+    async def run(self, work: Callable[[Connection], Result]) -> Result:
+        """Run work after all that came before; what it changed is stored when this returns."""
+        told: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._waiting.append(_Job(work, told))
+            asleep, self._awake = not self._awake, True
+        if asleep:
+            self._thread.submit(self._work_off)
+        return await told
+
+    def finish(self, last: Callable[[], None]) -> None:
+        """Wait for the work under way, then do one last thing in the thread, and end it."""
+        self._thread.submit(last).result()
+        self._thread.shutdown()
+
+    def _work_off(self) -> None:
+        while pieces := self._next():
+            self._store(pieces)
+            for loop, theirs in groupby(pieces, lambda piece: piece.loop):
+                if not loop.is_closed():  # else nobody is left to be told
+                    loop.call_soon_threadsafe(_tell, list(theirs))
+
+    def _next(self) -> Sequence[_Job]:
+        with self._lock:
+            pieces = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
+            self._awake = bool(pieces)
+        return pieces
+
+    def _store(self, pieces: Sequence[_Job]) -> None:
+        try:
+            with self._transaction() as connection:
+                for piece in pieces:
+                    _do(piece, connection, alone=len(pieces) == 1)
+        except Exception as error:  # all is undone, and whose fault it was nobody can tell
+            for piece in pieces:
+                piece.error = piece.error or StoreUnavailable(first_line(error))
+
+
+def _do(piece: _Job, connection: Connection, *, alone: bool) -> None:
+    if piece.told.cancelled():
+        return
+    try:
+        with plain_errors(), _undone_for_itself(connection, alone=alone):
+            piece.result = piece.work(connection)
+    except Exception as error:
+        piece.error = error
+        if alone:
+            raise
+
+
+@contextmanager
+def _undone_for_itself(connection: Connection, *, alone: bool) -> Iterator[None]:
+    """Undo what a piece did where it fails; one that is alone has the whole transaction for that."""
+    if alone:
+        yield
+        return
+    driver: Any = connection.connection.driver_connection
+    driver.execute("SAVEPOINT piece")
+    try:
+        yield
+    except BaseException:
+        driver.execute("ROLLBACK TO piece")
+        driver.execute("RELEASE piece")
+        raise
+    driver.execute("RELEASE piece")
+
+
+def _tell(pieces: Sequence[_Job]) -> None:
+    for piece in pieces:
+        if piece.told.done():
+            continue
+        if piece.error is None:
+            piece.told.set_result(piece.result)
+        else:
+            piece.told.set_exception(piece.error)

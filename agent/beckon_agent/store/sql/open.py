@@ -1,0 +1,162 @@
+"""Opening a store by its address, and migrating its database to the newest revision."""
+
+from pathlib import Path
+
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from beckon_agent.store import migrations
+from beckon_agent.store.base import (
+    Conversations,
+    Counters,
+    EventLog,
+    History,
+    Journal,
+    Materials,
+    Runs,
+    StoreRefused,
+)
+from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql.conversations import SqlConversations
+from beckon_agent.store.sql.counters import SqlCounters
+from beckon_agent.store.sql.database import ADDRESSES, Database
+from beckon_agent.store.sql.event_log import SqlEventLog, SqlMaterials
+from beckon_agent.store.sql.history import SqlHistory
+from beckon_agent.store.sql.journal import SqlJournal
+from beckon_agent.store.sql.runs import SqlRuns
+from beckon_agent.store.sql.sqlite import SQLite, make_file
+from beckon_agent.store.sql.tables import metadata
+
+
+class SqlStore:
+    """`store.base.Store` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.runs: Runs = SqlRuns(database)
+        self.journal: Journal = SqlJournal(database)
+        self.events: EventLog = SqlEventLog(database)
+        self.materials: Materials = SqlMaterials(database)
+        self.conversations: Conversations = SqlConversations(database)
+        self.history: History = SqlHistory(database)
+        self.counters: Counters = SqlCounters(database)
+
+    async def scratch(self) -> "SqlStore":
+        """Return a new store in memory, for what is thrown away."""
+        database = SQLite(None)
+        await database.write(metadata.create_all)  # nothing is there to be brought up to date
+        return SqlStore(database)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._database.aclose()
+
+
+async def open_store(url: str) -> SqlStore:
+    """Open a store, and bring its schema to this version; several processes may do so at once.
+
+    Raises `StoreRefused` where the address or the database cannot be used, and `StoreUnavailable` where the
+    database does not answer. Neither message shows a password.
+    """
+    database = database_at(url)
+    try:
+        await database.write(bring_up_to_date)
+    except BaseException:
+        await database.aclose()
+        raise
+    return SqlStore(database)
+
+
+def database_at(url: str) -> Database:
+    """Return the database at an address, not yet connected. Raises `StoreRefused` for no such address."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise StoreRefused(f"that is no address of a database; write {ADDRESSES}") from None
+    if parsed.drivername == "sqlite":
+        return SQLite(_file(parsed))
+    if parsed.drivername in ("postgresql", "postgres"):
+        # A process that uses SQLite needs neither the driver nor what SQLAlchemy brings for it: 10 MB.
+        from beckon_agent.store.sql.postgresql import PostgreSQL  # noqa: PLC0415  # see above
+
+        return PostgreSQL(url)
+    raise StoreRefused(f"{parsed.drivername!r} is no kind of database that is known; write {ADDRESSES}")
+
+
+def _file(url: URL) -> Path | None:
+    if url.host or url.query:
+        raise StoreRefused(f"the address of a SQLite file has no host and no options; write {ADDRESSES}")
+    if not url.database or url.database == ":memory:":
+        return None
+    path = Path(url.database)
+    make_file(path)
+    return path
+
+
+_VERSION = Table(  # as Alembic makes it
+    migrations.VERSION_TABLE,
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name=f"{migrations.VERSION_TABLE}_pkc"),
+)
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """Make the tables, or apply what is missing, all or nothing; of replicas that start together one does it.
+
+    Raises `StoreRefused` for a database of a newer version, and for one that is somebody else's.
+    """
+    dialect.lock(connection, "beckon: migrate")
+    present = inspect(connection).get_table_names()
+    known = migrations.VERSION_TABLE in present
+    current = connection.scalar(select(_VERSION.c.version_num)) if known else None
+    if current == migrations.HEAD:
+        return
+    try:
+        if present:
+            upgrade(connection, current, migrations.HEAD)
+        else:
+            _begin(connection)
+    except DBAPIError as error:
+        reason = str(error.orig).splitlines()[0]
+        raise StoreRefused(
+            f"the database cannot be set up: {reason}; give Beckon a database of its own, "
+            "and a user who may create tables there"
+        ) from error
+
+
+def _begin(connection: Connection) -> None:
+    """Make all tables as the revisions leave them, which a test compares."""
+    metadata.create_all(connection, checkfirst=False)
+    _VERSION.create(connection, checkfirst=False)
+    connection.execute(_VERSION.insert().values(version_num=migrations.HEAD))
+
+
+def upgrade(connection: Connection, current: str | None, revision: str) -> None:
+    """Apply the revisions between two; `current` is `None` for an empty database."""
+    # Alembic is only needed here: 12 MB that a database in order, or in memory, need not cost.
+    from alembic import command  # noqa: PLC0415  # see above
+    from alembic.config import Config  # noqa: PLC0415  # see above
+    from alembic.script import ScriptDirectory  # noqa: PLC0415  # see above
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise StoreRefused(
+            f"the database is of a newer Beckon: its schema is {current}, and this version knows up to "
+            f"{migrations.HEAD}; start that version again, or restore a backup from before"
+        )
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)

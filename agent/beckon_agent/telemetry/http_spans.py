@@ -1,0 +1,91 @@
+"""One server span and one count for each request, until its last byte is sent."""
+
+from collections.abc import Callable, Iterable
+
+from fastapi.telemetry import TelemetryConfig
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from beckon_agent.core.context import request_id
+from beckon_agent.telemetry.spans import during, failed
+from beckon_contract.tracing import MEMBERS, continued
+
+NOT_BY_FASTAPI: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""For `FastAPI(telemetry=…)`."""
+
+_QUIET = frozenset(("/healthz", "/readyz", "/metrics"))  # asked every few seconds, by nobody who wonders
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_LONGEST_PATH = 200  # characters
+_MEMBERS = frozenset(f"{prefix}{name}".encode() for name in MEMBERS for prefix in ("", "ce-"))
+
+
+class TracedRequests:
+    """Traces and counts the requests of an application, but for those for the operation of the service.
+
+    `count` is told of each that is answered: its route, "" for one that is none, and its status.
+    """
+
+    def __init__(self, app: ASGIApp, count: Callable[[str, int], None] | None = None) -> None:
+        self._app = app
+        self._count = count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["path"] in _QUIET:
+            await self._app(scope, receive, send)
+            return
+        parent = _parent(scope["headers"])
+        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        attributes = {"http.request.method": method, "url.path": scope["path"][:_LONGEST_PATH]}
+        with during(method, SpanKind.SERVER, attributes, parent) as span:
+            status = 0
+
+            async def noting(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                    _record(span, status)
+                await send(message)
+
+            try:
+                await self._app(scope, receive, noting)
+            finally:
+                route = _route(scope)
+                _name(span, method, route)
+                if self._count is not None and status:
+                    self._count(route, status)
+
+
+def _record(span: Span, status: int) -> None:
+    if span.is_recording():
+        span.set_attributes({"http.response.status_code": status, "beckon.request_id": request_id()})
+        if status >= 500:
+            failed(span, str(status))
+
+
+def _name(span: Span, method: str, route: str) -> None:
+    """Name a span after its route, which is known once the request was routed; paths are without number."""
+    if route and span.is_recording():
+        span.update_name(f"{method} {route}")
+        span.set_attribute("http.route", route)
+
+
+def _route(scope: Scope) -> str:
+    """Return the route as it is declared: FastAPI tells of its own, and Starlette only what serves it."""
+    found = scope.get("route")
+    if found is None and "endpoint" in scope:
+        parameters = scope["path_params"].keys()
+        for one in scope["app"].routes:
+            if isinstance(one, Route) and one.endpoint is scope["endpoint"]:
+                found = one if one.param_convertors.keys() == parameters else found
+    path = getattr(found, "path", None)
+    return path if isinstance(path, str) else ""
+
+
+def _parent(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
+    """Return the trace of the request, or that of the event in it, which every Broker passes on."""
+    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _MEMBERS}
+    of_event = {name.removeprefix("ce-"): value for name, value in found.items() if name.startswith("ce-")}
+    return continued(found) or continued(of_event)

@@ -1,0 +1,160 @@
+"""The agent's metrics for Prometheus."""
+
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from beckon_agent.core.context import Principal
+from beckon_agent.core.model_types import RefusedCall, Usage
+from beckon_agent.core.run_types import CallFinished
+from beckon_agent.telemetry.tool_spans import outcome_label
+from beckon_contract.failures import Reason
+from beckon_contract.tools import CallOrigin
+
+_PREFIX = "beckon_agent_"
+_TOOLS = (0, 8, 16, 32, 64, 96, 128)
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+def everyone(_: Principal) -> bool:
+    """Let every caller see the metrics that is let in at all."""
+    return True
+
+
+class Metrics:
+    """Runs and calls, by agent, tool and outcome."""
+
+    def __init__(self, may_read: Callable[[Principal], bool] | None = everyone) -> None:
+        """`may_read` says who sees them at the agent's port; `None` where they have a port of their own."""
+        self.may_read = may_read
+        self.registry = CollectorRegistry()
+        self._runs = self._counter("runs_total", "Runs that ended.", "agent", "ending")
+        self._calls = self._counter("tool_calls_total", "Tool calls that ended.", "agent", "tool", "outcome")
+        self._obtained = self._counter(
+            "calls_obtained_total",
+            "Calls that a model wrote: by the API, in a text dialect, or recovered from its text.",
+            "agent",
+            "origin",
+        )
+        self._refused = self._counter(
+            "text_calls_refused_total", "Calls in texts that were not made.", "agent", "tool", "reason"
+        )
+        self._requests = self._counter(
+            "requests_total",
+            "Requests that were answered, but those of health and metrics.",
+            "route",
+            "status",
+        )
+        self._limits = self._counter(
+            "limits_reached_total", "Runs and calls that a limit did not let begin.", "agent", "limit"
+        )
+        self._seconds = self._histogram("tool_call_seconds", "How long tool calls took.", "tool")
+        self._model_seconds = self._histogram(
+            "model_seconds", "How long answers of the model took, to their last token.", "agent", "outcome"
+        )
+        self._first_token = self._histogram(
+            "model_first_token_seconds", "How long the first token of an answer took.", "agent"
+        )
+        self._tokens = self._counter(
+            "model_tokens_total", "Tokens that the model's server counted: input and output.", "agent", "type"
+        )
+        self._sent = self._histogram(
+            "model_tools", "How many tools a request to the model had.", "agent", buckets=_TOOLS
+        )
+        self._tools = self._gauge("tools", "Tools in the catalogue.")
+        self._running = self._gauge("running", "Runs and calls by hand that are under way.")
+        self._resumed = self._counter(
+            "runs_resumed_total",
+            "Stored runs that went on here: after a process was lost over them, or after a wait.",
+            "after",
+        )
+        self._late = self._counter(
+            "late_replies_total",
+            "Replies that no connection waited for any more, by what became of them.",
+            "became",
+        )
+        self._follow_nothing()
+
+    def _follow_nothing(self) -> None:
+        """Begin with a catalogue that comes from no API server."""
+        self._connected = self._gauge(
+            "catalogue_connected",
+            "Whether agents and tools are followed now: 1, or 0 where the last ones known are in force.",
+        )
+        self._connected.set(1)
+        self._age = self._gauge(
+            "catalogue_age_seconds",
+            "Seconds since the API server last said anything; up to about a minute is usual.",
+        )
+
+    def follow(self, connected: Callable[[], bool], age: Callable[[], float]) -> None:
+        """Tell how it stands with the API server, where agents and tools come from one."""
+        self._connected.set_function(connected)
+        self._age.set_function(age)
+
+    def run(self, agent: str, ending: str) -> None:
+        """Count a run that ended."""
+        self._runs.labels(agent, ending).inc()
+
+    def request(self, route: str, status: int) -> None:
+        """Count a request; one that leads nowhere is counted as `(none)`, whatever its path is."""
+        self._requests.labels(route or "(none)", status).inc()
+
+    def limit_reached(self, agent: str, limit: str) -> None:
+        """Count what a limit stopped: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
+        self._limits.labels(agent, limit).inc()
+
+    def obtained(self, agent: str, origin: CallOrigin) -> None:
+        """Count a call by how it was obtained, before anything is done with it."""
+        self._obtained.labels(agent, origin).inc()
+
+    def call(self, call: CallFinished, agent: str) -> None:
+        """Count a tool call; a name that the model invented is counted as one, whatever it is."""
+        became = outcome_label(call)
+        name = "(unknown)" if became == Reason.UNKNOWN_TOOL else call.name
+        self._calls.labels(agent, name, became).inc()
+        self._seconds.labels(name).observe(call.seconds)
+
+    def refused(self, call: RefusedCall, agent: str) -> None:
+        """Count a call that was read in a text and stayed text."""
+        self._refused.labels(agent, call.name or "(unknown)", call.reason).inc()
+
+    def asked(self, agent: str, tools: int) -> None:
+        """Count a request to the model, which has so many tools."""
+        self._sent.labels(agent).observe(tools)
+
+    def model(
+        self, agent: str, became: str, *, seconds: float, first: float | None, usage: Usage | None
+    ) -> None:
+        """Count an answer of the model: `answered`, `failed` or `cancelled`; `first` is in seconds."""
+        self._model_seconds.labels(agent, became).observe(seconds)
+        if first is not None:
+            self._first_token.labels(agent).observe(first)
+        if usage is not None:
+            self._tokens.labels(agent, "input").inc(usage.prompt_tokens)
+            self._tokens.labels(agent, "output").inc(usage.completion_tokens)
+
+    def resumed(self, *, lost: bool) -> None:
+        """Count a run that goes on here."""
+        self._resumed.labels("loss" if lost else "wait").inc()
+
+    def late_reply(self, became: str) -> None:
+        """Count a late reply: `taken`, `repeated`, `reported`, `unknown` or `refused`."""
+        self._late.labels(became).inc()
+
+    def text(self, *, tools: int, running: int) -> bytes:
+        """Return the numbers in Prometheus' text format."""
+        self._tools.set(tools)
+        self._running.set(running)
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"{_PREFIX}{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}{name}", text, registry=self.registry)
+
+    def _histogram(
+        self, name: str, text: str, *labels: str, buckets: Sequence[float] = _SECONDS
+    ) -> Histogram:
+        return Histogram(f"{_PREFIX}{name}", text, labels, buckets=buckets, registry=self.registry)

@@ -1,0 +1,201 @@
+"""The span, metrics and log lines of one run and of its model."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TypeVar
+
+from opentelemetry.trace import Span, SpanKind
+
+from beckon_agent.core.model_types import Message, StreamItem, Turn, Usage
+from beckon_agent.core.run_types import CallFinished, Model, Options, RunFinished, RunSuspended
+from beckon_agent.telemetry import tool_spans
+from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.telemetry.spans import Value, begun, failed, within
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+Event = TypeVar("Event")
+
+_SUSPENDED = "suspended"
+
+
+class RunObserver:
+    """Watches the run of one agent: `model` is what the run asks, `events` what it yields."""
+
+    def __init__(self, agent: str, metrics: Metrics, *, run_id: str = "", conversation: str = "") -> None:
+        self._agent = agent
+        self._metrics = metrics
+        self._run_id = run_id
+        self._common: dict[str, Value] = {
+            "gen_ai.provider.name": "openai",  # the wire's format, whoever speaks it
+            "gen_ai.agent.name": agent,
+        }
+        if conversation:
+            self._common["gen_ai.conversation.id"] = conversation
+
+    def model(self, model: Model) -> Model:
+        """Return the model as a run is to ask it."""
+        return _WatchedModel(model, self._agent, self._metrics, self._common)
+
+    async def events(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+        """Yield what the run yields, and count it; a run that is suspended has not ended."""
+        span = self._span()
+        run, begun_at = _RunSeen(), time.monotonic()
+        try:
+            async with aclosing(within(span, events)) as happened:
+                async for event in happened:
+                    if isinstance(event, CallFinished):
+                        self._metrics.call(event, self._agent)
+                    run.note(event)
+                    yield event
+        except (asyncio.CancelledError, GeneratorExit):
+            run.ending = run.ending or "cancelled"
+            raise
+        except Exception as error:
+            failed(span, type(error).__name__)
+            raise
+        finally:
+            ending = run.ending or "failed"
+            run.tell(span, ending)
+            span.end()
+            # Not under the span of the run, which is current only while the run itself is awaited.
+            logger.info("run of %s: %s, after %.3f s", self._agent, ending, time.monotonic() - begun_at)
+            if ending != _SUSPENDED:
+                self._metrics.run(self._agent, ending)
+
+    def _span(self) -> Span:
+        attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", **self._common}
+        if self._run_id:
+            attributes["beckon.run_id"] = self._run_id
+        return begun(f"invoke_agent {self._agent}", SpanKind.INTERNAL, attributes)
+
+
+class _RunSeen:
+    """How a run ended, as far as its events tell; `ending` is empty until they do."""
+
+    def __init__(self) -> None:
+        self.ending = ""
+        self.usage: Usage | None = None
+
+    def note(self, event: object) -> None:
+        """Take note of an event."""
+        if isinstance(event, RunFinished):
+            self.ending, self.usage = event.ending, event.usage
+        elif isinstance(event, RunSuspended):
+            self.ending = _SUSPENDED
+
+    def tell(self, span: Span, ending: str) -> None:
+        """Put it into the span of the run."""
+        if span.is_recording():
+            span.set_attributes({"beckon.run.ending": ending, **_usage(self.usage)})
+
+
+class _WatchedModel:
+    def __init__(self, model: Model, agent: str, metrics: Metrics, common: Mapping[str, Value]) -> None:
+        self._common = common
+        self._model = model
+        self._agent = agent
+        self._metrics = metrics
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def tool_limit(self) -> int:
+        """Ask what the model takes; a server that lists no models fails here, and is counted as ever."""
+        began = time.monotonic()
+        try:
+            return await self._model.tool_limit()
+        except Exception:
+            lost = time.monotonic() - began
+            self._metrics.model(self._agent, "failed", seconds=lost, first=None, usage=None)
+            raise
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield one answer; what it cost and how long it took is told, however it ends."""
+        span = begun("chat", SpanKind.CLIENT, self._attributes(tools, options))
+        if span.is_recording():
+            span.set_attributes(tool_spans.input_attribute(messages))
+        self._metrics.asked(self._agent, len(tools))
+        answer = _AnswerMeasures()
+        try:
+            async with aclosing(within(span, self._model.stream(messages, tools, options))) as items:
+                async for item in items:
+                    answer.note(item)
+                    if isinstance(item, Turn):
+                        for refused in item.refused:
+                            self._metrics.refused(refused, self._agent)
+                    yield item
+        except (asyncio.CancelledError, GeneratorExit):
+            answer.outcome = answer.outcome if answer.turn else "cancelled"
+            raise
+        except Exception as error:
+            failed(span, type(error).__name__)
+            raise
+        finally:
+            answer.tell(span)
+            span.end()
+            for call in answer.turn.calls if answer.turn else ():
+                self._metrics.obtained(self._agent, call.origin)
+            self._metrics.model(
+                self._agent,
+                answer.outcome,
+                seconds=time.monotonic() - answer.begun,
+                first=answer.first,
+                usage=answer.turn.usage if answer.turn else None,
+            )
+
+    def _attributes(self, tools: Sequence[Tool], options: Options) -> dict[str, Value]:
+        asked: dict[str, Value | None] = {
+            "gen_ai.operation.name": "chat",
+            **self._common,
+            "gen_ai.request.temperature": options.temperature,
+            "gen_ai.request.max_tokens": options.max_tokens,
+            "gen_ai.request.stop_sequences": list(options.stop) or None,
+            "beckon.tools": len(tools),
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+class _AnswerMeasures:
+    """One answer of a model as far as it has come; `first` is in seconds."""
+
+    def __init__(self) -> None:
+        self.begun = time.monotonic()
+        self.first: float | None = None
+        self.turn: Turn | None = None
+        self.outcome = "failed"
+
+    def note(self, item: StreamItem) -> None:
+        """Take note of a piece."""
+        if isinstance(item, Turn):
+            self.turn, self.outcome = item, "answered"
+        elif self.first is None:
+            self.first = time.monotonic() - self.begun
+
+    def tell(self, span: Span) -> None:
+        """Put what is known of the answer into its span."""
+        if not span.is_recording():
+            return
+        told: dict[str, Value] = {}
+        if self.first is not None:
+            told["gen_ai.response.time_to_first_chunk"] = self.first
+        if self.turn is not None:
+            told["gen_ai.response.finish_reasons"] = [self.turn.finish_reason or "stop"]
+            told |= tool_spans.output_attribute(self.turn) | _usage(self.turn.usage)
+        span.set_attributes(told)
+
+
+def _usage(usage: Usage | None) -> dict[str, Value]:
+    if usage is None:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+    }

@@ -1,0 +1,200 @@
+"""Spans of tool calls, and the content of messages, arguments and results in spans.
+
+Content is recorded only where the setting `VARIABLE` requests it. Setting and shape are those of the GenAI
+conventions: `gen_ai.input.messages` and `gen_ai.output.messages` are lists of messages, each a role with its
+parts.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry.trace import Span, SpanKind
+
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message, ToolCall, Turn
+from beckon_agent.core.run_types import CallFinished
+from beckon_agent.telemetry.spans import during, failed
+from beckon_contract.failures import Reason
+from beckon_contract.tools import Tool
+from beckon_contract.tracing import carried
+
+ANSWERED = "answered"
+
+_REASONS = frozenset(reason.value for reason in Reason)
+
+
+def outcome_label(call: CallFinished) -> str:
+    """Return `answered` or the reason of the failure; one that a tool made up is `tool_failed`."""
+    if not call.failed:
+        return ANSWERED
+    reason = failure_reason(call.result)
+    return reason if reason in _REASONS else Reason.TOOL_FAILED.value
+
+
+def failure_reason(result: object) -> str:
+    """Return the reason that a failure tells, the empty string where there is none."""
+    error = result.get("error") if isinstance(result, dict) else None
+    reason = error.get("reason") if isinstance(error, dict) else None
+    return reason if isinstance(reason, str) else ""
+
+
+VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+_YES = frozenset(("true", "span_only", "span_and_event"))
+# We write no events, so `event_only` asks for nothing.
+_NO = frozenset(("", "false", "no_content", "event_only"))
+_LONGEST_TEXT = 8_000  # characters of one text
+_MOST_MESSAGES = 50
+
+_captured = False
+
+
+def is_content_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether spans are to hold content; raise `ValueError` for a word that nobody knows."""
+    word = environment.get(VARIABLE, "").strip().lower()
+    if word not in _YES | _NO:
+        raise ValueError(f"{VARIABLE}: use SPAN_ONLY, or leave it unset for spans without content")
+    return word in _YES
+
+
+def capture_content(*, enabled: bool) -> None:
+    """Say for this process whether spans hold content."""
+    global _captured  # noqa: PLW0603  # the tracer that it goes with is one for the process, too
+    _captured = enabled
+
+
+def captures_content() -> bool:
+    """Whether spans hold content."""
+    return _captured
+
+
+def arguments_attribute(given: Mapping[str, object]) -> dict[str, str]:
+    """Return the attribute with the arguments of a call."""
+    return {"gen_ai.tool.call.arguments": _cut(_json(given))} if _captured else {}
+
+
+def result_attribute(given: object) -> dict[str, str]:
+    """Return the attribute with the result of a call."""
+    return {"gen_ai.tool.call.result": _cut(_json(given))} if _captured else {}
+
+
+def input_attribute(messages: Sequence[Message]) -> dict[str, str]:
+    """Return the attribute with the end of a conversation, as the model is asked it."""
+    if not _captured:
+        return {}
+    return {"gen_ai.input.messages": _json([_message(message) for message in messages[-_MOST_MESSAGES:]])}
+
+
+def output_attribute(turn: Turn) -> dict[str, str]:
+    """Return the attribute with an answer of the model."""
+    if not _captured:
+        return {}
+    calls = [_call(call.id, call.name, call.arguments) for call in turn.calls]
+    message = {
+        "role": "assistant",
+        "parts": [*_texts(turn.text), *calls],
+        "finish_reason": turn.finish_reason or "stop",
+    }
+    return {"gen_ai.output.messages": _json([message])}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    role = str(message.get("role"))
+    content = message.get("content")
+    if role == "tool":
+        answer = {"type": "tool_call_response", "id": message.get("tool_call_id"), "response": _text(content)}
+        return {"role": role, "parts": [answer]}
+    functions = [(call.get("id"), call.get("function") or {}) for call in message.get("tool_calls") or ()]
+    calls = [_call(call, function.get("name"), function.get("arguments")) for call, function in functions]
+    return {"role": role, "parts": [*_texts(content), *calls]}
+
+
+def _call(call_id: object, name: object, written: object) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call_id, "name": name, "arguments": _text(written)}
+
+
+def _texts(content: object) -> list[dict[str, Any]]:
+    """Return the parts of a content; of what is no text, such as an image, only that it is there."""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    return [
+        {"type": "text", "content": _text(part.get("text"))}
+        if part.get("type") == "text"
+        else {"type": str(part.get("type"))}
+        for part in parts
+        if isinstance(part, dict)
+    ]
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return _cut(content)
+    return "" if content is None else _cut(_json(content))
+
+
+def _json(value: object) -> str:
+    return json_values.dumps(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}… ({len(text)} characters)"
+
+
+_SHOWN_NAME = 80  # characters of a name that the model made up
+
+
+class ToolSpan:
+    """The span of one call."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    def finished(self, call: CallFinished) -> None:
+        """Say what came of it."""
+        if self._span.is_recording():
+            self._span.set_attributes(result_attribute(call.result))
+            if call.failed:
+                failed(self._span, outcome_label(call))
+
+
+@contextmanager
+def trace_tool_call(
+    call: ToolCall, arguments: Mapping[str, object], agent: str, *, known: bool
+) -> Iterator[ToolSpan]:
+    """Trace a call of a tool; the name of the span has the tool's only where it is `known`."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.name[:_SHOWN_NAME],
+        "gen_ai.tool.call.id": call.id,
+        "gen_ai.tool.type": "extension",
+        "beckon.tool.call.origin": call.origin,
+        "gen_ai.agent.name": agent,
+    }
+    name = f"execute_tool {call.name}" if known else "execute_tool"
+    with during(name, SpanKind.INTERNAL, attributes) as span:
+        if span.is_recording():
+            span.set_attributes(arguments_attribute(arguments))
+        yield ToolSpan(span)
+
+
+def trace_members() -> dict[str, str]:
+    """Return the members by which an event joins the trace; one that nobody traces begins its own."""
+    return carried() or {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"}
+
+
+@contextmanager
+def trace_event(event_id: str, source: str, tool: Tool) -> Iterator[None]:
+    """Trace the event of a call, from its sending to its reply; the event joins this span."""
+    attributes = {
+        "cloudevents.event_id": event_id,
+        "cloudevents.event_source": source,
+        "cloudevents.event_spec_version": "1.0",
+        "cloudevents.event_type": tool.type,
+        "messaging.system": "cloudevents",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": f"{tool.namespace}/{tool.broker}",
+    }
+    with during(f"send {tool.type}", SpanKind.PRODUCER, attributes):
+        yield

@@ -1,0 +1,147 @@
+"""Tool calls made, traced and timed, over the Broker or directly."""
+
+import logging
+import time
+from typing import Protocol, runtime_checkable
+
+import aiohttp
+
+from beckon_agent.core.context import request_id
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.run_types import Agent, CallFinished
+from beckon_agent.telemetry import tool_spans
+from beckon_agent.telemetry.tool_spans import trace_event, trace_tool_call
+from beckon_agent.tool_calls.broker import BrokerRoute
+from beckon_agent.tool_calls.direct import DirectRoute
+from beckon_agent.tool_calls.outcome import MAX_REPLY_BYTES, CallOutcome, OutgoingCall, failed_outcome
+from beckon_agent.tool_calls.reply_keys import ReplyKeys
+from beckon_agent.tool_calls.validation import SHOWN_NAME, HandedBack, NeedsApproval, PreparedCall
+from beckon_contract.failures import Reason
+from beckon_contract.logs import about
+from beckon_contract.tools import Tool
+
+
+class Dispatcher:
+    """Sends calls; never raises for what a tool, a Broker or the shim at `url` does."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        *,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+        keys: ReplyKeys | None = None,
+    ) -> None:
+        """`keys` are the shim's, with which calls to it are signed."""
+        self._through_shim = BrokerRoute(session, url, max_reply_bytes, keys)
+        self._direct = DirectRoute(session, max_reply_bytes)
+
+    async def send(self, call: OutgoingCall) -> CallOutcome:
+        """Return the outcome of a call, within its `wait` seconds and a small margin."""
+        way = self._direct if call.tool.dispatch == "direct" else self._through_shim
+        with trace_event(call.id, call.tool.source or call.source, call.tool):
+            return await way.send(call)
+
+
+logger = logging.getLogger(__name__)
+
+
+class AnswersLater(Exception):
+    """The tool has taken the call; its answer comes by an event that no connection waits for."""
+
+
+@runtime_checkable
+class CallObserver(Protocol):
+    """Something that learns how the calls of each tool end."""
+
+    def call_ended(self, tool: Tool, outcome: str) -> None:
+        """Take `answered` or the reason of the failure; must not raise or block."""
+        ...
+
+
+class ReplyLost(Exception):
+    """The call was posted, and its reply can come by an event only.
+
+    `finished` is what is known without it.
+    """
+
+    def __init__(self, finished: CallFinished) -> None:
+        super().__init__(finished.name)
+        self.finished = finished
+
+
+class ToolCaller:
+    """Makes the calls of runs."""
+
+    def __init__(self, dispatcher: Dispatcher, observer: CallObserver | None = None) -> None:
+        self._dispatcher = dispatcher
+        self._observer = observer
+
+    async def make(
+        self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
+    ) -> CallFinished:
+        """Make a call of an agent, or answer it with its refusal; never raises for what a tool does.
+
+        `remaining` are the seconds that the run has left. With `may_be_late` it raises `AnswersLater`
+        where the tool has taken the call, and answers by an event that comes later, and `ReplyLost`
+        where it is unknown whether the tool has it.
+        """
+        known = (
+            not isinstance(call.way, CallOutcome)
+            or tool_spans.failure_reason(call.way.result) != Reason.UNKNOWN_TOOL
+        )
+        name = call.asked.name[:SHOWN_NAME]
+        with (
+            about(agent=agent.name, tool=name, event_id=event_id),
+            trace_tool_call(call.asked, call.arguments, agent.name, known=known) as span,
+        ):
+            finished, outcome = await self._make(call, event_id, agent, remaining, may_be_late)
+            if outcome.later:
+                logger.info("%s answers call %s later", name, event_id)
+            elif outcome.lost and may_be_late:
+                logger.warning("the reply to call %s of %s is lost; it may come as an event", event_id, name)
+            else:
+                span.finished(finished)
+                logger.info("%s: %s, in %.3f s", name, tool_spans.outcome_label(finished), finished.seconds)
+        if outcome.later:
+            raise AnswersLater  # out here, for it is no failure of the span
+        if outcome.lost and may_be_late:
+            raise ReplyLost(finished)
+        return finished
+
+    async def _make(
+        self, call: PreparedCall, event_id: str, agent: Agent, remaining: float, may_be_late: bool
+    ) -> tuple[CallFinished, CallOutcome]:
+        begun = time.monotonic()
+        match call.way:
+            case Tool() as tool:
+                wait = min(tool.timeout or agent.limits.call_timeout, remaining)
+                origin = call.asked.origin
+                event = OutgoingCall(event_id, tool, call.arguments, agent.source, wait, may_be_late, origin)
+                outcome = await self._send(event)
+            case NeedsApproval() | HandedBack():
+                outcome = _without_approval(call.asked)
+            case CallOutcome() as outcome:
+                pass
+        seconds = time.monotonic() - begun
+        asked, result, tokens = call.asked, outcome.result, outcome.tokens
+        finished = CallFinished(asked.id, asked.name, result, outcome.failed, seconds, tokens)
+        if self._observer is not None and isinstance(call.way, Tool) and not outcome.later:
+            self._observer.call_ended(call.way, tool_spans.outcome_label(finished))
+        return finished, outcome
+
+    async def _send(self, call: OutgoingCall) -> CallOutcome:
+        try:
+            return await self._dispatcher.send(call)
+        except Exception:  # a mistake of ours in one call must not take the others' results with it
+            logger.exception("request %s: the call %s of %s failed", request_id(), call.id, call.tool.name)
+            return failed_outcome(
+                Reason.TOOL_FAILED, "the call failed unexpectedly; the agent's log says why"
+            )
+
+
+def _without_approval(call: ToolCall) -> CallOutcome:
+    message = (
+        f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
+    )
+    return failed_outcome(Reason.DENIED, message)

@@ -1,0 +1,158 @@
+"""Direct calls (`beckon.dev/dispatch: direct`): no Broker, no Trigger, no shim."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+
+from beckon_agent.core.context import request_id
+from beckon_agent.tool_calls.outcome import (
+    NEVER_CONNECTED,
+    PATIENCE,
+    CallOutcome,
+    OutgoingCall,
+    RawHeaders,
+    call_event,
+    failed_outcome,
+    from_json,
+    from_reply,
+    is_repeatable,
+    problem_in,
+    read_body,
+    too_large,
+    trace_headers,
+    unknown_outcome,
+)
+from beckon_agent.tool_calls.recorded_events import record_call, record_problem
+from beckon_agent.tool_calls.retry import NotAccepted, retry_after, retry_until_accepted
+from beckon_contract.events import CloudEvent, is_event, to_binary
+from beckon_contract.failures import Reason
+from beckon_contract.jsontext import NotJsonError, loads
+from beckon_contract.media_types import is_json
+from beckon_contract.tools import Tool
+from beckon_contract.yamltext import NotReadable
+
+_SHOWN_BYTES = 500  # of an error that is no problem document
+
+logger = logging.getLogger(__name__)
+
+
+class DirectRoute:
+    """Posts calls to the addresses of their tools; never raises for what a tool does."""
+
+    def __init__(self, session: aiohttp.ClientSession, max_reply_bytes: int) -> None:
+        self._session = session
+        self._max_reply_bytes = max_reply_bytes
+
+    async def send(self, call: OutgoingCall) -> CallOutcome:
+        """Return the outcome of a call, within its `wait` seconds."""
+        event = _expiring(call_event(call), call.wait)
+        record_call(event)
+        try:
+            async with asyncio.timeout(call.wait):
+                return await retry_until_accepted(
+                    lambda _: self._post(call.tool, event),
+                    call.wait,
+                    lambda error: call.repeatable or isinstance(error, NEVER_CONNECTED),
+                )
+        except NotAccepted as busy:
+            return failed_outcome(Reason.UNDELIVERABLE, f"the tool takes no calls now: {busy.detail}")
+        except NEVER_CONNECTED as error:
+            _warn(call.tool, error)
+            return failed_outcome(
+                Reason.UNDELIVERABLE, "the tool does not answer at its address; it was not called"
+            )
+        except TimeoutError:
+            return failed_outcome(Reason.TIMEOUT, f"the tool gave no answer within {call.wait:g} seconds")
+        except (aiohttp.ClientError, OSError) as error:
+            _warn(call.tool, error)
+            return unknown_outcome("the connection to the tool was lost")
+
+    async def _post(self, tool: Tool, event: CloudEvent) -> CallOutcome:
+        headers, body = to_binary(event)
+        # A connection a call: a kept one may end just when a call goes out, which must not be repeated
+        # blindly, and it would bring every call to the same of the tool's pods.
+        headers += [("prefer", "reply"), ("x-request-id", request_id()), ("connection", "close")]
+        headers += trace_headers(event)
+        async with self._session.post(
+            tool.address, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
+        ) as response:
+            content = await read_body(response, self._max_reply_bytes)
+            if content is None:
+                return too_large(self._max_reply_bytes)
+            if 200 <= response.status < 300:
+                return _answer(response.status, response.raw_headers, response.content_type, content)
+            if _was_not_taken(response, tool):
+                raise NotAccepted(
+                    retry_after(response.headers.get("retry-after", "")), _error_text(response, content)
+                )
+            record_problem(problem_in(content))
+            return _failure(response, content)
+
+
+def _expiring(event: CloudEvent, seconds: float) -> CloudEvent:
+    """Say when nobody waits any more, as the shim does for calls through a Broker."""
+    moment = datetime.now(UTC) + timedelta(seconds=seconds)
+    stamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return replace(event, extensions={**event.extensions, "expirytime": stamp})
+
+
+def _answer(status: int, headers: RawHeaders, content_type: str, content: bytes) -> CallOutcome:
+    if is_event(headers):
+        return from_reply(headers, content)
+    if not content:
+        return failed_outcome(
+            Reason.TOOL_FAILED, f"the tool took the call and answered without a result (HTTP status {status})"
+        )
+    if content_type == "text/plain":
+        return CallOutcome(content.decode(errors="replace"))
+    if not is_json(content_type):
+        return failed_outcome(
+            Reason.TOOL_FAILED,
+            f"the tool answered with {content_type}, which is no event, no JSON and no text",
+        )
+    try:
+        return from_json(loads(content))
+    except (NotJsonError, NotReadable) as error:
+        return failed_outcome(Reason.TOOL_FAILED, f"the tool's answer is not readable: {error}")
+
+
+def _was_not_taken(response: aiohttp.ClientResponse, tool: Tool) -> bool:
+    """Whether the answer says to come again; 503 alone may also come when a tool broke half-way."""
+    if response.status == 429:
+        return True
+    return response.status == 503 and ("retry-after" in response.headers or is_repeatable(tool))
+
+
+def _failure(response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
+    told = _error_text(response, content)
+    if response.status in (400, 422):
+        return failed_outcome(Reason.INVALID_ARGUMENTS, told)
+    if 300 <= response.status < 400:
+        return failed_outcome(
+            Reason.UNDELIVERABLE,
+            f"the tool's address answers with a redirect (HTTP status {response.status})",
+        )
+    return failed_outcome(Reason.TOOL_FAILED, f"the tool answered with HTTP status {response.status}: {told}")
+
+
+def _error_text(response: aiohttp.ClientResponse, content: bytes) -> str:
+    """Return what an error says: a problem's detail, a short text, or else its status."""
+    problem = problem_in(content)
+    for member in ("detail", "title"):
+        if isinstance(problem.get(member), str) and problem[member]:
+            return str(problem[member])
+    if (
+        content
+        and len(content) <= _SHOWN_BYTES
+        and response.content_type in ("text/plain", "application/json")
+    ):
+        return content.decode(errors="replace").strip()
+    return response.reason or "no reason given"
+
+
+def _warn(tool: Tool, error: Exception) -> None:
+    told = str(error) or type(error).__name__
+    logger.warning("request %s: %s at %s does not answer: %s", request_id(), tool.name, tool.address, told)

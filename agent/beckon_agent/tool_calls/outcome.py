@@ -1,0 +1,198 @@
+"""A tool call as an event, and its outcome for the run and for the model.
+
+Results are data for the model, bounded in length, and never instructions of the agent.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import aiohttp
+import orjson
+
+from beckon_agent.core.call_budget import current_attributes, reported_cost
+from beckon_agent.telemetry.tool_spans import trace_members
+from beckon_agent.tool_calls.recorded_events import record_reply
+from beckon_contract.acceptance import is_acceptance
+from beckon_contract.events import CloudEvent, EventError, from_http
+from beckon_contract.failures import Reason, failure
+from beckon_contract.jsontext import dumps
+from beckon_contract.media_types import is_json
+from beckon_contract.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
+from beckon_contract.tracing import MEMBERS
+from beckon_contract.yamltext import NotReadable, check_depth
+
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+# The deadline is ours; aiohttp's own is five minutes. But the IP of a Pod that is gone never answers.
+PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=2)
+# After these nothing was sent, so the tool has not run.
+NEVER_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """What a call came to: the tool's data, or an error object as in `failures`; or neither, yet.
+
+    `later` is whether the tool has taken the call, and answers by an event that no connection waits for;
+    `lost` is whether the call was posted and its reply may come so, though nothing says that the tool has
+    it. `tokens` are those that the reply says it cost.
+    """
+
+    result: object
+    failed: bool = False
+    later: bool = False
+    tokens: int = 0
+    lost: bool = False
+
+
+def failed_outcome(reason: Reason, message: str, **details: object) -> CallOutcome:
+    """Return the outcome of a call that gave no result."""
+    return CallOutcome(failure(reason, message, **details), failed=True)
+
+
+def unknown_outcome(message: str) -> CallOutcome:
+    """Return the outcome of a call that may have run; the message says why that is not known."""
+    advice = "find out whether it did before you call it again: a second call may have its effect twice"
+    return failed_outcome(Reason.OUTCOME_UNKNOWN, f"{message}. The tool may have run; {advice}")
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingCall:
+    """A call that is ready to go: its arguments have passed the schema; `wait` is in seconds.
+
+    With `may_be_late` its outcome may be that the answer comes later.
+    """
+
+    id: str
+    tool: Tool
+    arguments: Mapping[str, object]
+    source: str
+    wait: float
+    may_be_late: bool = False
+    origin: CallOrigin = "api"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be posted again where its outcome is unknown."""
+        return is_repeatable(self.tool)
+
+
+def is_repeatable(tool: Tool) -> bool:
+    """Whether a second delivery of one call of a tool does no harm."""
+    return tool.idempotent or tool.read_only
+
+
+def call_event(call: OutgoingCall) -> CloudEvent:
+    """Return the event of a call; a tool knows a second delivery by its id."""
+    return CloudEvent(
+        id=call.id,
+        source=call.tool.source or call.source,
+        type=call.tool.type,
+        datacontenttype="application/json",
+        data=orjson.dumps(call.arguments),
+        extensions={**trace_members(), **current_attributes(), ORIGIN_ATTRIBUTE: call.origin},
+    )
+
+
+def trace_headers(event: CloudEvent) -> list[tuple[str, str]]:
+    """Return the headers of the request that carries an event, so that who passes it on joins its trace."""
+    return [(name, str(event.extensions[name])) for name in MEMBERS if name in event.extensions]
+
+
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """Return the body of an answer, `None` where it is larger than is good for anybody."""
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > limit:
+            return None
+    return bytes(content)
+
+
+def too_large(limit: int) -> CallOutcome:
+    """Return the outcome of a call whose reply was not read to its end."""
+    return failed_outcome(Reason.TOOL_FAILED, f"the tool's reply is larger than {limit} bytes")
+
+
+def from_reply(headers: RawHeaders, body: bytes) -> CallOutcome:
+    """Return what a reply says: JSON as it is, text as text, other bytes as `Media` of the SDK."""
+    try:
+        event = from_http(headers, body)
+    except EventError as error:
+        return failed_outcome(Reason.TOOL_FAILED, f"the tool's reply is not readable: {error}")
+    record_reply(event)
+    return _too_late() if is_acceptance(event.extensions) else from_event(event)
+
+
+def from_event(event: CloudEvent) -> CallOutcome:
+    """Return what a reply says that has been read, and what it cost."""
+    return replace(_from_failure_event(event), tokens=reported_cost(event))
+
+
+def _from_failure_event(event: CloudEvent) -> CallOutcome:
+    try:
+        if event.data is None or is_json(event.datacontenttype):
+            return from_json(event.json())
+    except (EventError, NotReadable) as error:
+        return failed_outcome(Reason.TOOL_FAILED, f"the tool's reply is not readable: {error}")
+    if (event.datacontenttype or "").startswith("text/"):
+        return CallOutcome(event.data.decode(errors="replace"))
+    encoded = base64.b64encode(event.data).decode()
+    return CallOutcome({"media_type": event.datacontenttype, "data_base64": encoded})
+
+
+def _too_late() -> CallOutcome:
+    message = (
+        "the tool has taken the call and answers later; it has to be called through a Broker for that, "
+        "in a conversation that is stored"
+    )
+    return failed_outcome(Reason.TIMEOUT, message)
+
+
+def from_json(result: object) -> CallOutcome:
+    """Return what JSON says, a tool's own failure included; raise `NotReadable` where it is too deep."""
+    check_depth(result)  # what cannot be written as JSON again could not be told to anybody
+    return CallOutcome(result, failed=is_failure(result))
+
+
+def is_failure(result: object) -> bool:
+    """Whether a result is an error object as in `failures`."""
+    error = result.get("error") if isinstance(result, Mapping) else None
+    return isinstance(error, Mapping) and "reason" in error and "message" in error
+
+
+def problem_in(body: bytes) -> Mapping[str, object]:
+    """Return the members of a problem document, none where there is no such."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+_BINARY_KEY = "data_base64"
+
+
+def result_for_model(result: object, limit: int) -> str:
+    """Return a result as the text of a tool message, cut at `limit` characters with a note.
+
+    Base64 data is replaced by its size: no model reads it, and it would fill the context.
+    """
+    shown = _without_binary(result)
+    text = shown if isinstance(shown, str) else dumps(shown).decode()
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: the result has {len(text)} characters, the first {limit} are shown]"
+
+
+def _without_binary(value: object) -> object:
+    if isinstance(value, list):
+        return [_without_binary(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    shown = {key: _without_binary(item) for key, item in value.items() if key != _BINARY_KEY}
+    encoded = value.get(_BINARY_KEY)
+    if isinstance(encoded, str):
+        shown["note"] = f"{len(encoded) * 3 // 4} bytes of data, left out here"
+    return shown

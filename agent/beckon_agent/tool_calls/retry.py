@@ -1,0 +1,67 @@
+"""Retries of a call until it is accepted."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import aiohttp
+
+from beckon_agent.tool_calls.outcome import NEVER_CONNECTED, CallOutcome
+
+MAX_TRIES = 4  # where nobody answers at an address; who is busy is asked as long as there is time
+_PAUSE = 0.2
+
+
+class NotAccepted(Exception):
+    """The call was not taken just now, and nothing ran; `pause` is in seconds, `detail` says why."""
+
+    def __init__(self, pause: float, detail: str) -> None:
+        super().__init__(detail)
+        self.pause = pause
+        self.detail = detail
+
+
+async def retry_until_accepted(
+    post: Callable[[float], Awaitable[CallOutcome]],
+    wait: float,
+    again: Callable[[aiohttp.ClientConnectionError], bool],
+    *,
+    tries: int = MAX_TRIES,
+) -> CallOutcome:
+    """Post until the call is taken, within `wait` seconds; `post` is given how many are left.
+
+    `again` says whether a post may be repeated after a connection that failed so, `tries` how often one
+    may fail. Raises what the last post raised, or the error after which the call may have had its
+    effect, if one had it.
+    """
+    deadline = time.monotonic() + wait
+    lost: list[aiohttp.ClientConnectionError] = []
+    while True:
+        try:
+            return await post(deadline - time.monotonic())
+        except NotAccepted as busy:
+            pause = busy.pause
+            if pause >= deadline - time.monotonic():
+                # What was lost before may have had its effect, and must not be told as never called.
+                raise next(filter(_is_doubtful, lost), busy) from None
+        except aiohttp.ClientConnectionError as error:
+            pause = _PAUSE * 2 ** len(lost)
+            lost.append(error)
+            in_time = pause < deadline - time.monotonic()
+            if len(lost) == tries or not in_time or not again(error):
+                raise _most_doubtful(lost) from None
+        await asyncio.sleep(pause)
+
+
+def _most_doubtful(errors: Sequence[aiohttp.ClientConnectionError]) -> aiohttp.ClientConnectionError:
+    """Return the error after which the call may have had its effect, if any of several tries had one."""
+    return next(filter(_is_doubtful, errors), errors[-1])
+
+
+def _is_doubtful(error: aiohttp.ClientConnectionError) -> bool:
+    return not isinstance(error, NEVER_CONNECTED)
+
+
+def retry_after(text: str) -> float:
+    """Return the seconds to wait that a Retry-After header asks for, a moment where it asks for none."""
+    return max(float(text), _PAUSE) if text.isdecimal() else _PAUSE

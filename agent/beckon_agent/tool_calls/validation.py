@@ -1,0 +1,171 @@
+"""Validation of a model's calls: known tool, valid arguments, allowed."""
+
+import difflib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from beckon_agent.core import json_values
+from beckon_agent.core.call_ids import call_id
+from beckon_agent.core.context import request_id
+from beckon_agent.core.model_types import Message, ToolCall
+from beckon_agent.core.run_types import Agent, Options
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
+from beckon_contract import jsontext
+from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
+from beckon_contract.failures import Reason
+from beckon_contract.names import RESERVED
+from beckon_contract.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+SHOWN_NAME = 80  # characters of a name that the model made up
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsApproval:
+    """A call that a person has to allow first, and what it would be made with then."""
+
+    tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """A call of a tool that the client brought: the client makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call of the model after inspection: to be made with a tool, refused, or to wait for a person.
+
+    The arguments of a refused call are what the model wrote, where that is an object at all.
+    """
+
+    asked: ToolCall
+    arguments: Mapping[str, object]
+    way: Tool | CallOutcome | NeedsApproval | HandedBack
+    again: bool = False
+    """Whether an earlier process may have sent it already."""
+
+    def refused(self, reason: Reason, message: str) -> "PreparedCall":
+        """Return the same call, not to be made; a refusal that it has already stays."""
+        return (
+            self if isinstance(self.way, CallOutcome) else replace(self, way=failed_outcome(reason, message))
+        )
+
+    def handed_back(self) -> "PreparedCall":
+        """Return the same call for the client to make; a refusal that it has already stays."""
+        return self if isinstance(self.way, CallOutcome) else replace(self, way=HandedBack())
+
+    def checked_by_origin(self, *, may_wait: bool) -> "PreparedCall":
+        """Apply the rules for calls that were read from text: refused, left to a person, or as before.
+
+        A recovered call of a tool that writes is left to a person where one can decide (`may_wait`): its
+        markup was never meant to be text, so nothing but the reader's rules says that it is a call.
+        """
+        tool, origin = self.way, self.asked.origin
+        if origin == "api" or not isinstance(tool, Tool):
+            return self
+        if tool.text_calls == "Refuse":
+            message = f"calls of {tool.name} are not read from text; use the tool calls of the API"
+            return self.refused(Reason.DENIED, message)
+        recovered_write = origin == "recovered" and not tool.read_only and may_wait
+        needs_approval = tool.text_calls == "Approve" or recovered_write
+        return replace(self, way=NeedsApproval(tool)) if needs_approval else self
+
+    def as_message_part(self) -> Message:
+        """Return the call as it stands in an assistant message: its arguments always an object."""
+        function = {"name": self.asked.name, "arguments": jsontext.dumps(self.arguments).decode()}
+        return {**self.asked.extra, "id": self.asked.id, "type": "function", "function": function}
+
+
+def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[str, Tool]:
+    """Return the tools that the client brought as the model is told of them; a name of ours stays ours."""
+    return {
+        theirs.name: Tool(
+            name=theirs.name,
+            namespace=agent.namespace,
+            event_type="",
+            type="",
+            source=None,
+            description=theirs.description,
+            parameters=theirs.parameters,
+            parameters_from="the request",
+        )
+        for theirs in options.client_tools
+        if theirs.name not in ours and theirs.name not in RESERVED
+    }
+
+
+def prepare_calls(
+    asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False
+) -> list[PreparedCall]:
+    """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
+
+    Where the answer was `cut_off`, at its token limit or because its stream ended, the last call may be
+    half a call: then only whole JSON counts, because a repair would make up what is missing.
+    """
+    whole = list(asked)
+    half = whole.pop() if cut_off and whole and not json_values.is_object(whole[-1].arguments) else None
+    prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
+    if half is None:
+        return prepared
+    return [*prepared, _cut_off(half) if half.name in tools else _inspect(half, tools)]
+
+
+def _cut_off(call: ToolCall) -> PreparedCall:
+    message = f"the arguments of {_shown(call)} end in the middle: the answer was cut off"
+    return PreparedCall(call, {}, failed_outcome(Reason.INVALID_ARGUMENTS, message))
+
+
+def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
+    """Open `{"path":"a"}{"path":"b"}`, which proxies make of parallel calls (litellm#33678)."""
+    tool = tools.get(call.name)
+    if tool is None or json_values.is_object(call.arguments):
+        return [call]
+    parts = split_arguments(call.arguments, Validator(tool.parameters))
+    if not parts:
+        return [call]
+    texts = [jsontext.dumps(part).decode() for part in parts]
+    return [
+        replace(call, arguments=texts[0]),
+        *(replace(call, id=call_id(), arguments=text) for text in texts[1:]),
+    ]
+
+
+def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> PreparedCall:
+    tool = tools.get(call.name)
+    if tool is None:
+        return PreparedCall(call, _as_written(call), _unknown(call, tools))
+    try:
+        read = read_arguments(call.arguments, Validator(tool.parameters))
+    except InvalidArguments as error:
+        message = f"the arguments of {call.name} do not fit its parameters"
+        refusal = failed_outcome(Reason.INVALID_ARGUMENTS, message, problems=list(error.problems))
+        return PreparedCall(call, _as_written(call), refusal)
+    if read.repaired:
+        logger.info(
+            "request %s: arguments of %s repaired: %s", request_id(), tool.name, ", ".join(read.repaired)
+        )
+    return PreparedCall(call, read.value, NeedsApproval(tool) if tool.requires_approval else tool)
+
+
+def _as_written(call: ToolCall) -> Mapping[str, Any]:
+    """Return the arguments of a call that is not made: what is told of them must still be an object."""
+    try:
+        written = json_values.clean(jsontext.loads(call.arguments))
+    except jsontext.NotJsonError:
+        return {}
+    return json_values.mapping(written)
+
+
+def _unknown(call: ToolCall, tools: Mapping[str, Tool]) -> CallOutcome:
+    """Suggest a near name, never take it: a guess may run the wrong tool (openai-agents#2232)."""
+    near = difflib.get_close_matches(call.name[:SHOWN_NAME], tools, n=1)
+    hint = f"; did you mean {near[0]}?" if near else "; use one of the tools you were given"
+    return failed_outcome(Reason.UNKNOWN_TOOL, f"there is no tool {_shown(call)!r}{hint}")
+
+
+def _shown(call: ToolCall) -> str:
+    return call.name[:SHOWN_NAME]

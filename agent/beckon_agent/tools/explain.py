@@ -1,0 +1,164 @@
+"""Why a tool can be called or not: its conditions, and the route of a call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from beckon_contract.conditions import Condition
+from beckon_contract.findings import Finding
+
+StationKind = Literal["EventType", "Broker", "Trigger", "Service", "Reply"]
+StationState = Literal["ok", "broken", "unknown"]
+
+DECLARED, ROUTED, ANSWERABLE, DEAD_LETTERED = "Declared", "Routed", "Answerable", "DeadLettered"
+AVAILABLE = "Available"
+
+# Where a call stops, by the reason of the condition Routed; with any other it is the Trigger.
+_STOPS: Mapping[str, StationKind] = {
+    "BrokerNotFound": "Broker",
+    "BrokerNotReady": "Broker",
+    "ServiceNotFound": "Service",
+    "ServiceNotReady": "Service",
+    "NoReference": "Service",
+    "AddressUnknown": "Service",
+}
+
+# Where a call waits through an outage, by the reason of the condition Available.
+_WAITS: Mapping[str, StationKind] = {
+    "BrokerUnavailable": "Broker",
+    "TriggerUnavailable": "Trigger",
+    "ReplyTriggerUnavailable": "Reply",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One object that a call passes on its way.
+
+    `detail` says what it does there, or what is wrong; `note` how it delivers.
+    """
+
+    kind: StationKind
+    name: str
+    state: StationState
+    detail: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRoute:
+    """A Trigger of a call and what it leads to, as far as that is known.
+
+    `filter` is what it asks for; `problem` why its service cannot be reached; `delivery` how it
+    delivers, in words.
+    """
+
+    trigger: str
+    filter: str = ""
+    service: str = ""
+    address: str = ""
+    problem: str = ""
+    delivery: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is known of one EventType: the conditions in the order in which they are judged, Ready last."""
+
+    namespace: str
+    event_type: str
+    type: str
+    description: str
+    conditions: Sequence[Condition]
+    route: Sequence[Station]
+    findings: Sequence[Finding] = ()
+
+    def condition(self, name: str) -> Condition | None:
+        """Return a condition by its type."""
+        return next((found for found in self.conditions if found.type == name), None)
+
+
+def route(
+    event_type: str,
+    kind: str,
+    broker: str,
+    ways: Sequence[CallRoute],
+    conditions: Sequence[Condition],
+    *,
+    direct: bool,
+) -> list[Station]:
+    """Return the stations of a call; behind the one where it stops nobody can tell what would happen."""
+    judged = {found.type: found for found in conditions}
+    stops, why = _stop(judged)
+    stations = [Station("EventType", event_type, "ok", f"type {kind}" if kind else "")]
+    if not direct:
+        stations.append(Station("Broker", broker, "ok"))
+        stations += [Station("Trigger", way.trigger, "ok", way.filter, way.delivery) for way in ways] or [
+            Station("Trigger", "", "unknown", "")
+        ]
+    stations += _services(ways)
+    stations.append(_reply(judged.get(ANSWERABLE), direct=direct))
+    return _marked(stations, stops, why)
+
+
+def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
+    """Return how a Trigger delivers, as far as that is known."""
+    if retries is None:
+        return ""
+    times = f"delivers up to {retries + 1} times" if retries else "delivers once"
+    if dead_letters is None:
+        return times
+    return f"{times}, then to the dead-letter sink" if dead_letters else f"{times}, then gives up"
+
+
+def _services(ways: Sequence[CallRoute]) -> list[Station]:
+    found = {
+        (way.service, way.problem or way.address, "broken" if way.problem else "ok"): None
+        for way in ways
+        if way.service or way.problem
+    }
+    stations: list[Station] = []
+    for name, detail, state in found:
+        stations.append(Station("Service", name, "broken" if state == "broken" else "ok", detail))
+    return stations or [Station("Service", "", "unknown", "")]
+
+
+def _reply(answerable: Condition | None, *, direct: bool) -> Station:
+    if direct:
+        return Station("Reply", "in the answer", "ok", "the reply comes in the answer to the call")
+    if answerable is None or answerable.status == "Unknown":
+        return Station("Reply", "", "unknown", answerable.message if answerable else "")
+    state: StationState = "ok" if answerable.status == "True" else "broken"
+    return Station("Reply", answerable.reason, state, answerable.message)
+
+
+def _stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
+    declared, routed = judged.get(DECLARED), judged.get(ROUTED)
+    if declared is not None and declared.status == "False":
+        return "EventType", declared.message
+    if routed is not None and routed.status == "False":
+        return _STOPS.get(routed.reason, "Trigger"), routed.message
+    available = judged.get(AVAILABLE)
+    if available is not None and available.status == "False":
+        return _WAITS.get(available.reason), available.message
+    return None, ""
+
+
+def _marked(stations: Sequence[Station], stops: StationKind | None, why: str) -> list[Station]:
+    """Mark where a call stops, and all behind it as unknown."""
+    if stops is None:
+        return list(stations)
+    if stops == "Trigger" and any(one.kind == "Service" and one.state == "broken" for one in stations):
+        stops = "Service"  # a Trigger is not ready because of what it leads to
+    marked: list[Station] = []
+    order: list[StationKind] = ["EventType", "Broker", "Trigger", "Service", "Reply"]
+    for one in stations:
+        place = order.index(one.kind) - order.index(stops)
+        if place < 0:
+            marked.append(one)
+        elif place == 0:
+            detail = one.detail if one.state == "broken" else why
+            marked.append(Station(one.kind, one.name, "broken", detail or why, one.note))
+        else:
+            marked.append(Station(one.kind, one.name, "unknown", "a call does not come this far"))
+    return marked

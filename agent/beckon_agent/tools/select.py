@@ -1,0 +1,266 @@
+"""The tools that one request declares, and their order.
+
+A tool that was sent keeps its place, so that a provider's prompt cache still fits.
+"""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from beckon_agent.core.model_types import Message
+from beckon_agent.tools.bm25 import Index, Indexes
+from beckon_agent.tools.query import FIND_TOOLS, Finder, answered, found, mentioned, query_of, used
+from beckon_contract.tools import Tool
+
+_PEOPLE: Final = frozenset({"user", "system", "developer"})
+_MACHINES: Final = frozenset({"assistant", "tool"})
+_REPEATED_TURNS: Final = 8
+_REMEMBERED: Final = 2048
+
+
+class SelectionMemory:
+    """What was worked out of earlier turns: it saves time, and changes no choice."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[int, list[str]] = OrderedDict()
+
+    def recall(self, turn: int) -> list[str] | None:
+        """Return the names of a turn."""
+        return self._names.get(turn)
+
+    def keep(self, turn: int, names: list[str]) -> None:
+        """Keep the names of a turn, and forget those of the one that was kept first."""
+        self._names[turn] = names
+        if len(self._names) > _REMEMBERED:
+            self._names.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTools:
+    """Chooses at most `room` names of what the finder offers; `pinned` are always among them."""
+
+    finder: Finder
+    pinned: Sequence[str]
+    room: int
+
+    def next(
+        self, messages: Sequence[Message], sent: Sequence[str], *, steady: bool, needed: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the names to declare after `sent` were the last ones."""
+        offered = self.finder.offered
+        fitting = self.finder.index.best(query_of(messages), 2 * self.room, offered.__contains__)
+        wanted = [  # whatever it says; the most urgent first
+            *needed,
+            *mentioned(messages, offered, by=_PEOPLE),
+            *found(messages),
+            *self.pinned,
+            *[name for name in used(messages) if name in offered][: max(1, self.room // 4)],
+            *mentioned(messages, offered, by=_MACHINES),
+        ]
+        known = [name for name in wanted if name in offered]
+        return placed(sent, known, fitting, self.room, steady=steady)
+
+    def first(
+        self, messages: Sequence[Message], memory: SelectionMemory, needed: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the names to declare where nobody knows what was sent: it is worked out turn by turn."""
+        names = list(self.pinned)
+        for end, turn in self._turns(messages):
+            known = memory.recall(turn)
+            if known is None:
+                known = self.next(messages[:end], names, steady=_goes_on(messages[:end]))
+                memory.keep(turn, known)
+            names = known
+        return self.next(messages, names, steady=_goes_on(messages), needed=needed)
+
+    def _turns(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
+        """Return the first answered turns: where each ends, and a number for all that it was chosen from."""
+        turns = []
+        begun = 0
+        number = hash((frozenset(self.finder.offered), self.room))
+        for end in answered(messages)[:_REPEATED_TURNS]:
+            number = hash((number, *map(repr, messages[begun:end])))
+            turns.append((end, number))
+            begun = end
+        return turns
+
+
+def _goes_on(messages: Sequence[Message]) -> bool:
+    """Whether the model is in the middle of a task: a tool spoke last."""
+    return bool(messages) and messages[-1].get("role") == "tool"
+
+
+def placed(
+    sent: Sequence[str], wanted: Sequence[str], fitting: Sequence[str], room: int, *, steady: bool = False
+) -> list[str]:
+    """Return at most `room` names, each once.
+
+    `sent` were declared the last time, in that order; `wanted` must be declared as far as there is room;
+    `fitting` are the others that fit, the best first. The better half of the room is always for what fits
+    now. A quarter is left free in the beginning for what comes later. What comes takes the places of what
+    fits least, or stands at the end. With `steady` what only fits takes nobody's place.
+    """
+    better = fitting[: (room + 1) // 2]
+    if steady:
+        known = {*sent, *wanted}
+        free = max(0, room - len(known))
+        better = [name for name in better if name in known] + [n for n in better if n not in known][:free]
+    needed = _unique([*wanted, *better])[:room]
+    names = _exchanged(_unique(sent), needed, [*needed, *fitting], room)
+    there = set(names)
+    spare = max(0, room - room // 4 - len(names))
+    return [*names, *[name for name in _unique(fitting) if name not in there][:spare]]
+
+
+def _exchanged(sent: Sequence[str], needed: Sequence[str], order: Sequence[str], room: int) -> list[str]:
+    """Return what was sent with what is needed; what has no room any more has gone."""
+    known, staying = set(sent), set(needed)
+    coming = [name for name in needed if name not in known]
+    rank = {name: place for place, name in reversed(list(enumerate(order)))}
+    places = [(rank.get(name, len(order)), place) for place, name in enumerate(sent) if name not in staying]
+    excess = max(0, len(sent) + len(coming) - room)
+    going = {place for _, place in sorted(places, reverse=True)[:excess]}
+    arriving = iter(coming)
+    names = [next(arriving, None) if place in going else name for place, name in enumerate(sent)]
+    return [*[name for name in names if name is not None], *arriving]
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a choice is made from.
+
+    `tools` is the whole catalogue, never changed afterwards; `allowed` names those that may be used here,
+    `None` for all. `limit` is how many declarations the request may have. `sent` are the `names` of the
+    selection before this one in the same conversation, empty in the beginning or where they are lost.
+    `steady` says that the model is in the middle of a task with them: then nothing takes their places but
+    what is called by its name. `needed` come before everything else.
+    """
+
+    tools: Mapping[str, Tool]
+    messages: Sequence[Message]
+    limit: int
+    sent: Sequence[str] = ()
+    allowed: Container[str] | None = None
+    needed: Sequence[str] = ()
+    steady: bool = False
+
+    def offered(self) -> Mapping[str, Tool]:
+        """Return the tools that may be used."""
+        allowed = self.allowed
+        if allowed is None:
+            return self.tools
+        return {name: tool for name, tool in self.tools.items() if name in allowed}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tools to declare, in this order.
+
+    Where there are others, `FIND_TOOLS` is the first of them, and `finder` answers its calls.
+    """
+
+    tools: tuple[Tool, ...]
+    finder: Finder | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the next choice in this conversation has to know: plain data that can be stored."""
+        return tuple(tool.name for tool in self.tools if tool is not FIND_TOOLS)
+
+
+class Chooser(Protocol):
+    """Decides which tools a request declares."""
+
+    async def choose(self, situation: Situation) -> Selection:
+        """Return at most as many tools as the limit says, each once. Raises nothing."""
+        ...
+
+
+class EveryTool:
+    """Declares all tools; those beyond the limit are left out."""
+
+    async def choose(self, situation: Situation) -> Selection:
+        """Return what was sent first, and then the others as the catalogue has them."""
+        return _all_of(situation, situation.offered())
+
+
+class FittingTools:
+    """Declares all tools where they are few enough, or else those that the conversation needs.
+
+    `pinned` names tools that are always among them, by the names of EventTypes, or of tools as models see
+    them. `indexes` may be shared by those who choose among the same tools. Where it is not told what was
+    sent before, it works out what it must have sent in the first turns: so the declarations of a client that
+    brings its conversation along begin as they did the last time.
+    """
+
+    def __init__(self, pinned: Sequence[str] = (), indexes: Indexes | None = None) -> None:
+        self._pins = tuple(pinned)
+        self._indexes = indexes or Indexes()
+        self._pinned: tuple[Mapping[str, Tool], tuple[str, ...]] = {}, ()
+        self._memory: tuple[Index | None, SelectionMemory] = None, SelectionMemory()
+
+    async def choose(self, situation: Situation) -> Selection:
+        """Return the selection; the first one for a large catalogue takes some tenths of a second."""
+        offered = situation.offered()
+        if len(offered) <= situation.limit or situation.limit < 1:
+            return _all_of(situation, offered)
+        index = await self._indexes.of(situation.tools)
+        room = situation.limit - 1
+        pinned = [name for name in self._pinned_in(situation.tools) if name in offered]
+        choice = RankedTools(Finder(index, offered, max(1, room // 2)), pinned, room)
+        sent = [name for name in situation.sent if name in offered]
+        if situation.sent:
+            names = choice.next(situation.messages, sent, steady=situation.steady, needed=situation.needed)
+        else:
+            names = choice.first(situation.messages, self._memory_of(index), situation.needed)
+        return Selection((FIND_TOOLS, *(offered[name] for name in names)), choice.finder)
+
+    def _pinned_in(self, tools: Mapping[str, Tool]) -> Sequence[str]:
+        """Return the names of the pinned tools in a catalogue, in the order in which they are pinned."""
+        if self._pinned[0] is not tools:
+            self._pinned = tools, tuple(_named(tools, self._pins)) if self._pins else ()
+        return self._pinned[1]
+
+    def _memory_of(self, index: Index) -> SelectionMemory:
+        """Return what is remembered of choices with an index."""
+        if self._memory[0] is not index:
+            self._memory = index, SelectionMemory()
+        return self._memory[1]
+
+
+class Among:
+    """Chooses for those who may use only some of a catalogue, with what is known of all of it.
+
+    So there is one index for everybody, however many there are who may use different parts.
+    """
+
+    def __init__(self, chooser: Chooser, everything: Callable[[], Mapping[str, Tool]]) -> None:
+        self._chooser = chooser
+        self._everything = everything
+
+    async def choose(self, situation: Situation) -> Selection:
+        """Return the selection; its tools are those of the situation."""
+        offered = situation.offered()
+        among = replace(situation, tools=self._everything(), allowed=offered)
+        selection = await self._chooser.choose(among)
+        return replace(selection, tools=tuple(offered.get(tool.name, tool) for tool in selection.tools))
+
+
+def _named(tools: Mapping[str, Tool], pins: Sequence[str]) -> Iterator[str]:
+    """Yield the tools that have one of these names, or whose EventType has it."""
+    of_types: dict[str, list[str]] = defaultdict(list)
+    for name, tool in tools.items():
+        of_types[tool.event_type].append(name)
+    for pin in dict.fromkeys(pins):
+        yield from [pin] if pin in tools else of_types.get(pin, ())
+
+
+def _all_of(situation: Situation, offered: Mapping[str, Tool]) -> Selection:
+    sent = [name for name in situation.sent if name in offered]
+    names = list(dict.fromkeys([*sent, *offered]))[: max(0, situation.limit)]
+    return Selection(tuple(offered[name] for name in names))
