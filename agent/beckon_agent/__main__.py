@@ -18,6 +18,12 @@ from beckon_agent.agents.folder import FolderAgents, FolderSource
 from beckon_agent.agents.keys import SecretFiles
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.agents.registry import AgentRegistry
+from beckon_agent.api.access import AuthMiddleware
+from beckon_agent.api.events.late_answers import LateAnswers
+from beckon_agent.api.events.request import EventRules
+from beckon_agent.api.mcp.cancellation import Cancellations
+from beckon_agent.api.mcp.server import McpSettings
+from beckon_agent.api.operations import metrics_app
 from beckon_agent.app import Door, Kept, build_app
 from beckon_agent.auth.authentication import authenticator
 from beckon_agent.auth.authorization import PermittedAgents
@@ -25,12 +31,6 @@ from beckon_agent.auth.quotas import LimitedCaller
 from beckon_agent.auth.quotas import Quotas as SharedLimits
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.engine import EnginePace, RunEngine
-from beckon_agent.faces.access import Access
-from beckon_agent.faces.events.intake import Rules
-from beckon_agent.faces.events.late_answers import LateAnswers
-from beckon_agent.faces.mcp.cancelling import Cancellations
-from beckon_agent.faces.mcp.face import McpSettings
-from beckon_agent.faces.operations import metrics_app
 from beckon_agent.server import Server, served_beside, spare
 from beckon_agent.service import Service
 from beckon_agent.settings import ALL_NAMESPACES, Settings
@@ -99,7 +99,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             permitted = PermittedAgents(roster, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
-            rules = Rules(max_depth=settings.max_depth, sink=settings.answer_sink)
+            rules = EventRules(max_depth=settings.max_depth, sink=settings.answer_sink)
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
             pace = EnginePace.of(settings.lease_seconds)
@@ -137,7 +137,7 @@ def _door(settings: Settings, session: aiohttp.ClientSession) -> Door:
     if settings.anonymous:
         logger.warning("everybody who reaches %s is let in: BECKON_ANONYMOUS is set", settings.host)
     return functools.partial(
-        Access,
+        AuthMiddleware,
         authenticator=checks,
         open_to_brokers=settings.open_events,
         public_url=settings.public_url,

@@ -14,39 +14,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from beckon_agent.core.context import request_id
+from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
+from beckon_agent.api.chat import routes as chat
+from beckon_agent.api.chat.memory import HandedCalls
+from beckon_agent.api.chat.routes import ChatRuns
+from beckon_agent.api.events import routes as events
+from beckon_agent.api.events.request import EventRules
+from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ApiError, ProblemError, problem_response, refusal
+from beckon_agent.api.http.middleware import BodyLimit, RequestIds, allowed_methods
+from beckon_agent.api.http.openapi import describe_authentication
+from beckon_agent.api.http.streaming import ClientGone, StreamPace
+from beckon_agent.api.late_replies import LateReplySink
+from beckon_agent.api.mcp.server import McpSettings, mount
+from beckon_agent.api.responses import routes as responses
+from beckon_agent.api.runs import approvals
+from beckon_agent.api.runs import routes as runs
+from beckon_agent.core.context import owner_of, request_id
 from beckon_agent.durable.engine import RunEngine
 from beckon_agent.durable.late_replies import LateReplies
-from beckon_agent.faces import (
-    catalogue,
-    chat_completions,
-    explained,
-    late_replies,
-    models,
-    operations,
-    page,
-    replays,
-)
-from beckon_agent.faces.body_limit import BodyLimit
-from beckon_agent.faces.chat_memory import Memory
-from beckon_agent.faces.chat_runs import ChatRuns
-from beckon_agent.faces.described import tell_of_keys
-from beckon_agent.faces.events import routes as events
-from beckon_agent.faces.events.intake import Rules
-from beckon_agent.faces.hang_up import ClientGone
-from beckon_agent.faces.late_replies import LateFace
-from beckon_agent.faces.mcp.face import McpSettings
-from beckon_agent.faces.mcp.mounting import mount
-from beckon_agent.faces.methods import allowed
-from beckon_agent.faces.openai_errors import STORE_UNAVAILABLE, FaceError
-from beckon_agent.faces.owners import owner_of
-from beckon_agent.faces.pacing import Pace
-from beckon_agent.faces.problems import ProblemError, problem_response
-from beckon_agent.faces.refusals import refusal
-from beckon_agent.faces.request_ids import RequestIds
-from beckon_agent.faces.responses import routes as responses
-from beckon_agent.faces.runs import approvals
-from beckon_agent.faces.runs import routes as runs
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.store.health import StoreHealth
@@ -64,7 +49,7 @@ class Kept:
 
     store: Store
     engine: RunEngine
-    rules: Rules = field(default_factory=Rules)
+    rules: EventRules = field(default_factory=EventRules)
     reply_keys: ReplyKeys = field(default_factory=ReplyKeys)
     store_chats: bool = False
 
@@ -78,7 +63,7 @@ def build_app(
     door: Door,
     *,
     max_request_bytes: int,
-    pace: Pace | None = None,
+    pace: StreamPace | None = None,
     mcp: McpSettings | None = None,
     kept: Kept | None = None,
 ) -> ASGIApp:
@@ -101,39 +86,39 @@ def build_app(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
     stored = None if kept is None else ChatRuns(kept.engine, owner_of, kept.store_chats)
-    app.include_router(chat_completions.router(service, pace or Pace(), _memory_of(kept), stored))
-    for routes in _always(service, pace or Pace(), kept):
+    app.include_router(chat.router(service, pace or StreamPace(), _memory_of(kept), stored))
+    for routes in _always(service, pace or StreamPace(), kept):
         app.include_router(routes)
     if kept is not None:
-        app.include_router(responses.router(kept.engine, kept.store, service, pace or Pace(), owner_of))
+        app.include_router(responses.router(kept.engine, kept.store, service, pace or StreamPace(), owner_of))
         app.include_router(events.router(service, kept.engine, kept.rules))
-        app.include_router(runs.router(kept.store, pace or Pace(), owner_of))
+        app.include_router(runs.router(kept.store, pace or StreamPace(), owner_of))
         app.include_router(approvals.router(kept.store, kept.engine, owner_of))
-        app.include_router(replays.router(kept.store, service, pace or Pace(), owner_of))
+        app.include_router(replays.router(kept.store, service, pace or StreamPace(), owner_of))
         late = LateReplies(kept.store, service.roster, kept.engine.look)
         count, attribute = service.metrics.late_reply, kept.rules.reply_attribute
-        app.include_router(late_replies.router(LateFace(late, kept.reply_keys, count, attribute)))
+        app.include_router(late_replies.router(LateReplySink(late, kept.reply_keys, count, attribute)))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.router.routes.extend(page.routes())
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
-    tell_of_keys(app)
+    describe_authentication(app)
     return TracedRequests(RequestIds(door(app)), service.metrics.request)  # outside of all that may fail
 
 
-def _always(service: Service, pace: Pace, kept: Kept | None) -> Iterator[APIRouter]:
+def _always(service: Service, pace: StreamPace, kept: Kept | None) -> Iterator[APIRouter]:
     """Yield the routes that are there whether runs are stored or not."""
-    for room in (models, explained):
+    for room in (models, explain):
         yield room.router(service)
-    yield catalogue.router(service, pace)
+    yield tools.router(service, pace)
     yield operations.router(service, None if kept is None else StoreHealth(kept.store.counters))
 
 
-def _memory_of(kept: Kept | None) -> chat_completions.MemoryOf | None:
+def _memory_of(kept: Kept | None) -> chat.MemoryOf | None:
     """Return what keeps the runs that hand a call to their client."""
     if kept is None:
         return None
-    return lambda request, hosted: Memory(kept.store, owner_of(request), hosted.name)
+    return lambda request, hosted: HandedCalls(kept.store, owner_of(request), hosted.name)
 
 
 async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:
@@ -153,8 +138,8 @@ async def _store_unavailable(request: Request, error: Exception) -> Response:
 def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
 
-    @app.exception_handler(FaceError)
-    async def face_error(_: Request, error: FaceError) -> Response:
+    @app.exception_handler(ApiError)
+    async def face_error(_: Request, error: ApiError) -> Response:
         return error.response()
 
     @app.exception_handler(ProblemError)
@@ -176,7 +161,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         answer = refusal(path, error.status_code, f"{request.method} {path[:_SHOWN_PATH]}: {error.detail}")
         answer.headers.update(error.headers or {})
         if error.status_code == 405:
-            answer.headers["allow"] = allowed(app.router.routes, request.scope)
+            answer.headers["allow"] = allowed_methods(app.router.routes, request.scope)
         return answer
 
     @app.exception_handler(Exception)

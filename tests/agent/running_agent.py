@@ -14,10 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.app import build_app
 from beckon_agent.core.model_types import TextCalls
 from beckon_agent.core.run_types import Agent, Limits
-from beckon_agent.faces.pacing import Pace
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
 from beckon_agent.run.model_turn import DialectModel
@@ -38,7 +38,7 @@ class Setup:
     """What a test may choose of an agent."""
 
     limits: Limits = field(default_factory=lambda: Limits(call_timeout=10))
-    pace: Pace = field(default_factory=Pace)
+    pace: StreamPace = field(default_factory=StreamPace)
     dialect: str = "native"
     text_calls: TextCalls = "own"
     model: str = "m"

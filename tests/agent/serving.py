@@ -9,13 +9,13 @@ from typing import Any, Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.auth.authentication import Authenticator
-from beckon_agent.faces.access import Access
 
 
 def open_door(app: ASGIApp) -> ASGIApp:
     """Let everybody of this machine in, as a service on loopback without keys does."""
-    return Access(app, Authenticator(anonymous=True))
+    return AuthMiddleware(app, Authenticator(anonymous=True))
 
 
 @asynccontextmanager

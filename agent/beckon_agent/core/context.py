@@ -1,10 +1,12 @@
-"""Context variables of the request that a task serves: its id and its principal."""
+"""Context variables of the request that a task serves: its id, its principal, its owner."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
+
+from starlette.requests import Request
 
 _current_request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
@@ -97,3 +99,9 @@ def read_principal(document: Mapping[str, object]) -> Principal:
             return ANONYMOUS
         case _:
             return UNAUTHENTICATED
+
+
+def owner_of(request: Request) -> str:
+    """Return the id of who asks, as the door noted it; empty for anonymous callers."""
+    who: Principal = getattr(request.state, "principal", UNAUTHENTICATED)
+    return who.id

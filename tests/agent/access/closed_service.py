@@ -12,6 +12,7 @@ import httpx
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.app import Kept, build_app
 from beckon_agent.auth.authentication import Authenticator, authenticator
 from beckon_agent.auth.authorization import PermittedAgents
@@ -20,7 +21,6 @@ from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.durable.engine import RunEngine
-from beckon_agent.faces.access import Access
 from beckon_agent.model.client import ModelClient
 from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
@@ -145,7 +145,9 @@ async def closed_service(
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
         kept = Kept(store, RunEngine(store, service, "test"))
-        app = build_app(service, lambda app: Access(app, checks), max_request_bytes=100_000, kept=kept)
+        app = build_app(
+            service, lambda app: AuthMiddleware(app, checks), max_request_bytes=100_000, kept=kept
+        )
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield ClosedService(http, model, roster, service, store)
         await store.aclose()

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.auth.api_keys import KeyFile
 from beckon_agent.auth.authentication import Authenticator, authenticator
 from beckon_agent.auth.settings import AccessOptions, OidcOptions
@@ -27,7 +28,6 @@ from beckon_agent.core.context import (
     current_principal,
     read_principal,
 )
-from beckon_agent.faces.access import Access
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.access.issuer import AUDIENCE, Issuer
 from tests.agent.serving import served
@@ -49,7 +49,7 @@ async def who_am_i(scope: Scope, receive: Receive, send: Send) -> None:
 async def behind(
     checks: Authenticator, *, open_to_brokers: bool = False, public_url: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
-    app = Access(who_am_i, checks, open_to_brokers=open_to_brokers, public_url=public_url)
+    app = AuthMiddleware(who_am_i, checks, open_to_brokers=open_to_brokers, public_url=public_url)
     async with served(app, lifespan="off") as url, httpx.AsyncClient(base_url=url, timeout=10) as http:
         yield http
 
@@ -231,7 +231,7 @@ async def test_a_web_socket_is_closed(keys: Path) -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await Access(who_am_i, Authenticator(anonymous=True))({"type": "websocket"}, receive, send)
+    await AuthMiddleware(who_am_i, Authenticator(anonymous=True))({"type": "websocket"}, receive, send)
 
     assert sent == [{"type": "websocket.close", "code": 1008}]
 

@@ -16,14 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.events.request import EventRules
+from beckon_agent.api.events.routes import router
+from beckon_agent.api.http.errors import ProblemError, problem_response
+from beckon_agent.api.http.middleware import BodyLimit
+from beckon_agent.api.http.streaming import ClientGone
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.base import Ask, Engine
-from beckon_agent.faces.body_limit import BodyLimit
-from beckon_agent.faces.events.intake import Rules
-from beckon_agent.faces.events.routes import router
-from beckon_agent.faces.hang_up import ClientGone
-from beckon_agent.faces.problems import ProblemError, problem_response
 from beckon_agent.model.client import ModelClient
 from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
@@ -46,7 +46,7 @@ class Setup:
     """What a test may choose of the agent."""
 
     limits: Limits = field(default_factory=lambda: Limits(call_timeout=10))
-    rules: Rules = field(default_factory=Rules)
+    rules: EventRules = field(default_factory=EventRules)
     max_runs: int = 16
     max_bytes: int = 100_000
     engine: MakeEngine = MemoryEngine

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 
+from beckon_agent.api.events.request import EventRules
 from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.run_types import Limits
-from beckon_agent.faces.events.intake import Rules
 from beckon_contract.events import CloudEvent, to_binary
 from tests.agent.event_platform import EventPlatform, described, event_platform
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held
@@ -22,11 +22,11 @@ QUESTION = ("ask_researcher", {"question": "How far is the moon?"})
 
 @asynccontextmanager
 async def researcher(
-    folder: Path, *script: Script, rules: Rules | None = None
+    folder: Path, *script: Script, rules: EventRules | None = None
 ) -> AsyncIterator[tuple[AnsweringAgent, EventPlatform]]:
     """Serve an agent behind a Broker whose Trigger brings it the events of type `ask.researcher`."""
     tool = described("ask.researcher", "researcher", parameters=PARAMETERS)
-    async with answering_agent(*script, setup=Setup(rules=rules or Rules())) as agent:
+    async with answering_agent(*script, setup=Setup(rules=rules or EventRules())) as agent:
         addresses = {"researcher": f"{agent.url}/events/researcher"}
         async with event_platform(folder, [], addresses, *tool) as platform:
             yield agent, platform
@@ -134,7 +134,7 @@ async def send(platform: EventPlatform, event: CloudEvent) -> httpx.Response:
 async def test_a_chain_that_is_too_deep_becomes_a_dead_letter_with_the_reason_after_one_try(
     tmp_path: Path,
 ) -> None:
-    async with researcher(tmp_path, rules=Rules(max_depth=2)) as (other, platform):
+    async with researcher(tmp_path, rules=EventRules(max_depth=2)) as (other, platform):
         event = asking(beckondepth=3).without("correlationid")
         response = await send(platform, event)
 

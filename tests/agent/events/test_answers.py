@@ -6,11 +6,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from beckon_agent.api.events.request import EventRules
 from beckon_agent.core.model_types import TextDelta
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_types import Limits, RunFinished
 from beckon_agent.durable.base import AnswerDropped, Ask, EngineEvent
-from beckon_agent.faces.events.intake import Rules
 from beckon_contract.tracing import carried
 from tests.agent.events.answering_agent import SOURCE, Setup, answering_agent, asking, event, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing
@@ -106,7 +106,7 @@ async def test_an_answer_that_a_limit_ended_says_so() -> None:
 
 
 async def test_the_names_of_the_correlation_attributes_are_settings() -> None:
-    setup = Setup(rules=Rules(correlation_attribute="id", reply_attribute="responseid"))
+    setup = Setup(rules=EventRules(correlation_attribute="id", reply_attribute="responseid"))
     async with answering_agent(says("Yes."), setup=setup) as agent:
         reply = await agent.reply(event({"question": "Yes?"}))
 

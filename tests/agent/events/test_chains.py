@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beckon_agent.api.events.request import EventRules
 from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_types import Limits, Options
-from beckon_agent.faces.events.intake import Rules
 from beckon_contract.chains import DEPTH
 from beckon_contract.events import CloudEvent
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, problem
@@ -95,7 +95,7 @@ async def test_the_budget_of_the_chain_ends_a_run_that_would_use_more() -> None:
 async def test_a_chain_over_its_limits_is_refused_for_good_and_says_why(
     attributes: dict[str, int], said: str
 ) -> None:
-    async with answering_agent(setup=Setup(rules=Rules(max_depth=2))) as agent:
+    async with answering_agent(setup=Setup(rules=EventRules(max_depth=2))) as agent:
         response = await agent.send(asking().extended(**attributes))
 
         # 403 is not among the statuses after which a Broker tries again.
@@ -105,7 +105,7 @@ async def test_a_chain_over_its_limits_is_refused_for_good_and_says_why(
 
 
 async def test_the_deepest_run_that_is_allowed_is_answered() -> None:
-    async with answering_agent(says("Yes."), setup=Setup(rules=Rules(max_depth=2))) as agent:
+    async with answering_agent(says("Yes."), setup=Setup(rules=EventRules(max_depth=2))) as agent:
         assert (await agent.reply(asking(beckondepth=2))).json() == {"answer": "Yes."}
 
 
@@ -127,7 +127,7 @@ async def test_an_answer_that_somebody_waits_for_is_left_to_them() -> None:
 
 
 async def test_two_agents_that_answer_each_other_come_to_an_end() -> None:
-    rules = Rules(max_depth=3)
+    rules = EventRules(max_depth=3)
     async with answering_agent(*[says("And then?")] * 9, setup=Setup(rules=rules)) as agent:
         said = event({"lamp": 1})
         while (response := await agent.send(said)).status_code == 200:

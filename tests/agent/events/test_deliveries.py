@@ -8,11 +8,11 @@ from dataclasses import replace
 import httpx
 import orjson
 
+from beckon_agent.api.events.request import EventRules, run_id_of
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_types import RunSuspended
 from beckon_agent.durable.base import Ask, EngineEvent
-from beckon_agent.faces.events.intake import Rules, run_id_of
 from beckon_contract.deadlines import format_expiry
 from beckon_contract.events import CloudEvent
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, held, problem
@@ -145,7 +145,7 @@ async def test_a_full_agent_tells_the_broker_to_come_again() -> None:
 
 async def test_deliveries_that_wait_have_a_limit_of_their_own() -> None:
     answer, gate = held()
-    async with answering_agent(answer, setup=Setup(rules=Rules(max_waiting=1))) as agent:
+    async with answering_agent(answer, setup=Setup(rules=EventRules(max_waiting=1))) as agent:
         first = asyncio.create_task(agent.send(asking()))
         await eventually(lambda: _is(len(agent.asked) == 1))
         refused = await agent.send(asking())

@@ -10,8 +10,8 @@ import pytest
 from openai import AsyncOpenAI, NotFoundError
 from openai.types.chat import ChatCompletionMessageParam
 
+from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.core.run_types import Limits
-from beckon_agent.faces.pacing import Pace
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
 from tests.agent.running_agent import RunningAgent, Setup, payloads, user
@@ -202,7 +202,7 @@ async def test_what_a_tool_reports_is_told_to_those_who_ask_for_events(start_age
 
 async def test_a_silent_stream_is_kept_alive_with_comments(start_agent: StartAgent) -> None:
     async with start_agent(
-        asks_for(("test_wait", {})), says("ok"), setup=Setup(pace=Pace(keep_alive=0.05))
+        asks_for(("test_wait", {})), says("ok"), setup=Setup(pace=StreamPace(keep_alive=0.05))
     ) as agent:
         body = {"model": "beckon", "messages": [user("go")], "stream": True}
         lines: list[str] = []
@@ -219,7 +219,7 @@ async def test_a_silent_stream_is_kept_alive_with_comments(start_agent: StartAge
 async def test_headers_go_out_before_a_slow_first_word(start_agent: StartAgent) -> None:
     hold = asyncio.Event()
     slow = Reply([b": wait\n\n", sse(chunk({"content": "Hi, you."}), chunk(finish="stop"))], holds=hold)
-    async with start_agent(slow, setup=Setup(pace=Pace(first_event=0.05))) as agent:
+    async with start_agent(slow, setup=Setup(pace=StreamPace(first_event=0.05))) as agent:
         body = {"model": "beckon", "messages": [user("go")], "stream": True}
         async with agent.http.stream("POST", "/v1/chat/completions", json=body) as response:
             assert response.status_code == 200
@@ -299,7 +299,7 @@ async def test_a_client_that_hangs_up_ends_the_answer_of_the_model(
 
 async def test_a_client_that_reads_nothing_is_given_up(start_agent: StartAgent) -> None:
     flood = streamed(*[chunk({"content": "x" * 100_000})] * 300, chunk(finish="stop"))
-    async with start_agent(flood, setup=Setup(pace=Pace(stalled=0.2))) as agent:
+    async with start_agent(flood, setup=Setup(pace=StreamPace(stalled=0.2))) as agent:
         body = json.dumps({"model": "beckon", "messages": [user("go")], "stream": True}).encode()
         port = int(agent.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)

@@ -12,11 +12,11 @@ import pytest
 from fastapi import FastAPI
 from openai import AsyncOpenAI
 
+from beckon_agent.api.chat import routes
+from beckon_agent.api.chat.memory import HandedCalls
+from beckon_agent.api.chat.request import ChatRequest
+from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.app import _add_error_handlers
-from beckon_agent.faces import chat_completions
-from beckon_agent.faces.chat_memory import Memory
-from beckon_agent.faces.chat_request import ChatRequest
-from beckon_agent.faces.pacing import Pace
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
@@ -42,7 +42,9 @@ ECHO = asks_for(("test_echo", {"text": "x"}))
 async def chat(agent: RunningAgent, store: Store, owner: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Serve the face of an agent that keeps what it did, for one owner."""
     app = FastAPI()
-    face = chat_completions.router(agent.service, Pace(), lambda _, hosted: Memory(store, owner, hosted.name))
+    face = routes.router(
+        agent.service, StreamPace(), lambda _, hosted: HandedCalls(store, owner, hosted.name)
+    )
     app.include_router(face)
     _add_error_handlers(app)
     async with served(app) as url, httpx.AsyncClient(base_url=f"{url}/v1/", timeout=20) as http:

@@ -11,10 +11,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from beckon_agent.api import page
+from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.auth.api_keys import KeyFile
 from beckon_agent.auth.authentication import Authenticator
-from beckon_agent.faces import page
-from beckon_agent.faces.access import Access
 from beckon_agent.page.files import FOLDER, PageMissing, load_page
 from tests.agent.serving import open_door, served
 from tests.patience import PATIENCE
@@ -77,7 +77,7 @@ async def test_files_are_kept_for_ever_and_the_document_is_asked_for_again() -> 
 
 async def test_the_page_is_for_everybody_and_nothing_beside_it_is(tmp_path: Path) -> None:
     closed = Authenticator(keys=KeyFile(tmp_path / "keys.jsonl"))
-    async with serving(lambda app: Access(app, closed)) as client:
+    async with serving(lambda app: AuthMiddleware(app, closed)) as client:
         assert (await client.get("/")).status_code == 200
         assert (await client.head("/")).status_code == 200
         assert (await client.get("/page/0123456789abcdef/none.js")).status_code == 404

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from beckon_agent.faces.body_limit import BodyLimit
+from beckon_agent.api.http.middleware import BodyLimit
 from tests.agent.running_agent import RunningAgent, Setup, running_agent, user
 from tests.agent.scripted_model import says
 from tests.agent.serving import served

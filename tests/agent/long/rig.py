@@ -16,11 +16,11 @@ from aiohttp import web
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.events.late_answers import LateAnswers
+from beckon_agent.api.events.request import EventRules
 from beckon_agent.app import Kept, build_app
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.engine import EnginePace, RunEngine
-from beckon_agent.faces.events.intake import Rules
-from beckon_agent.faces.events.late_answers import LateAnswers
 from beckon_agent.model.client import ModelClient
 from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
@@ -194,7 +194,7 @@ class Rig:
             store: Store = through(opened) if through else opened
             model, service = await self._service(stack, script, limits)
             session = await stack.enter_async_context(aiohttp.ClientSession())
-            rules = Rules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
+            rules = EventRules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
             late = LateAnswers(session, rules)
             holder = f"test-{secrets.token_hex(4)}"
             engine = RunEngine(store, service, holder, BEAT, announce=late.tell)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pytest
 
-from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.api.mcp.server import McpSettings
 from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.mcp_server import McpServer, mcp_server
 from tests.agent.tools_for_tests import BENCH

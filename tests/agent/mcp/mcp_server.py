@@ -16,11 +16,9 @@ from starlette.types import ASGIApp
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.http.middleware import BodyLimit, RequestIds
+from beckon_agent.api.mcp.server import McpFace, McpSettings, mount
 from beckon_agent.core.run_types import Agent, Limits
-from beckon_agent.faces.body_limit import BodyLimit
-from beckon_agent.faces.mcp.face import McpFace, McpSettings
-from beckon_agent.faces.mcp.mounting import mount
-from beckon_agent.faces.request_ids import RequestIds
 from beckon_agent.model.client import ModelClient
 from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service

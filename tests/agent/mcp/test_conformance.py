@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.api.mcp.server import McpSettings
 from beckon_contract.origins import OriginPolicy
 from tests.agent.event_platform import event_platform
 from tests.agent.mcp.conformance_tools import TOOLS, by_hand

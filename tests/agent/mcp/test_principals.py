@@ -15,10 +15,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.mcp.cancellation import Cancellations
+from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.core.context import Principal, acting_as
-from beckon_agent.faces.mcp.cancelling import Cancellations
-from beckon_agent.faces.mcp.face import McpSettings
 from beckon_agent.store.sql.open import open_store
 from beckon_contract.agent_terms import Access, Callers, Terms, ToolRule
 from beckon_contract.catalogue import Catalogue

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.faces.mcp.face import McpSettings
+from beckon_agent.api.mcp.server import McpSettings
 from beckon_contract.origins import OriginPolicy
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import ACCEPT, BODY_LIMIT, LEGACY, MODERN, McpServer, request

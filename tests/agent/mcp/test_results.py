@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
+from beckon_agent.api.mcp.call import to_call_result
 from beckon_agent.core.run_types import CallFinished
-from beckon_agent.faces.mcp.results import told
 
 SOUND = {"media_type": "audio/wav", "data_base64": "AAAA"}
 PICTURE = {"media_type": "image/png", "data_base64": "AAAA"}
@@ -15,7 +15,7 @@ PAPER = {"media_type": "application/pdf", "data_base64": "AAAA"}
 
 def content(result: object, *, any_json: bool = False) -> tuple[list[dict[str, Any]], object]:
     """Return the content and the structured content, which a client's types must take."""
-    document = told(CallFinished("1", "tool", result, failed=False, seconds=0), any_json=any_json)
+    document = to_call_result(CallFinished("1", "tool", result, failed=False, seconds=0), any_json=any_json)
     CallToolResult.model_validate(document, by_name=False)
     found = document["content"]
     assert isinstance(found, list)

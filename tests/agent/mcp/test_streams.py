@@ -13,8 +13,8 @@ from mcp.client.subscriptions import Subscription
 from mcp.shared.exceptions import MCPError
 from mcp_types import ToolListChangedNotification
 
-from beckon_agent.faces.mcp.face import McpSettings
-from beckon_agent.faces.pacing import Pace
+from beckon_agent.api.http.streaming import StreamPace
+from beckon_agent.api.mcp.server import McpSettings
 from beckon_contract.catalogue import Catalogue
 from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.conftest import StartMcp
@@ -214,7 +214,7 @@ async def lines(server: McpServer, path: str = "/mcp") -> AsyncIterator[AsyncIte
 
 
 async def test_what_changes_nothing_for_a_client_is_not_told(start_mcp: StartMcp) -> None:
-    settings = McpSettings(pace=Pace(keep_alive=1.0))
+    settings = McpSettings(pace=StreamPace(keep_alive=1.0))
     async with start_mcp(settings) as server, lines(server) as told:
         assert (await anext(told)).startswith(":")
         tools = server.catalogue.current.tools

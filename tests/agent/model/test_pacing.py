@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from beckon_agent.faces.pacing import Paced
+from beckon_agent.api.http.streaming import PacedStream
 from tests.patience import PATIENCE
 
 
@@ -33,7 +33,7 @@ class Source:
 
 async def test_an_item_is_not_lost_when_the_wait_for_it_ends() -> None:
     source = Source()
-    paced = Paced(source.items())
+    paced = PacedStream(source.items())
 
     assert await paced.take() == 1
     assert not await paced.ready(0.01)
@@ -48,7 +48,7 @@ async def test_an_item_is_not_lost_when_the_wait_for_it_ends() -> None:
 async def test_what_the_stream_raises_is_raised_where_its_item_is_taken() -> None:
     source = Source()
     source.gate.set()
-    paced = Paced(source.items(fails=True))
+    paced = PacedStream(source.items(fails=True))
     await paced.begin(5)
 
     assert await paced.take() == 1
@@ -62,7 +62,7 @@ async def test_a_failure_before_the_first_item_is_raised_at_the_beginning() -> N
         for text in ["1", "broken"][1:]:
             yield int(text)
 
-    paced = Paced(failing())
+    paced = PacedStream(failing())
 
     with pytest.raises(ValueError, match="invalid literal"):
         await paced.begin(5)
@@ -72,7 +72,7 @@ async def test_a_failure_before_the_first_item_is_raised_at_the_beginning() -> N
 async def test_what_is_there_is_taken_at_once_and_a_failure_after_it() -> None:
     source = Source()
     source.gate.set()
-    paced = Paced(source.items(fails=True))
+    paced = PacedStream(source.items(fails=True))
     await paced.begin(5)
     async with asyncio.timeout(PATIENCE):
         await source.ended.wait()
@@ -91,7 +91,7 @@ async def test_a_stream_that_nobody_takes_is_read_only_a_little_ahead() -> None:
             read.append(number)
             yield number
 
-    paced = Paced(endless())
+    paced = PacedStream(endless())
     await paced.begin(5)
     for _ in range(100):
         await asyncio.sleep(0)
@@ -106,7 +106,7 @@ async def test_a_stream_that_nobody_takes_is_read_only_a_little_ahead() -> None:
 @pytest.mark.parametrize("taken", [0, 1])
 async def test_closing_ends_the_stream_wherever_it_is(taken: int) -> None:
     source = Source()
-    paced = Paced(source.items())
+    paced = PacedStream(source.items())
     for _ in range(taken):
         await paced.take()
     assert await paced.ready(0.01) is (taken == 0)
@@ -119,7 +119,7 @@ async def test_closing_ends_the_stream_wherever_it_is(taken: int) -> None:
 async def test_closing_a_stream_that_never_began_is_nothing() -> None:
     source = Source()
 
-    await Paced(source.items()).close()
+    await PacedStream(source.items()).close()
 
     assert not source.closed
 
@@ -129,7 +129,7 @@ async def test_a_failure_that_nobody_took_is_not_complained_about() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     source = Source()
     source.gate.set()
-    paced = Paced(source.items(fails=True))
+    paced = PacedStream(source.items(fails=True))
     await paced.take()
     await paced.ready(5)
 

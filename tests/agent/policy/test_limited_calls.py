@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from beckon_agent.api.http.errors import problem_response
 from beckon_agent.auth.authentication import authenticator
 from beckon_agent.auth.quotas import LimitedCaller, LimitReached, Quotas
 from beckon_agent.auth.settings import AccessOptions
@@ -14,7 +15,6 @@ from beckon_agent.core.context import ANONYMOUS, acting_as
 from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
-from beckon_agent.faces.problems import problem_response
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.validation import PreparedCall
 from beckon_contract.problem import Problem

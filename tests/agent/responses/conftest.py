@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from beckon_agent.faces.pacing import Pace
+from beckon_agent.api.http.streaming import StreamPace
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.running_face import RunningFace, running_face
 from tests.agent.running_agent import Setup
@@ -18,7 +18,7 @@ class StartFace(Protocol):
     """Starts the face with a scripted model."""
 
     def __call__(
-        self, *script: Script, setup: Setup | None = None, pace: Pace | None = None
+        self, *script: Script, setup: Setup | None = None, pace: StreamPace | None = None
     ) -> AbstractAsyncContextManager[RunningFace]:
         """Serve until the end of the block."""
         ...
@@ -30,7 +30,7 @@ def start_face(start_agent: StartAgent, tmp_path: Path) -> StartFace:
 
     @asynccontextmanager
     async def start(
-        *script: Script, setup: Setup | None = None, pace: Pace | None = None
+        *script: Script, setup: Setup | None = None, pace: StreamPace | None = None
     ) -> AsyncIterator[RunningFace]:
         async with start_agent(*script, setup=setup) as agent, running_face(agent, tmp_path, pace) as face:
             yield face

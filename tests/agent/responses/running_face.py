@@ -15,14 +15,14 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
+from beckon_agent.api.http.streaming import StreamPace
+from beckon_agent.api.responses.routes import router
+from beckon_agent.api.runs import approvals
+from beckon_agent.api.runs import routes as runs
 from beckon_agent.app import _add_error_handlers
 from beckon_agent.durable.base import Engine
 from beckon_agent.durable.engine import EnginePace as Beat
 from beckon_agent.durable.engine import RunEngine
-from beckon_agent.faces.pacing import Pace
-from beckon_agent.faces.responses.routes import router
-from beckon_agent.faces.runs import approvals
-from beckon_agent.faces.runs import routes as runs
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
@@ -125,7 +125,7 @@ def said(document: Mapping[str, Any]) -> str:
     return "".join(part["text"] for part in parts)
 
 
-def face_app(engine: Engine, store: Store, service: Service, pace: Pace) -> FastAPI:
+def face_app(engine: Engine, store: Store, service: Service, pace: StreamPace) -> FastAPI:
     """Return the face as an application of its own."""
     app = FastAPI()
     app.include_router(router(engine, store, service, pace, by_header))
@@ -137,14 +137,14 @@ def face_app(engine: Engine, store: Store, service: Service, pace: Pace) -> Fast
 
 @asynccontextmanager
 async def running_face(
-    agent: RunningAgent, folder: Path, pace: Pace | None = None
+    agent: RunningAgent, folder: Path, pace: StreamPace | None = None
 ) -> AsyncIterator[RunningFace]:
     """Serve the face in front of an agent."""
     store = await open_store(f"sqlite:///{folder / 'store.db'}")
     engine = RunEngine(store, agent.service, f"test-{secrets.token_hex(4)}", QUICK)
     serving = asyncio.create_task(engine.serve())
     try:
-        app = face_app(engine, store, agent.service, pace or Pace())
+        app = face_app(engine, store, agent.service, pace or StreamPace())
         async with (
             served(app) as url,
             httpx.AsyncClient(base_url=url, timeout=20) as http,

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
+from beckon_agent.api.responses.documents import ECHO
+from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.core.records import Decision, RunStatus, StoredRun
 from beckon_agent.core.run_types import RunSuspended
 from beckon_agent.durable.base import Ask, EngineEvent
-from beckon_agent.faces.responses.documents import ECHO
-from beckon_agent.faces.responses.request import CreateRequest
 from beckon_agent.store.base import StoreUnavailable
 
 RUN_ID = f"resp_{'a' * 32}"

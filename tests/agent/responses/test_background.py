@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_agent.faces.pacing import Pace
+from beckon_agent.api.http.streaming import StreamPace
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import kinds, running_face, said
@@ -135,7 +135,7 @@ async def test_a_response_in_the_foreground_cannot_be_joined_before_its_end(star
 
 
 async def test_a_silent_stream_is_kept_alive(start_face: StartFace) -> None:
-    async with start_face(WAIT, says("Done."), pace=Pace(keep_alive=0.02)) as face:
+    async with start_face(WAIT, says("Done."), pace=StreamPace(keep_alive=0.02)) as face:
         request = {"model": "beckon", "input": "go", "stream": True}
         async with face.http.stream("POST", "/v1/responses", json=request) as answer:
             lines = []

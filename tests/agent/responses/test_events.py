@@ -9,13 +9,13 @@ import pytest
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
+from beckon_agent.api.http.streaming import StreamPace
+from beckon_agent.api.responses.events import Encoder
+from beckon_agent.api.responses.stream import events_of_turns
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
 from beckon_agent.core.records import Past, StoredCall, StoredTurn
 from beckon_agent.core.run_types import ApprovalAsked, CallFinished, CallStarted, RunFinished, RunSuspended
 from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
-from beckon_agent.faces.pacing import Pace
-from beckon_agent.faces.responses.events import Encoder
-from beckon_agent.faces.responses.past import retold
 from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.running_face import Event, events_of, face_app, kinds, said, valid
@@ -154,19 +154,19 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
                 encoder.feed(event)
         return [encoder.document(stored_run()) for encoder in parts]
 
-    assert outputs(list(retold(stored_run(), past))) == outputs(live)
+    assert outputs(list(events_of_turns(stored_run(), past))) == outputs(live)
 
 
 @asynccontextmanager
 async def scripted(
-    start_agent: StartAgent, engine: ScriptedEngine, pace: Pace | None = None
+    start_agent: StartAgent, engine: ScriptedEngine, pace: StreamPace | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the face in front of a scripted engine."""
     store = await open_store("sqlite://")
     try:
         async with (
             start_agent() as agent,
-            served(face_app(engine, store, agent.service, pace or Pace())) as url,
+            served(face_app(engine, store, agent.service, pace or StreamPace())) as url,
             httpx.AsyncClient(base_url=url, timeout=10) as http,
         ):
             yield http

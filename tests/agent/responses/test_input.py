@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.faces.responses.items import to_messages
+from beckon_agent.api.responses.items import to_messages
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import said
 from tests.agent.scripted_model import asks_for, says

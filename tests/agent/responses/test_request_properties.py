@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.responses.item_lists import to_items
+from beckon_agent.api.responses.items import to_messages
+from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.core import json_values
-from beckon_agent.faces.openai_errors import FaceError
-from beckon_agent.faces.responses.items import to_messages
-from beckon_agent.faces.responses.listing import to_items
-from beckon_agent.faces.responses.request import CreateRequest
 from beckon_agent.model.messages import paired
 
 TYPES = st.sampled_from(
@@ -106,7 +106,7 @@ def test_any_body_is_read_or_refused(body: dict[str, Any], alone: bool) -> None:
         request.options()
         echo = request.echo()
         messages = to_messages(request.input, alone=alone)
-    except (ValidationError, FaceError):
+    except (ValidationError, ApiError):
         return
 
     json_values.dumps(echo).encode()
@@ -118,7 +118,7 @@ def test_any_body_is_read_or_refused(body: dict[str, Any], alone: bool) -> None:
 def test_messages_that_were_made_of_items_are_items_again(items: list[dict[str, Any]]) -> None:
     try:
         messages = to_messages(CreateRequest.model_validate({"input": items}).input, alone=False)
-    except (ValidationError, FaceError):
+    except (ValidationError, ApiError):
         return
 
     listed = to_items(messages, "owner")

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from beckon_agent.api.runs.documents import exchanged_document
 from beckon_agent.core.records import Exchanged
-from beckon_agent.faces.runs.documents import exchanged_document
 from beckon_contract.correlation import Key, Keyring, mint
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import RunningFace

@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from beckon_agent.api.runs.documents import exchanged_document
 from beckon_agent.core.records import Exchanged
 from beckon_agent.core.run_types import Limits
-from beckon_agent.faces.runs.documents import exchanged_document
 from beckon_contract.correlation import Key, Keyring, mint
 from tests.agent.conftest import say_it_plainly
 from tests.agent.event_platform import EventPlatform, described, event_platform

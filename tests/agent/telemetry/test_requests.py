@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from beckon_agent.faces.request_ids import RequestIds
+from beckon_agent.api.http.middleware import RequestIds
 from beckon_agent.telemetry.http_spans import NOT_BY_FASTAPI, TracedRequests
 from beckon_contract.tracing import carried
 from tests.agent.serving import served

@@ -1,0 +1,147 @@
+"""Authentication before every route, and where clients get tokens (RFC 9728).
+
+The principal is known to all code that serves the request.
+"""
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from beckon_agent.api.http.errors import refusal
+from beckon_agent.api.late_replies import PATH as LATE_REPLIES
+from beckon_agent.api.page import is_page
+from beckon_agent.auth.authentication import Authenticator
+from beckon_agent.auth.errors import KeysUnavailable, NotLetIn
+from beckon_agent.core.context import EVENTS, UNAUTHENTICATED, Principal, acting_as
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
+_PATH = re.compile(r"[-._~/A-Za-z0-9]{0,300}")
+
+
+class ProtectedResource:
+    """The metadata of every path; `public_url` is where clients reach the service.
+
+    Without it, it is where the request came to, which a proxy in front may have changed.
+    """
+
+    def __init__(self, issuer: str, public_url: str = "") -> None:
+        self._issuer = issuer
+        self._public_url = public_url.rstrip("/")
+
+    def is_asked(self, scope: Scope) -> bool:
+        """Whether a request is for the metadata."""
+        path: str = scope["path"]
+        asked = path == WELL_KNOWN or path.startswith(f"{WELL_KNOWN}/")
+        return asked and scope["method"] in ("GET", "HEAD")
+
+    def answer(self, scope: Scope) -> Response:
+        """Return the metadata of the path behind the well-known one."""
+        base, path = self._base(scope), scope["path"].removeprefix(WELL_KNOWN)
+        if base is None or not _PATH.fullmatch(path):
+            return Response(status_code=404)
+        document = {
+            "resource": base + path,
+            "authorization_servers": [self._issuer],
+            "bearer_methods_supported": ["header"],
+        }
+        return JSONResponse(document, headers={"cache-control": "max-age=3600", "vary": "host"})
+
+    def parameter(self, scope: Scope) -> str:
+        """Return the parameter of a challenge that leads there; empty where the address is not known."""
+        base, path = self._base(scope), scope["path"]
+        if base is None or not _PATH.fullmatch(path):
+            return ""
+        return f', resource_metadata="{base}{WELL_KNOWN}{path if path != "/" else ""}"'
+
+    def _base(self, scope: Scope) -> str | None:
+        if self._public_url:
+            return self._public_url
+        host = Request(scope).headers.get("host", "")
+        return f"{scope['scheme']}://{host}" if _HOST.fullmatch(host) else None
+
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz", LATE_REPLIES})
+"""They are asked by what has no credential; to a stranger they tell nothing of agents.
+
+A late reply proves itself: who was not sent the call cannot answer it.
+"""
+
+_EVENTS = "/events"
+_POLICY_VIOLATION = 1008  # RFC 6455, section 7.4.1
+
+
+class AuthMiddleware:
+    """Finds the principal of each request: in `principal()`, and in the scope's state under `principal`.
+
+    With `open_to_brokers` events need no credential, since most Brokers send none: whatever else can
+    reach the service can then send them as well, which is for a network policy to prevent.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        *,
+        open_to_brokers: bool = False,
+        public_url: str = "",
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._open_to_brokers = open_to_brokers
+        tokens = authenticator.tokens
+        self._resource = None if tokens is None else ProtectedResource(tokens.issuer, public_url)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+        elif scope["path"] in OPEN_PATHS or is_page(scope):
+            await self._serve(await self._whoever(scope), scope, receive, send)
+        elif self._open_to_brokers and _is_from_broker(scope):
+            await self._serve(EVENTS, scope, receive, send)
+        elif self._resource is not None and self._resource.is_asked(scope):
+            await self._resource.answer(scope)(scope, receive, send)
+        else:
+            await self._serve_known(scope, receive, send)
+
+    async def _serve_known(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        try:
+            who = await self._authenticator.identify(scope["headers"])
+        except NotLetIn as error:
+            answer = refusal(path, 401, str(error))
+            answer.headers["www-authenticate"] = self._challenge(error, scope)
+            await answer(scope, receive, send)
+        except KeysUnavailable as error:
+            await refusal(path, 503, str(error))(scope, receive, send)
+        else:
+            await self._serve(who, scope, receive, send)
+
+    async def _serve(self, who: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["principal"] = who
+        with acting_as(who):
+            await self._app(scope, receive, send)
+
+    async def _whoever(self, scope: Scope) -> Principal:
+        try:
+            return await self._authenticator.identify(scope["headers"])
+        except (NotLetIn, KeysUnavailable):
+            return UNAUTHENTICATED
+
+    def _challenge(self, error: NotLetIn, scope: Scope) -> str:
+        """Return the header of a 401 (RFC 6750, section 3): no error code where nothing was tried."""
+        tried = ', error="invalid_token"' if error.tried else ""
+        resource = "" if self._resource is None else self._resource.parameter(scope)
+        return f'Bearer realm="beckon"{tried}{resource}'
+
+
+def _is_from_broker(scope: Scope) -> bool:
+    path: str = scope["path"]
+    at_events = path == _EVENTS or path.startswith(f"{_EVENTS}/")
+    return at_events and all(name != b"authorization" for name, _ in scope["headers"])

@@ -1,0 +1,174 @@
+"""A chat completions request: its fields, the client's functions, and side requests.
+
+Side requests come from chat windows beside the conversation, for its title, its tags or the next questions.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.responses.request import FunctionTool
+from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.run_types import ClientTool, Options
+from beckon_agent.model.messages import is_blank
+
+_NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
+
+
+def client_tools(tools: Sequence[object]) -> tuple[ClientTool, ...]:
+    """Return the functions of a request; raises `ApiError` for tools of another kind."""
+    return tuple(_client_tool(json_values.mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
+
+
+def first_choice(choice: object) -> object:
+    """Return what the first answer must be, `None` where the model is free; raises `ApiError`."""
+    if choice in (None, "auto", "none"):
+        return None
+    if choice == "required":
+        return choice
+    name = json_values.text(json_values.mapping(json_values.mapping(choice).get("function")).get("name"))
+    if json_values.mapping(choice).get("type") != "function" or not name:
+        message = "must be 'auto', 'none', 'required', or an object that names a function"
+        raise unsupported("tool_choice", message)
+    return {"type": "function", "function": {"name": name}}
+
+
+def _client_tool(tool: Mapping[str, object], place: str) -> ClientTool:
+    if tool.get("type") != "function":
+        message = (
+            f"tools of the type {str(tool.get('type'))[:40]!r} are not offered: the agent brings the "
+            "cluster's tools itself, and calls them; a request may bring tools of the type 'function'"
+        )
+        raise unsupported(f"{place}.type", message)
+    function = tool.get("function")
+    if not isinstance(function, Mapping):
+        raise ApiError(400, f"{place}.function: must be an object", code="invalid_request", param=place)
+    said = read(FunctionTool, {**function, "type": "function"}, f"{place}.function")
+    return ClientTool(said.name, said.description or "", said.parameters or _NO_PARAMETERS)
+
+
+# Of all its prompts that quote the conversation: the heading, and then the quotation.
+_QUOTES = re.compile(r"\s*### Task:\s.*<chat_history>", re.DOTALL)
+
+
+def is_side_request(messages: Sequence[Message]) -> bool:
+    """Whether this is a task about a conversation, and no conversation itself."""
+    said = [message for message in messages if message.get("role") not in ("system", "developer")]
+    if len(said) != 1 or said[0].get("role") != "user":
+        return False
+    content = said[0].get("content")
+    return isinstance(content, str) and _QUOTES.match(content) is not None
+
+
+_FORWARDED = ("top_p", "seed", "presence_penalty", "frequency_penalty", "response_format", "reasoning_effort")
+_MAX_MESSAGES = 10_000
+_MAX_TOOLS = 128
+
+
+class ChatMessage(BaseModel):
+    """One message of the conversation, in OpenAI's shape."""
+
+    model_config = ConfigDict(extra="allow")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Any = Field(None, description="A string, a list of content parts, or null.")
+
+    @field_validator("content")
+    @classmethod
+    def _is_content(cls, value: object) -> object:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+            return value
+        raise ValueError("must be a string, a list of content parts (objects), or null")
+
+    def says_something(self) -> bool:
+        """Whether there is anything to answer in it; a part that is no text always is."""
+        if not isinstance(self.content, list):
+            return not is_blank(self.content)
+        return any(part.get("type") != "text" or not is_blank(part.get("text")) for part in self.content)
+
+
+class StreamOptions(BaseModel):
+    """OpenAI's `stream_options`."""
+
+    include_usage: bool = False
+
+
+class Extension(BaseModel):
+    """Beckon's own part of a request; other clients leave it out."""
+
+    events: bool = Field(False, description="Tell of tool calls in the answer, in its field `beckon`.")
+
+
+class ChatRequest(BaseModel):
+    """The body of `POST /v1/chat/completions`; fields that are not listed are ignored, as OpenAI does."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str = Field(description="The name of an agent, as in GET /v1/models.")
+    messages: list[ChatMessage] = Field(min_length=1, max_length=_MAX_MESSAGES)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    stop: str | list[str] | None = None
+    n: int | None = None
+    tools: list[Any] | None = Field(
+        None,
+        max_length=_MAX_TOOLS,
+        description="Functions that the client runs itself, beside the cluster's.",
+    )
+    functions: list[Any] | None = None
+    store: bool | None = Field(
+        None,
+        description="Whether the run is stored, to be looked at and replayed; unset: as the service has it.",
+    )
+    tool_choice: Any = None
+    function_call: Any = None
+    beckon: Extension = Extension()
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream is to end with its usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    def conversation(self) -> list[Message]:
+        """Return the messages as plain data, with only the fields that were sent."""
+        return [message.model_dump(exclude_unset=True) for message in self.messages]
+
+    def options(self) -> Options:
+        """Return what the request asks of the model."""
+        stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        sent = self.model_extra or {}
+        unwanted = "none" in (self.tool_choice, self.function_call)
+        use_tools = not (unwanted or is_side_request(self.conversation()))
+        return Options(
+            use_tools=use_tools,
+            temperature=self.temperature,
+            max_tokens=self.max_completion_tokens or self.max_tokens,
+            stop=tuple(stop),
+            extra={name: sent[name] for name in _FORWARDED if sent.get(name) is not None},
+            first_choice=first_choice(self.tool_choice) if use_tools else None,
+            client_tools=client_tools(self.tools or ()) if use_tools else (),
+        )
+
+    def check(self) -> None:
+        """Raise `ApiError` for what this agent does not do, with the rule and the way out."""
+        for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
+            if getattr(self, old) not in (None, [], "auto", "none"):
+                message = f"{old!r} is the older form of {new!r}, and not served: send {new!r} instead"
+                raise ApiError(400, message, code="unsupported_value", param=old)
+        if self.n not in (None, 1):
+            message = "one answer a request: leave 'n' out or send 1"
+            raise ApiError(400, message, code="unsupported_value", param="n")
+        asking = [message for message in self.messages if message.role == "user"] or self.messages
+        if not any(message.says_something() for message in asking):
+            message = "there is nothing to answer: every message is blank; write one with the role 'user'"
+            raise ApiError(400, message, code="invalid_request", param="messages")

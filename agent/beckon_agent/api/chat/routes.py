@@ -1,0 +1,196 @@
+"""The route of chat completions, and their stored runs (`store` of OpenAI)."""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.chat.memory import HandedCalls
+from beckon_agent.api.chat.request import ChatRequest
+from beckon_agent.api.chat.response import DOCUMENT, Completion
+from beckon_agent.api.http.errors import EXPECTED, ApiError, openai_responses, to_api_error
+from beckon_agent.api.http.openapi import answer
+from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, unless_gone
+from beckon_agent.api.models import find_agent
+from beckon_agent.api.responses.answers import api_errors
+from beckon_agent.api.responses.tool_choice import check_tools
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_types import Options, RunEvent, RunFinished, RunSuspended
+from beckon_agent.durable.base import AnswerDropped, Ask, Engine, RunFailed, TurnNoted
+from beckon_agent.service import Service
+from beckon_contract.jsontext import dumps
+
+FACE = "chat.completions"
+"""What they are stored under; the id of a run is that of its completion."""
+
+_STATUS: dict[str, Literal[429, 503]] = {"rate_limit_exceeded": 429, "overloaded": 503}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRuns:
+    """Begins runs that are stored; `always` unless a request says otherwise."""
+
+    engine: Engine
+    owner_of: Callable[[Request], str]
+    always: bool = False
+
+    def wanted(self, store: bool | None) -> bool:
+        """Whether the run of a request is stored."""
+        return self.always if store is None else store
+
+    async def begin(
+        self, request: Request, hosted: AgentHandle, run: str, messages: Sequence[Message], options: Options
+    ) -> AsyncGenerator[RunEvent]:
+        """Store and begin a run; raise what `Engine.start` raises."""
+        new = NewRun(id=run, owner=self.owner_of(request), agent=hosted.name, face=FACE, input=messages)
+        await self.engine.start(Ask(new, hosted, options, options.client_tools))
+        return self._events(run)
+
+    async def _events(self, run: str) -> AsyncGenerator[RunEvent]:
+        """Yield what happens. Where a person has to allow a call, the client waits for them, too."""
+        async with aclosing(self.engine.follow(run, wait=True)) as events:
+            async for _, event in events:
+                match event:
+                    case RunFailed(code, message):
+                        raise ApiError(_STATUS.get(code, 502), message, code=code)
+                    case AnswerDropped():  # of what its client has read nothing can be taken back
+                        raise ApiError(502, "the answer broke off, and was begun anew", code="broken_off")
+                    case TurnNoted() | RunSuspended():
+                        pass
+                    case _:
+                        yield event
+
+
+_DONE = b"data: [DONE]\n\n"
+_RESPONSES = {
+    **answer("A chat completion, or with `stream` its chunks as server-sent events.", DOCUMENT, streams=True),
+    **openai_responses(
+        _400="The request is not valid, or asks for what an agent does not do.",
+        _404="`model` names no agent.",
+        _429="A quota is used up; Retry-After says when it has room again.",
+        _502="The model server failed.",
+        _503="No run can begin now, or none of this agent; Retry-After says when to ask again.",
+        default="Any other error, in the same shape.",
+    ),
+}
+
+
+MemoryOf = Callable[[Request, AgentHandle], HandedCalls]
+"""What is kept for who asks of an agent."""
+
+
+def router(
+    service: Service, pace: StreamPace, memory_of: MemoryOf | None = None, stored: ChatRuns | None = None
+) -> APIRouter:
+    """Return the routes of this face; without a memory a run that hands a call back is forgotten."""
+    routes = APIRouter()
+
+    path = "/v1/chat/completions"
+
+    @routes.post(path, operation_id="createChatCompletion", response_model=None, responses=_RESPONSES)
+    async def create(body: ChatRequest, request: Request) -> Response:
+        """Answer a conversation, calling the cluster's tools on the way."""
+        body.check()
+        hosted = find_agent(service, body.model)
+        options = body.options()
+        check_tools(options, hosted.catalogue.current.tools)
+        completion = Completion(hosted.name, body.beckon.events)
+        memory = None if memory_of is None else memory_of(request, hosted)
+        with api_errors():
+            messages = await _conversation(body, memory)
+        with _explained():
+            if stored is not None and stored.wanted(body.store):
+                run = await stored.begin(request, hosted, completion.id, messages, options)
+            else:
+                await service.admit(hosted, completion.id)
+                run = service.run(hosted, messages, options, admitted=completion.id)
+        events = PacedStream(_remember_run(run, completion.run, memory))
+        if not body.stream:
+            found = await unless_gone(request.receive, _all(events))
+            return Response(dumps(completion.whole(found)), media_type="application/json")
+        await unless_gone(request.receive, _begun(events, pace.first_event))
+        return EventStream(_stream(completion, events, pace, with_usage=body.wants_usage), pace.stalled)
+
+    return routes
+
+
+async def _conversation(body: ChatRequest, memory: HandedCalls | None) -> list[Message]:
+    """Return the messages, with what earlier runs did between them."""
+    messages = body.conversation()
+    return messages if memory is None else await memory.restored(messages)
+
+
+async def _remember_run(
+    events: AsyncGenerator[RunEvent], run: str, memory: HandedCalls | None
+) -> AsyncGenerator[RunEvent]:
+    """Pass the events on; keep what the run did before its client is told to go on with it."""
+    async with aclosing(events):
+        async for event in events:
+            if memory is not None and isinstance(event, RunFinished) and event.ending == "client_call":
+                await memory.keep(run, event.messages)
+            yield event
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Tell what keeps a run from beginning as this face does."""
+    try:
+        yield
+    except EXPECTED as error:
+        raise to_api_error(error) from error
+
+
+async def _all(events: PacedStream[RunEvent]) -> list[RunEvent]:
+    found: list[RunEvent] = []
+    try:
+        while (event := await events.take()) is not None:
+            found.append(event)
+    except EXPECTED as error:
+        raise to_api_error(error) from error
+    finally:
+        await events.close()
+    return found
+
+
+async def _begun(events: PacedStream[RunEvent], seconds: float) -> None:
+    """Raise what goes wrong before the first event, so that it gets an HTTP status of its own."""
+    begun = False
+    try:
+        await events.begin(seconds)
+        begun = True
+    except EXPECTED as error:
+        raise to_api_error(error) from error
+    finally:
+        if not begun:
+            await events.close()
+
+
+async def _stream(
+    completion: Completion, events: PacedStream[RunEvent], pace: StreamPace, *, with_usage: bool
+) -> AsyncGenerator[bytes]:
+    try:
+        yield completion.opening()
+        async for happened in events.told(pace.keep_alive):
+            yield (
+                b"".join(_to_chunks(completion, happened, with_usage=with_usage)) if happened else KEEP_ALIVE
+            )
+        yield _DONE
+    except Exception as error:  # the status is out: the stream is the only place left to tell of it
+        yield b"data: " + orjson.dumps(to_api_error(error).document()) + b"\n\n"
+    finally:
+        await events.close()
+
+
+def _to_chunks(completion: Completion, events: Iterable[RunEvent], *, with_usage: bool) -> Iterator[bytes]:
+    for event in events:
+        chunk = completion.chunk(event)
+        if chunk is not None:
+            yield chunk
+        if isinstance(event, RunFinished) and with_usage:
+            yield completion.usage_chunk(event.usage)

@@ -1,0 +1,72 @@
+"""Answers of runs that had to wait: nobody holds a connection for them, so they go to a Broker."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aiohttp
+import stamina
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.events.reply import Replier, RunAnswer, RunAnswerReader, Unanswered
+from beckon_agent.api.events.request import FACE, EventRules, replier_of
+from beckon_agent.core.records import StoredRun
+from beckon_agent.durable.base import EngineEvent
+from beckon_contract.events import CloudEvent, to_binary
+from beckon_contract.failures import Reason
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = aiohttp.ClientTimeout(total=10)
+_TRIES = 5
+
+
+class _NotTaken(Exception):
+    """The Broker has not taken an answer this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateAnswers:
+    """Sends the answers of runs that events started, once they have ended."""
+
+    session: aiohttp.ClientSession
+    rules: EventRules
+
+    async def tell(self, run: StoredRun, hosted: AgentHandle, events: Sequence[EngineEvent]) -> None:
+        """Send the answer of a run that had to wait, where somebody waits for it; never raises."""
+        if run.face != FACE or not self.rules.sink:
+            return
+        replier = replier_of(run, hosted, self.rules)
+        coming = RunAnswerReader()
+        for event in events:
+            coming.feed(event)
+        if not replier.awaited or coming.found is None:
+            return
+        try:
+            await self._send(_reply(replier, coming.found))
+        except (_NotTaken, aiohttp.ClientError, TimeoutError) as error:
+            logger.error(  # noqa: TRY400  # a Broker that is away needs no traceback
+                "the answer of run %s is lost: the Broker at %s has not taken it: %s",
+                run.id,
+                self.rules.sink,
+                str(error) or type(error).__name__,
+            )
+
+    async def _send(self, reply: CloudEvent) -> None:
+        headers, body = to_binary(reply)
+        async for attempt in stamina.retry_context(
+            on=(_NotTaken, aiohttp.ClientError, TimeoutError), attempts=_TRIES, timeout=30.0
+        ):
+            with attempt:
+                async with self.session.post(
+                    self.rules.sink, data=body, headers=headers, timeout=_PATIENCE, allow_redirects=False
+                ) as response:
+                    if not response.ok:
+                        raise _NotTaken(f"it answers {response.status}")
+
+
+def _reply(replier: Replier, found: RunAnswer | Unanswered) -> CloudEvent:
+    """Return the reply; it has the same id however often the run comes to its end."""
+    if isinstance(found, RunAnswer):
+        return replier.answer(found)
+    return replier.failure(Reason.TOOL_FAILED, f"the agent failed: {found.message}")

@@ -1,0 +1,152 @@
+"""Which events start a run, and as what; which are left alone, and which are refused for good."""
+
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from math import inf
+
+import orjson
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.events.question import message_of
+from beckon_agent.api.events.reply import REPLY_SUFFIX, Replier
+from beckon_agent.api.http.errors import ProblemError
+from beckon_agent.core.call_budget import CallBudget
+from beckon_agent.core.records import NewRun, StoredRun
+from beckon_agent.core.run_types import Limits, Options
+from beckon_agent.durable.base import Ask
+from beckon_contract.chains import BUDGET, DEPTH
+from beckon_contract.deadlines import parse_expiry
+from beckon_contract.events import CloudEvent, EventError, from_structured, is_timestamp
+from beckon_contract.problem import Problem, for_dead_letter
+
+FACE = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class EventRules:
+    """What the face goes by.
+
+    The value of `correlation_attribute` goes back as `reply_attribute`, as with every tool. Runs deeper
+    than `max_depth` are refused. `max_waiting` deliveries may wait for their runs at once. `sink` is the
+    Broker for answers of runs that had to wait, empty where they are told as a time-out.
+    """
+
+    correlation_attribute: str = "correlationid"
+    reply_attribute: str = "replyid"
+    max_depth: int = 4
+    max_waiting: int = 1024
+    sink: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedEvent:
+    """An event that is this agent's to answer; `expires` is in seconds since the epoch."""
+
+    event: CloudEvent
+    hosted: AgentHandle
+    owner: str
+    chain: CallBudget
+    expires: float | None
+    replier: Replier
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run, the same for each of its deliveries."""
+        return self.replier.run_id
+
+    def ask(self) -> Ask:
+        """Return the run to start; raise `EventError` for data that no model can be told."""
+        attributes = self.event.attributes()
+        new = NewRun(
+            id=self.run_id,
+            owner=self.owner,
+            agent=self.hosted.name,
+            face=FACE,
+            input=[message_of(self.event, awaited=self.replier.awaited)],
+            request={"event": attributes},
+            background=True,  # a Broker that hangs up comes again, and finds it
+        )
+        agent = replace(self.hosted.agent, limits=self._limits())
+        return Ask(new, replace(self.hosted, agent=agent), Options(chain=self.chain))
+
+    def _limits(self) -> Limits:
+        """Return the agent's limits, within the tokens that are left and the time for which anybody waits."""
+        limits = self.hosted.agent.limits
+        return replace(
+            limits, tokens=self.chain.tokens(limits.tokens), seconds=min(limits.seconds, self.left)
+        )
+
+    @property
+    def left(self) -> float:
+        """The seconds until the event expires; without end where it does not."""
+        return inf if self.expires is None else self.expires - time.time()
+
+
+def accept_event(
+    event: CloudEvent, hosted: AgentHandle, owner: str, rules: EventRules
+) -> AcceptedEvent | None:
+    """Return an event as something to answer, `None` where it is nothing to this agent.
+
+    Raises `EventError` for attributes that cannot be read, and `ProblemError` (403) for a chain of
+    agents that is too long or has used up its tokens: not a status after which Brokers try again.
+    """
+    if is_answer(event, hosted, rules):
+        return None
+    chain = CallBudget.of(event)
+    if chain.depth > rules.max_depth:
+        raise _refused(
+            "too-deep",
+            f"this would be agent {chain.depth} in a chain of agents that call each other, and the limit is "
+            f"{rules.max_depth} ({DEPTH}, BECKON_MAX_DEPTH)",
+        )
+    if chain.budget is not None and chain.budget <= 0:
+        raise _refused(
+            "no-budget", f"the chain of agents that this event belongs to has no tokens left ({BUDGET})"
+        )
+    replier = _replier(event, hosted, run_id_of(event, hosted.name, owner), rules)
+    return AcceptedEvent(event, hosted, owner, chain, _expiry(event), replier)
+
+
+def replier_of(run: StoredRun, hosted: AgentHandle, rules: EventRules) -> Replier:
+    """Return what writes the replies to the event that started a run of this face."""
+    event = from_structured(orjson.dumps(run.request["event"]))
+    return _replier(event, hosted, run.id, rules)
+
+
+def _replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: EventRules) -> Replier:
+    token = event.attributes().get(rules.correlation_attribute)
+    return Replier(event, hosted.agent, run_id, CallBudget.of(event), rules.reply_attribute, token)
+
+
+def is_answer(event: CloudEvent, hosted: AgentHandle, rules: EventRules) -> bool:
+    """Whether an event is an answer, which no agent takes.
+
+    Otherwise a Trigger with too wide a filter would let an agent answer answers, its own among them,
+    for as long as there is money.
+    """
+    own = event.source == hosted.agent.source and event.type.endswith(REPLY_SUFFIX)
+    return own or rules.reply_attribute in event.extensions
+
+
+def run_id_of(event: CloudEvent, agent: str, owner: str) -> str:
+    """Return the id of the run that an event starts, made of what tells events apart: source and id.
+
+    The owner is part of it: nobody is told another's answer for knowing the id of an event.
+    """
+    parts = (owner, agent, event.source, event.id)
+    digest = hashlib.sha256(b"".join(len(part.encode()).to_bytes(4) + part.encode() for part in parts))
+    return f"event_{digest.hexdigest()[:40]}"
+
+
+def _expiry(event: CloudEvent) -> float | None:
+    written = event.extensions.get("expirytime")
+    if written is None:
+        return None
+    if not (isinstance(written, str) and is_timestamp(written)):
+        raise EventError("the attribute 'expirytime' is not a timestamp of RFC 3339")
+    return parse_expiry(written)
+
+
+def _refused(slug: str, detail: str) -> ProblemError:
+    return ProblemError(for_dead_letter(Problem(403, slug, slug.replace("-", " ").capitalize(), detail)))

@@ -1,0 +1,230 @@
+"""`POST /events` and `POST /events/{agent}`: an event in, in either HTTP mode, and its reply event out.
+
+What the statuses mean to a Broker: 200 is the reply, 202 and 204 are content without one; after 404,
+429 and 503 it comes again, and finds the run that it had begun; any other 4xx becomes a dead letter.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, aclosing, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.api.events.openapi import EVENT
+from beckon_agent.api.events.reply import RunAnswer, Unanswered, read_answer
+from beckon_agent.api.events.request import AcceptedEvent, EventRules, accept_event
+from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.streaming import unless_gone
+from beckon_agent.api.models import known_agents, not_served
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import owner_of, request_id
+from beckon_agent.core.records import FINAL
+from beckon_agent.durable.base import Engine
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import RunExists, StoreUnavailable
+from beckon_agent.telemetry.spans import resume_trace
+from beckon_contract.deadlines import preferred_wait
+from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
+from beckon_contract.failures import Reason
+from beckon_contract.problem import Problem, for_dead_letter
+from beckon_contract.tracing import carried
+
+logger = logging.getLogger(__name__)
+
+_TRACE_ID = slice(3, 35)  # of a traceparent
+_MARGIN = 5.0  # a run ends by its own limit; only one that nobody works on is given up by ours
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The reply event, in binary mode.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    },
+    202: {"description": "The event was taken, and there is nothing to say."},
+    204: {"description": "The event is an answer, which no agent takes."},
+    **problem_responses(
+        _400="The body is no CloudEvent, or its attributes or data cannot be read.",
+        _403="The chain of agents is too long, or has no tokens left.",
+        _404="There is no agent of this name.",
+        _415="A batch, or data that is neither JSON nor text.",
+        _424="The run failed, and nobody waits whom to tell.",
+        _429="A limit on requests or tokens has no room; Retry-After says when it will.",
+        _503="Nothing can begin now, or the run goes on: deliver the event again.",
+        default="Any other error, in the same shape.",
+    ),
+}
+
+
+def router(service: Service, engine: Engine, rules: EventRules | None = None) -> APIRouter:
+    """Return the routes of this face."""
+    routes = APIRouter()
+    desk = _EventRuns(engine, rules or EventRules())
+
+    async def answered(request: Request, agent: str) -> Response:
+        try:
+            event = _read(request, await request.body())
+            hosted = _chosen(service, agent)
+            taken = accept_event(event, hosted, owner_of(request), desk.rules)
+            if taken is None:
+                return Response(status_code=204)
+            with _joined(request, event):
+                answer = desk.answer(taken, preferred_wait(request.headers.raw))
+                return await unless_gone(request.receive, answer)
+        except EventFormatError as error:
+            raise _problem(415, "unsupported-event", "Unsupported event", str(error)) from None
+        except EventError as error:
+            raise _problem(400, "invalid-event", "Invalid event", str(error)) from None
+
+    @routes.post(
+        "/events", operation_id="takeEvent", response_model=None, responses=_RESPONSES, openapi_extra=EVENT
+    )
+    async def take_event(request: Request) -> Response:
+        """Let the service's own agent answer an event."""
+        return await answered(request, service.roster.default)
+
+    @routes.post(
+        "/events/{agent:path}",
+        operation_id="takeEventOf",
+        response_model=None,
+        responses=_RESPONSES,
+        openapi_extra=EVENT,
+    )
+    async def take_event_of(agent: str, request: Request) -> Response:
+        """Let an agent answer an event; one of another namespace is NAMESPACE/NAME."""
+        return await answered(request, agent)
+
+    return routes
+
+
+@dataclass(slots=True)
+class _EventRuns:
+    """Where deliveries wait for the runs of their events."""
+
+    engine: Engine
+    rules: EventRules
+    waiting: int = field(default=0, init=False)
+
+    async def answer(self, taken: AcceptedEvent, preferred: float | None) -> Response:
+        """Return the answer to an event, of a new run or of the one that it has already."""
+        if self.waiting >= self.rules.max_waiting:
+            raise _problem(
+                503, "overloaded", "Overloaded", "too many events wait for their answers; come again"
+            )
+        self.waiting += 1
+        try:
+            return await self._answer(taken, preferred)
+        except (NoRoom, StoreUnavailable) as error:
+            raise _problem(503, "overloaded", "Overloaded", str(error)) from error
+        except LimitReached as error:
+            wait = {"retry_after": error.retry_after}
+            raise _problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait) from error
+        finally:
+            self.waiting -= 1
+
+    async def _answer(self, taken: AcceptedEvent, preferred: float | None) -> Response:
+        run = await self.engine.get(taken.run_id)
+        if run is None:
+            if taken.left <= 0:
+                return _failure_response(taken, "the event had expired when it came; the agent was not asked")
+            await self._start(taken)
+        # What is over is told however late it is: it only has to be read.
+        patience = None if run is not None and run.status in FINAL else _patience(taken, preferred)
+        try:
+            async with asyncio.timeout(patience), aclosing(self.engine.follow(taken.run_id)) as events:
+                found = await read_answer(events)
+        except TimeoutError:
+            if taken.left <= 0:
+                return _failure_response(taken, "the event expired before the agent had an answer")
+            still = "the agent still works on this event; deliver it again for the answer"
+            raise _problem(503, "still-running", "Still running", still) from None
+        return _response(taken, found or await self._ended(taken), self.rules)
+
+    async def _ended(self, taken: AcceptedEvent) -> Unanswered:
+        """Return what is known of a run that did not come to its end by itself."""
+        run = await self.engine.get(taken.run_id)
+        if run is None:
+            return Unanswered("failed", "the run was deleted")
+        return Unanswered("failed", (run.error or {}).get("message") or f"the run is {run.status}")
+
+    async def _start(self, taken: AcceptedEvent) -> None:
+        try:
+            await self.engine.start(taken.ask())
+        except RunExists:  # a second delivery was here at the same time
+            return
+        logger.info(
+            "request %s: event %s of %s, type %s, starts run %s of %s at depth %d",
+            request_id(),
+            taken.event.id,
+            taken.event.source,
+            taken.event.type,
+            taken.run_id,
+            taken.hosted.name,
+            taken.chain.depth,
+        )
+
+
+def _response(taken: AcceptedEvent, found: RunAnswer | Unanswered, rules: EventRules) -> Response:
+    if isinstance(found, RunAnswer):
+        if found.nothing and not taken.replier.awaited:
+            return Response(status_code=202)
+        return _event(taken.replier.answer(found))
+    if found.why == "suspended":
+        if not taken.replier.awaited:
+            return Response(status_code=202)
+        if rules.sink:
+            return _event(taken.replier.accepted())
+        # What the calling model knows as: no answer in time, and the work may still go on.
+        return _failure_response(taken, f"{found.message}; run {taken.run_id} goes on once that has come")
+    logger.warning("request %s: run %s failed: %s", request_id(), taken.run_id, found.message)
+    return _failure_response(taken, f"the agent failed: {found.message}", Reason.TOOL_FAILED)
+
+
+def _failure_response(taken: AcceptedEvent, message: str, reason: Reason = Reason.TIMEOUT) -> Response:
+    """Tell a failure to the one who waits; where nobody does, it is for the dead letters."""
+    if taken.replier.awaited:
+        return _event(taken.replier.failure(reason, message))
+    raise _problem(424, "no-answer", "No answer", f"{message} (run {taken.run_id})")
+
+
+def _event(event: CloudEvent) -> Response:
+    headers, body = to_binary(event)
+    return Response(body, 200, dict(headers))
+
+
+def _patience(taken: AcceptedEvent, preferred: float | None) -> float:
+    """Return the seconds for which a delivery waits for its run."""
+    limit = taken.hosted.agent.limits.seconds + _MARGIN
+    return min(limit if preferred is None else min(preferred, limit), taken.left)
+
+
+def _read(request: Request, body: bytes) -> CloudEvent:
+    return from_http(request.headers.raw, body)
+
+
+def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
+    """Join the trace of the event where the request itself is in none: not every Broker sends one."""
+    ours, theirs = carried().get("traceparent", ""), str(event.extensions.get("traceparent", ""))
+    joined = "traceparent" in request.headers or ours[_TRACE_ID] == theirs[_TRACE_ID]
+    return nullcontext() if joined else resume_trace(event.extensions)
+
+
+def _chosen(service: Service, name: str) -> AgentHandle:
+    match service.roster.find(name):
+        case AgentHandle() as found:
+            return found
+        case UnavailableAgent() as found:
+            raise _problem(503, "agent-not-ready", "Agent not ready", not_served(found))
+    if not service.roster.complete:
+        starting = "the agents are not all known yet; come again"
+        raise _problem(503, "overloaded", "Overloaded", starting)
+    detail = f"there is no agent {name[:80]!r}; post to /events/NAME with one of: {known_agents(service)}"
+    raise _problem(404, "unknown-agent", "Unknown agent", detail)
+
+
+def _problem(
+    status: int, slug: str, title: str, detail: str, members: Mapping[str, object] | None = None
+) -> ProblemError:
+    return ProblemError(for_dead_letter(Problem(status, slug, title, detail, members or {})))

@@ -1,0 +1,1 @@
+"""What all routes share: limits, streams, errors, and pieces of the OpenAPI description."""

@@ -1,0 +1,173 @@
+"""Errors as clients expect them: OpenAI's shape under /v1/, problem details (RFC 9457) elsewhere."""
+
+import logging
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
+
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import request_id
+from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
+from beckon_agent.service import NoRoom
+from beckon_agent.store.base import StoreUnavailable
+from beckon_contract.problem import MEDIA_TYPE, Problem
+
+logger = logging.getLogger(__name__)
+
+STORE_UNAVAILABLE = (
+    "the agent's store cannot be read or written now, and this request needs it; try again shortly. "
+    "Chat completions that are not stored are still answered"
+)
+
+
+class ErrorFields(BaseModel):
+    """What OpenAI tells of an error."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorDocument(BaseModel):
+    """OpenAI's error answer."""
+
+    error: ErrorFields
+
+
+class ApiError(Exception):
+    """An answer of this face: its status, OpenAI's `type` and `code`, and what to do about it."""
+
+    def __init__(
+        self, status: int, message: str, *, code: str, param: str | None = None, retry_after: int = 1
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
+
+    def document(self) -> dict[str, object]:
+        """Return OpenAI's error object."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        kind = "rate_limit_error" if self.status == 429 else kind
+        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+
+    def response(self) -> JSONResponse:
+        """Return the whole HTTP answer."""
+        headers = {"retry-after": str(self.retry_after)} if self.status in (429, 503) else None
+        return JSONResponse(self.document(), self.status, headers=headers)
+
+
+EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
+"""What ends a run, or keeps one from beginning, and is not a mistake of this service."""
+
+
+def to_api_error(error: Exception) -> ApiError:
+    """Return what a client is told of an error that ended its run, and log it with the request's id."""
+    match error:
+        case ApiError():
+            return error
+        case NoRoom():
+            return ApiError(503, str(error), code="overloaded")
+        case LimitReached():
+            return ApiError(429, str(error), code="rate_limit_exceeded", retry_after=error.retry_after)
+        case StoreUnavailable():
+            logger.warning("request %s: the store does not answer: %s", request_id(), error)
+            return ApiError(503, STORE_UNAVAILABLE, code="store_unavailable")
+        case ContextTooLong():
+            return ApiError(400, str(error), code=error.ours, param="messages")
+        case ContentNotSupported():
+            message = f"the agent's model does not take what was sent: {error}"
+            return ApiError(400, message, code=error.ours, param="messages")
+        case ModelError():
+            logger.warning("request %s: the model failed: %s", request_id(), error)
+            # The model server is upstream of this service.
+            return ApiError(502, f"the model server failed: {error}{_cure(error)}", code="model_error")
+        case _:
+            logger.error("request %s: the run failed", request_id(), exc_info=error)
+            return ApiError(500, "an unexpected error; the agent's log has it", code="internal_error")
+
+
+def _cure(error: ModelError) -> str:
+    """Return what whoever runs this agent can do about a failure of its model."""
+    if isinstance(error, ModelAuthError):
+        return "; check OPENAI_API_KEY, or the Secret that the Agent names"
+    if error.status == 404:
+        return (
+            "; check BECKON_MODEL, and that OPENAI_BASE_URL is the address before /chat/completions, "
+            "or name and baseURL of the Agent's model"
+        )
+    return ""
+
+
+def openai_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI of error answers, from names such as `_404` and what they mean."""
+    return {
+        name.removeprefix("_"): {"description": meaning, "model": ErrorDocument}
+        for name, meaning in meanings.items()
+    }
+
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "format": "uri"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "detail"],
+}
+
+
+class ProblemError(Exception):
+    """An answer that is a problem document."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def problem_response(problem: Problem) -> Response:
+    """Return the whole HTTP answer; its member `retry_after`, in seconds, is a header as well."""
+    headers = None
+    if problem.status in (429, 503):
+        seconds = problem.members.get("retry_after")
+        # Members may come from a tool: only a number becomes a header.
+        headers = {"retry-after": str(seconds if isinstance(seconds, int) else 1)}
+    return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
+
+
+def problem_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI of error answers, from names such as `_404` and what they mean."""
+    content = {MEDIA_TYPE: {"schema": _SCHEMA}}
+    return {
+        name.removeprefix("_"): {"description": meaning, "content": content}
+        for name, meaning in meanings.items()
+    }
+
+
+_OPENAI_PATHS = "/v1/"
+_CODES = {
+    401: "invalid_api_key",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "body_timeout",
+    413: "request_too_large",
+    429: "rate_limit_exceeded",
+    500: "internal_error",
+    503: "unavailable",
+}
+
+
+def refusal(path: str, status: int, message: str, param: str | None = None) -> Response:
+    """Return the answer to a request that no face could take; the status decides its code."""
+    code = _CODES.get(status, "invalid_request")
+    if path.startswith(_OPENAI_PATHS):
+        return ApiError(status, message, code=code, param=param).response()
+    slug = code.replace("_", "-")
+    return problem_response(Problem(status, slug, slug.replace("-", " ").capitalize(), message))

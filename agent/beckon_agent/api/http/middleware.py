@@ -1,0 +1,158 @@
+"""Middleware of every request: limits on its body, its id, and the methods of its path."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import secrets
+from collections.abc import Iterable
+
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from beckon_agent.api.http.errors import refusal
+from beckon_agent.core.context import set_request_id
+
+_DISCARDED_BYTES = 16 * 1024 * 1024
+_DISCARDING_SECONDS = 5.0
+
+
+class _TooLarge(Exception):
+    """The body has passed the limit."""
+
+
+class BodyLimit:
+    """Answers 413 to a body of more than `limit` bytes, and 408 to one that takes longer than `seconds`.
+
+    A body is read whole before it is passed on: FastAPI takes any error while reading for bad JSON.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int, seconds: float = 30.0) -> None:
+        self._app = app
+        self._limit = limit
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(_declared(scope["headers"]))
+            async with asyncio.timeout(self._seconds):
+                first = await self._read(receive)
+        except _TooLarge:
+            message = (
+                f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
+            )
+            await _discard(receive)
+            await _refuse(scope, receive, send, 413, message)
+            return
+        except TimeoutError:
+            await _refuse(
+                scope, receive, send, 408, f"the body did not come within {self._seconds:g} seconds"
+            )
+            return
+        pending = [first]
+
+        async def replayed() -> Message:
+            return pending.pop() if pending else await receive()
+
+        await self._app(scope, replayed, send)
+
+    async def _read(self, receive: Receive) -> Message:
+        """Return the whole body as one message, or the message that says that the client has gone."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return message
+            body += message.get("body", b"")
+            self._check(len(body))
+            if not message.get("more_body", False):
+                return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise _TooLarge
+
+
+def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int:
+    """Return the length that the client announces, 0 where it announces none."""
+    text = next((value for name, value in headers if name == b"content-length"), b"")
+    return int(text) if text.isdigit() else 0
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on for a while: a client that is cut off while it sends never sees the answer."""
+    read = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARDING_SECONDS):
+            while read <= _DISCARDED_BYTES:
+                message = await receive()
+                read += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
+    answer = refusal(scope["path"], status, message)
+    answer.headers["connection"] = "close"  # the rest of the body is not worth reading
+    await answer(scope, receive, send)
+
+
+logger = logging.getLogger(__name__)
+
+_HEADER = b"x-request-id"
+_SANE = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")  # what is safe in a header, a log line and a URL
+
+
+class RequestIds:
+    """Takes the caller's id where it is a sane one, and makes one where it is not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        chosen = _chosen(scope["headers"])
+        set_request_id(chosen)
+        whole = False
+
+        async def stamped(message: Message) -> None:
+            nonlocal whole
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (_HEADER, chosen.encode())]
+            else:
+                whole = not message.get("more_body", False)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, stamped)
+        except Exception:
+            logger.exception("request %s: %s %r failed", chosen, scope["method"], scope["path"])
+            if not whole:
+                raise  # the server breaks the connection, so that nobody takes half an answer for a whole one
+
+
+def _chosen(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    for name, value in headers:
+        if name == _HEADER and _SANE.fullmatch(value):
+            return value.decode()
+    return secrets.token_hex(16)
+
+
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+
+
+def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
+    """Return the methods of a request's path, over all its routes: each route knows its own only."""
+    known = list(routes)
+    return ", ".join(method for method in _METHODS if _is_served(known, {**scope, "method": method}))
+
+
+def _is_served(routes: Iterable[BaseRoute], scope: Scope) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in routes)

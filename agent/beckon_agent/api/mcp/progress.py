@@ -1,0 +1,84 @@
+"""What a client hears of its call before the result: what the tool reports, and that nothing has come yet."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from beckon_agent.core.context import request_id
+from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
+
+logger = logging.getLogger(__name__)
+
+SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Tells a client of progress: how much is done, of how much if that is known, and a sentence."""
+
+_LEAST = 1e-6
+
+
+class ProgressSender:
+    """Tells of one call, in values that grow each time, as MCP asks (basic/patterns/progress).
+
+    Values are the tool's own. What does not grow, a sign of life among them, is told as the last value and
+    a millionth more.
+    """
+
+    def __init__(self, name: str, tell: SendProgress, every: float) -> None:
+        """`every` are the seconds after which a call of which nothing is heard is told to go on."""
+        self._name = name
+        self._tell = tell
+        self._every = every
+        self._last = 0.0
+        self._total: float | None = None
+        self._newest: ProgressReport | None = None
+        self._news = asyncio.Event()
+        self._over = False
+
+    @contextlib.asynccontextmanager
+    async def told(self) -> AsyncIterator[None]:
+        """Tell of the call that is made in this block; when it ends well, all was told."""
+        telling = asyncio.create_task(self._keep_telling())
+        try:
+            with listen_to_reports(self._hear):
+                yield
+            self._over = True
+            self._news.set()
+            for failure in await asyncio.gather(telling, return_exceptions=True):
+                if failure is not None:  # the result matters more
+                    logger.warning(
+                        "request %s: progress of %s was not told: %r", request_id(), self._name, failure
+                    )
+        finally:
+            telling.cancel()
+
+    def _hear(self, report: ProgressReport) -> None:
+        self._newest = report
+        self._news.set()
+
+    async def _keep_telling(self) -> None:
+        begun = asyncio.get_running_loop().time()
+        while not (self._over and self._newest is None):
+            try:
+                async with asyncio.timeout(self._every):
+                    await self._news.wait()
+            except TimeoutError:
+                taken = asyncio.get_running_loop().time() - begun
+                await self._sign_of_life(f"{self._name} has not answered yet, after {taken:.0f} seconds")
+                continue
+            self._news.clear()
+            report, self._newest = self._newest, None
+            if report is not None:
+                await self._report(report)
+
+    async def _report(self, report: ProgressReport) -> None:
+        self._total = report.total
+        self._last = report.done if report.done > self._last else self._a_little_more()
+        await self._tell(self._last, self._total, report.message or None)
+
+    async def _sign_of_life(self, message: str) -> None:
+        self._last = self._a_little_more()
+        total = self._total if self._total is not None and self._total > self._last else None
+        await self._tell(self._last, total, message)
+
+    def _a_little_more(self) -> float:
+        return self._last + max(_LEAST, abs(self._last) * _LEAST)

@@ -1,0 +1,211 @@
+"""The MCP server in terms of the SDK, and `tools/list` page by page in the order of names.
+
+Only this module and `call` import the SDK.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from itertools import islice
+from typing import Any
+
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from beckon_agent.api.mcp import request_info
+from beckon_agent.api.mcp.call import McpCalls, RequestedCall, to_call_result
+from beckon_agent.api.mcp.list_changed import Changes, TooManyListeners
+from beckon_agent.api.mcp.progress import SendProgress
+from beckon_agent.core.context import request_id
+from beckon_contract.failures import Reason
+from beckon_contract.tools import Tool
+
+PAGE = 1_000  # tools; several clients never ask for a second page
+_CURSOR = "after:"
+
+
+class BadCursor(ValueError):
+    """A cursor that no page ends with."""
+
+
+def tools_page(tools: Mapping[str, Tool], cursor: str | None) -> dict[str, object]:
+    """Return the members of a page; raises `BadCursor`.
+
+    The cursor is the last name that was told, so that changes between two pages lose no tool.
+    """
+    found = [_declared(tool) for tool in islice(_after(tools, cursor), PAGE + 1)]
+    if len(found) <= PAGE:
+        return {"tools": found, "resultType": "complete"}
+    cursor = f"{_CURSOR}{found[PAGE - 1]['name']}"
+    return {"tools": found[:PAGE], "nextCursor": cursor, "resultType": "complete"}
+
+
+def _after(tools: Mapping[str, Tool], cursor: str | None) -> Iterable[Tool]:
+    if cursor is None:
+        return tools.values()
+    if not cursor.startswith(_CURSOR):
+        raise BadCursor("the cursor is none of this server's; leave it out to begin with the first page")
+    last = cursor.removeprefix(_CURSOR)
+    return (tool for name, tool in tools.items() if name > last)
+
+
+def _declared(tool: Tool) -> dict[str, object]:
+    return {
+        "name": tool.name,
+        "title": tool.event_type,
+        "description": tool.description,
+        "inputSchema": tool.parameters,
+        "annotations": {
+            "readOnlyHint": tool.read_only,
+            # Where an EventType says nothing of it, a client should rather ask once too often.
+            "destructiveHint": not tool.read_only if tool.destructive is None else tool.destructive,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": True,  # a service may talk to whomever it likes
+        },
+    }
+
+
+logger = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any, Any]
+
+_FRESH = CacheHint(
+    ttl_ms=1_000
+)  # for those who do not listen; private, because agents differ in whom they serve
+
+
+class Protocol(Server[Any]):
+    """Answers the requests of clients for the agent that `asked.current` names."""
+
+    def __init__(self, calling: McpCalls, changes: Changes) -> None:
+        super().__init__(
+            "beckon",
+            version=version("beckon-agent"),
+            title="Beckon",
+            cache_hints={"tools/list": _FRESH},
+            get_tool_input_schema=_schema,
+        )
+        self._calling = calling
+        self._changes = changes
+        self.middleware.append(_guarded)
+        self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list)
+        self.add_request_handler("tools/call", types.CallToolRequestParams, self._call)
+        self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+        self.add_notification_handler(
+            "notifications/cancelled", types.CancelledNotificationParams, self._cancelled
+        )
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Tell that changes are told, on the stream that the face itself serves."""
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    async def _list(self, _: Context, params: types.PaginatedRequestParams) -> HandlerResult:
+        try:
+            return tools_page(request_info.current.get().hosted.catalogue.current.tools, params.cursor)
+        except BadCursor as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> HandlerResult:
+        now = request_info.current.get()
+        # Not orjson, which has no word for some numbers that the parser of requests takes.
+        arguments = json.dumps(params.arguments or {})
+        wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
+        finished = await self._calling.make(wanted, (now.session, context.request_id))
+        if finished.failed and (message := _unknown(finished.result)):
+            raise MCPError(types.INVALID_PARAMS, message)
+        return to_call_result(finished, any_json=context.protocol_version in MODERN_PROTOCOL_VERSIONS)
+
+    async def _cancelled(self, _: Context, params: types.CancelledNotificationParams) -> None:
+        await self._calling.cancel((request_info.current.get().session, params.request_id))
+
+    async def _listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Stream changes until the service ends; of all that can be asked for there are only tools."""
+        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
+        wanted = params.notifications.tools_list_changed is True
+        honoured = types.SubscriptionFilter(tools_list_changed=True if wanted else None)
+        acknowledged = types.SubscriptionsAcknowledgedNotification(
+            params=types.SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
+        )
+        try:
+            with self._changes.listening(request_info.current.get().hosted.name) as listener:
+                await context.session.send_notification(acknowledged, context.request_id)
+                while await listener.changed():
+                    if wanted:
+                        await context.session.send_notification(_changed(meta), context.request_id)
+        except TooManyListeners as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        return types.SubscriptionsListenResult(_meta=meta)
+
+
+class Handlers:
+    """What takes the HTTP requests, with no session kept, so that any replica can take any of them.
+
+    `streaming` answers with a stream (since 2026-07-28 where there is something to tell), `plain` with JSON.
+    """
+
+    def __init__(self, protocol: Protocol, max_request_bytes: int) -> None:
+        self.streaming, self.plain = (
+            StreamableHTTPSessionManager(
+                protocol, stateless=True, json_response=plain, max_request_body_size=max_request_bytes
+            )
+            for plain in (False, True)
+        )
+
+    async def run(self, begun: asyncio.Event, stopping: asyncio.Event) -> None:
+        """Hold what the SDK starts and stops in one task."""
+        async with self.streaming.run(), self.plain.run():
+            begun.set()
+            await stopping.wait()
+
+
+def _schema(name: str) -> Mapping[str, Any] | None:
+    tool = request_info.current.get().hosted.catalogue.current.tools.get(name)
+    return tool.parameters if tool else None
+
+
+def _progress_sender(context: Context) -> SendProgress | None:
+    wanted = context.meta is not None and context.meta.get("progress_token") is not None
+    return context.session.report_progress if wanted else None
+
+
+def _unknown(result: object) -> str | None:
+    """Return the message of a failure that is no tool's, which MCP tells as an error of the request."""
+    match result:
+        case {"error": {"reason": Reason.UNKNOWN_TOOL, "message": str(message)}}:
+            return message
+    return None
+
+
+def _changed(meta: dict[str, Any]) -> types.ToolListChangedNotification:
+    return types.ToolListChangedNotification(params=types.NotificationParams(_meta=meta))
+
+
+async def _guarded(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Keep what is ours out of the answer when something of ours fails."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception as error:
+        logger.exception("request %s: %s failed", request_id(), ctx.method)
+        raise MCPError(
+            types.INTERNAL_ERROR, "an unexpected error; the log of the agent has the details"
+        ) from error

@@ -1,0 +1,285 @@
+"""The MCP server as an ASGI application: access, the agent, and requests that need no SDK.
+
+It reads a request's revision ahead of the SDK, since the SDK must know it, refuses requests before
+JSON-RPC is read, and serves the stream of changes for clients before 2026-07-28 (`GET /mcp`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import orjson
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
+from beckon_agent.api.mcp import request_info
+from beckon_agent.api.mcp.cancellation import Cancellations
+from beckon_agent.api.mcp.list_changed import TOO_MANY, Changes, TooManyListeners
+from beckon_agent.api.models import known_agents, not_served
+from beckon_agent.service import Service
+from beckon_contract.origins import OriginPolicy
+
+INVALID_REQUEST = -32600
+INTERNAL_ERROR = -32603
+
+
+def refuse_request(status: int, message: str) -> Response:
+    """Return the whole HTTP answer."""
+    code = INTERNAL_ERROR if status >= 500 else INVALID_REQUEST
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    headers = {"retry-after": "1"} if status == 503 else None
+    return Response(orjson.dumps(body), status, headers, "application/json")
+
+
+_BEGUN = b": changes of the tools are told here\n\n"
+_CHANGED = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+
+
+async def frames(changes: Changes, agent: str, keep_alive: float) -> AsyncGenerator[bytes]:
+    """Yield server-sent events until the service ends, at once where too many listen by now."""
+    try:
+        with changes.listening(agent) as listener:
+            yield _BEGUN
+            while not listener.ended:
+                try:
+                    async with asyncio.timeout(keep_alive):
+                        changed = await listener.changed()
+                except TimeoutError:
+                    yield KEEP_ALIVE
+                else:
+                    yield _CHANGED if changed else b""
+    except TooManyListeners:
+        return
+
+
+_SILENCE = 30.0  # seconds; proxies cut a connection on which nothing is sent for longer
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Whether a request begins a session, and whether it is answered by a stream.
+
+    JSON takes half the time, and clients limit it less; only a stream can tell of progress and stay alive.
+    """
+
+    begins: bool
+    streams: bool
+
+
+def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
+    """Read a body, whatever it is: the SDK refuses what is wrong."""
+    try:
+        message = _members(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        message = {}
+    method = message.get("method")
+    called = _members(message.get("params")) if method == "tools/call" else {}
+    reported = "progressToken" in _members(called.get("_meta"))
+    return Opening(method == "initialize", reported or _is_slow(called.get("name"), hosted))
+
+
+def _is_slow(name: object, hosted: AgentHandle) -> bool:
+    tool = hosted.catalogue.current.tools.get(name) if isinstance(name, str) else None
+    return tool is not None and (tool.timeout or hosted.agent.limits.call_timeout) > _SILENCE
+
+
+def _members(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from beckon_agent.api.mcp.protocol import Handlers
+
+SESSION_HEADER = "mcp-session-id"
+_VERSION = "mcp-protocol-version"
+_STATELESS = "2026"  # revisions from then on have neither sessions nor a stream of their own
+
+
+@dataclass(frozen=True, slots=True)
+class McpSettings:
+    """How the face is served; `report_every` are the seconds between two notes of progress."""
+
+    origins: OriginPolicy = field(default_factory=OriginPolicy)
+    max_request_bytes: int = 4 * 1024 * 1024
+    max_listeners: int = 1_000
+    report_every: float = 5.0
+    pace: StreamPace = field(default_factory=StreamPace)
+    cancellations: Cancellations = field(default_factory=Cancellations)
+
+
+class McpFace:
+    """Serves `/mcp` and `/mcp/{agent}`; `serving` must be entered for as long as it does."""
+
+    def __init__(self, service: Service, settings: McpSettings) -> None:
+        self._service = service
+        self._settings = settings
+        self._changes = Changes(service, settings.max_listeners)
+        self._loading = asyncio.Lock()
+        self._handlers: Handlers | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def listening(self) -> int:
+        """How many clients wait for changes of the tools."""
+        return len(self._changes)
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve in this block; all streams end with it."""
+        try:
+            yield
+        finally:
+            await self._changes.stop()
+            self._stopping.set()
+            if self._running is not None:
+                await self._running
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        # httptools keeps the white space behind a value, which is none of it (RFC 9110, section 5.5).
+        trimmed = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        request = Request({**scope, "headers": trimmed}, receive)
+        scope = request.scope
+        found = self._admitted(request)
+        if isinstance(found, Response):
+            await found(scope, receive, send)
+            return
+        request_info.current.set(request_info.RequestInfo(found, request.headers.get(SESSION_HEADER)))
+        stateless = request.headers.get(_VERSION, "") >= _STATELESS
+        match request.method:
+            case "GET" if not stateless:
+                await self._listen(request, found.name)(scope, receive, send)
+            case "DELETE" if not stateless:  # nothing is kept of a session that could be forgotten
+                await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
+            case "POST" if not stateless:
+                await self._answer(request, found, send)
+            case _:
+                handlers = await self._load()
+                await handlers.streaming.handle_request(scope, receive, send)
+
+    async def _answer(self, request: Request, hosted: AgentHandle, send: Send) -> None:
+        """Answer a request before 2026-07-28; its call ends when its client hangs up."""
+        handlers = await self._load()
+        receive = request.receive
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return
+        opening = read_opening(body, hosted)
+        answering = _named(send) if opening.begins else send
+        replayed = _replayed(body, receive)
+        if opening.streams:
+            await handlers.streaming.handle_request(request.scope, replayed, answering)
+            return
+        with contextlib.suppress(ClientGone):
+            await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
+
+    def _admitted(self, request: Request) -> AgentHandle | Response:
+        """Return the agent that is meant, or the answer to a request that is turned away."""
+        # MCP wants it of every server, wherever it listens: 2025-11-25, transports, security warning.
+        policy = replace(self._settings.origins, pages_checked=True)
+        if (problem := policy.refuse(request.headers.raw)) is not None:
+            return refuse_request(problem.status, problem.detail)
+        roster = self._service.roster
+        name = request.path_params.get("agent") or roster.default
+        match roster.find(name):
+            case AgentHandle() as found:
+                return found
+            case UnavailableAgent() as found:
+                return refuse_request(503, not_served(found))
+        if not roster.complete:
+            return refuse_request(503, "the agents are not all known yet; ask again shortly")
+        return refuse_request(
+            404,
+            f"there is no agent {name[:80]!r}; use /mcp, or /mcp/ and one of: {known_agents(self._service)}",
+        )
+
+    def _listen(self, request: Request, agent: str) -> Response:
+        accepted = request.headers.get("accept", "")
+        if "text/event-stream" not in accepted and "*/*" not in accepted:
+            return refuse_request(
+                406, "send the header 'accept: text/event-stream'; a GET is answered with a stream"
+            )
+        if self._changes.full:
+            return refuse_request(503, TOO_MANY)
+        pace = self._settings.pace
+        return EventStream(frames(self._changes, agent, pace.keep_alive), pace.stalled)
+
+    async def _load(self) -> Handlers:
+        async with self._loading:
+            if self._handlers is None:
+                protocol = await asyncio.to_thread(_import)
+                calling = protocol.Calling(
+                    self._service, self._settings.report_every, self._settings.cancellations
+                )
+                served = protocol.Protocol(calling, self._changes)
+                handlers = protocol.Handlers(served, self._settings.max_request_bytes)
+                begun = asyncio.Event()
+                self._running = asyncio.create_task(handlers.run(begun, self._stopping))
+                await begun.wait()
+                self._handlers = handlers
+            return self._handlers
+
+
+def _import() -> ModuleType:
+    from beckon_agent.api.mcp import protocol  # noqa: PLC0415  # heavy, and not always needed
+
+    return protocol
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replayed
+
+
+def _named(send: Send) -> Send:
+    """Give a client that begins a session an id, so that it can listen, and cancel its own calls.
+
+    Nothing stands behind the id: any replica takes it.
+    """
+    session = (SESSION_HEADER.encode(), secrets.token_hex(16).encode())
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            message["headers"] = [*message["headers"], session]
+        await send(message)
+
+    return named
+
+
+_THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
+
+
+def mount(app: FastAPI, service: Service, settings: McpSettings) -> McpFace:
+    """Serve MCP at `/mcp` and `/mcp/{agent}`; the face's `serving` belongs into the lifespan of the app."""
+    face = McpFace(service, settings)
+    # For clients that are web pages; whether their requests are served decides `OriginPolicy`.
+    answering = CORSMiddleware(
+        face,
+        allow_origins=sorted(settings.origins.origins),
+        allow_origin_regex=_THIS_MACHINE,
+        allow_methods=["GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=[SESSION_HEADER, "x-request-id"],
+    )
+    for path in ("/mcp", "/mcp/{agent:path}"):  # an agent of another namespace is namespace/name
+        app.router.routes.append(Route(path, answering, include_in_schema=False))
+    return face

@@ -1,0 +1,78 @@
+"""OpenAI's model list: `GET /v1/models` names the agents."""
+
+import time
+
+from fastapi import APIRouter
+
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.api.http.errors import ApiError, openai_responses
+from beckon_agent.api.http.openapi import INTEGER, answer, leads_to, listed, obj, word
+from beckon_agent.service import Service
+
+_SHOWN_AGENTS = 20
+_MODEL = obj(id=word(), object=word("model"), created=INTEGER, owned_by=word())
+_LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
+
+
+def find_agent(service: Service, name: str) -> AgentHandle:
+    """Return the agent that a client calls a model; raise a 404 that names those there are."""
+    match service.roster.find(name):
+        case AgentHandle() as found:
+            return found
+        case UnavailableAgent() as found:
+            raise ApiError(503, not_served(found), code="agent_not_ready", param="model")
+    if not service.roster.complete:
+        raise ApiError(503, "the agents are not all known yet; ask again shortly", code="overloaded")
+    message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known_agents(service)}"
+    raise ApiError(404, message, code="model_not_found", param="model")
+
+
+def known_agents(service: Service) -> str:
+    """Return the names of the agents that take requests, for a message."""
+    names = sorted(hosted.name for hosted in service.roster.hosted())
+    more = len(names) - _SHOWN_AGENTS
+    return ", ".join(names[:_SHOWN_AGENTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def not_served(found: UnavailableAgent) -> str:
+    """Return what a client is told of an agent that cannot take requests."""
+    return f"the agent {found.name!r} takes no requests now ({found.reason}): {found.message}"
+
+
+def router(service: Service) -> APIRouter:
+    """Return the routes of this face."""
+    routes = APIRouter()
+    created = int(time.time())
+
+    def document(hosted: AgentHandle) -> dict[str, object]:
+        return {"id": hosted.name, "object": "model", "created": created, "owned_by": "beckon"}
+
+    @routes.get(
+        "/v1/models",
+        operation_id="listModels",
+        responses={
+            **answer("The agents.", obj(object=word("list"), data=listed(_MODEL)), retrieve=_LINK),
+            **openai_responses(default="Any error."),
+        },
+    )
+    async def list_models() -> dict[str, object]:
+        """List the agents, each a model in OpenAI's sense."""
+        return {"object": "list", "data": [document(hosted) for hosted in service.roster.hosted()]}
+
+    @routes.get(
+        "/v1/models/{name:path}",  # an agent of another namespace is namespace/name
+        operation_id="retrieveModel",
+        responses={
+            **answer("The agent.", _MODEL),
+            **openai_responses(
+                _404="There is no agent of this name.",
+                _503="The agent cannot take requests; the message says why.",
+                default="Any other error.",
+            ),
+        },
+    )
+    async def get_model(name: str) -> dict[str, object]:
+        """Describe one agent."""
+        return document(find_agent(service, name))
+
+    return routes

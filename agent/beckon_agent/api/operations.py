@@ -1,0 +1,111 @@
+"""For those who run the service: `/healthz`, `/readyz`, `/metrics`."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, FastAPI
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import INTEGER, answer, listed, maybe, obj, word
+from beckon_agent.core.context import Principal, current_principal
+from beckon_agent.service import Service
+from beckon_agent.store.health import StoreHealth
+from beckon_contract.problem import Problem
+
+_STATE = obj(
+    status=word("ready", "starting", "draining", "store_unavailable"),
+    model=maybe(word()),
+    tools=INTEGER,
+    agents=listed(word()),
+)
+_STATE["properties"]["detail"] = word()  # only where something is wrong
+
+_UNSTORED = (
+    "the store cannot be written: its disk may be full, it may be locked, or the database cannot be "
+    "reached; the agent's log says which. Chat completions that are not stored are answered; whatever is "
+    "stored gets 503 until the store can be written again"
+)
+_NO_METRICS = (
+    "the metrics name agents and tools; the operator of the service lets callers see them with "
+    "BECKON_METRICS_USERS, or serves them at a port of their own with BECKON_METRICS_PORT"
+)
+
+
+def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
+    """Return the routes of this face; without a store nothing is stored, and nothing of it can fail."""
+    routes = APIRouter()
+
+    alive = answer("The process lives.", obj(status=word("ok"), service=word()))
+
+    @routes.get("/healthz", operation_id="healthz", responses=alive)
+    async def healthz() -> dict[str, str]:
+        """Answer that the process lives, and which service it is."""
+        return {"status": "ok", "service": "beckon-agent"}
+
+    @routes.get(
+        "/readyz",
+        response_model=None,
+        operation_id="readyz",
+        responses={
+            **answer("Requests are welcome.", _STATE),
+            503: {
+                "description": "The agent shuts down, has not read its tools yet, or cannot write its store.",
+                "content": {"application/json": {"schema": _STATE}},
+            },
+        },
+    )
+    async def readyz() -> Response:
+        """Answer whether requests are welcome, and what the agent works with."""
+        roster = service.roster
+        default = roster.find(roster.default)
+        status = _status(service)
+        if status == "ready" and store is not None and not await store.writable():
+            status = "store_unavailable"
+        state: dict[str, object] = {
+            "status": status,
+            "model": default.model.name if isinstance(default, AgentHandle) else None,
+            "tools": roster.tools,
+            "agents": [hosted.name for hosted in roster.hosted()],
+        }
+        if status == "store_unavailable":
+            state["detail"] = _UNSTORED
+        return JSONResponse(state, 200 if status == "ready" else 503)
+
+    if (may_read := service.metrics.may_read) is not None:
+        _add_metrics(routes, service, may_read)
+    return routes
+
+
+def metrics_app(service: Service) -> FastAPI:
+    """Return an application with `/metrics` alone, for a port that the network guards."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return _metrics(service)
+
+    return app
+
+
+def _add_metrics(routes: APIRouter, service: Service, may_read: Callable[[Principal], bool]) -> None:
+    refused = problem_responses(_403="The operator lets the caller see no metrics.")
+
+    @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, responses=refused)
+    async def metrics() -> Response:
+        """Return the numbers for Prometheus."""
+        if not may_read(current_principal()):
+            raise ProblemError(Problem(403, "forbidden", "Forbidden", _NO_METRICS))
+        return _metrics(service)
+
+
+def _metrics(service: Service) -> Response:
+    text = service.metrics.text(tools=service.roster.tools, running=service.running)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+def _status(service: Service) -> str:
+    if service.draining:
+        return "draining"
+    return "ready" if service.roster.complete else "starting"

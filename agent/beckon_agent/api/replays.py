@@ -1,0 +1,163 @@
+"""`POST /runs/{id}/replay`: a stored run of the caller's own, played again; told as server-sent events."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError, problem_responses
+from beckon_agent.api.http.openapi import STREAM
+from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, event_bytes
+from beckon_agent.api.models import not_served
+from beckon_agent.api.responses.create import OwnerOf
+from beckon_agent.api.responses.lookup import find_run
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.records import StoredRun
+from beckon_agent.replay.live import LiveCall
+from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayReport, Wish
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_contract.problem import Problem
+
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: `call` for each call that was made for real, and at the end "
+        "`report`, or `error` in its place.",
+        "content": STREAM,
+    },
+    **problem_responses(
+        _400="The body is no JSON object, or asks for what there is not.",
+        _404="There is no such run, or it is not the caller's.",
+        _409="The run has not ended, its agent is gone, or tools would be called that may have effects.",
+        _429="A limit on requests has no room; Retry-After says when it will.",
+        _503="No replay can begin now.",
+        default="Any other error, in the same shape.",
+    ),
+}
+
+
+class ReplayRequest(BaseModel):
+    """How to play a run."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    live_tools: bool = Field(False, description="Call the tools of today, and compare their results.")
+    effects: bool = Field(False, description="Call also tools that are not declared read-only.")
+
+
+def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes of this face; `owner_of` says who asks."""
+    routes = APIRouter()
+    replayer = Replayer(store, service)
+
+    @routes.post("/runs/{run_id}/replay", operation_id="replayRun", response_model=None, responses=_RESPONSES)
+    async def replay(run_id: str, body: ReplayRequest, request: Request) -> Response:
+        """Play a stored run again, with the model's answers and the results of its calls as recorded."""
+        wish = Wish(body.live_tools, body.effects)
+        with _problems():
+            run = await find_run(store, run_id, owner_of(request))
+            hosted = _agent_of(service, run)
+            recording = await replayer.prepared(run, wish, hosted)
+            await service.admit(hosted)
+        told = PacedStream(replayer.replay(recording, wish, hosted))
+        return EventStream(_server_sent(told, pace.keep_alive), pace.stalled)
+
+    return routes
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    """Turn what keeps a replay from beginning into problem documents."""
+    try:
+        yield
+    except CannotReplay as error:
+        raise _problem(error) from error
+    except NoRoom as error:
+        raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
+    except LimitReached as error:
+        wait = {"retry_after": error.retry_after}
+        problem = Problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait)
+        raise ProblemError(problem) from error
+    except StoreUnavailable as error:
+        raise ProblemError(
+            Problem(503, "store-unavailable", "Store unavailable", STORE_UNAVAILABLE)
+        ) from error
+
+
+def _agent_of(service: Service, run: StoredRun) -> AgentHandle:
+    match service.roster.find(run.agent):
+        case AgentHandle() as found:
+            return found
+        case UnavailableAgent() as found:
+            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+    if not service.roster.complete:
+        raise NoRoom("the agents are not all known yet; ask again shortly")
+    raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")
+
+
+def _problem(error: CannotReplay) -> ProblemError:
+    members = {"tools": list(error.tools)} if isinstance(error, MayHaveEffects) else {}
+    title = error.code.replace("-", " ").capitalize()
+    return ProblemError(Problem(409, error.code, title, str(error), members))
+
+
+async def _server_sent(
+    told: PacedStream[LiveCall | ReplayReport], keep_alive: float
+) -> AsyncGenerator[bytes]:
+    try:
+        async for items in told.told(keep_alive):
+            yield b"".join(map(_line, items)) or KEEP_ALIVE
+    except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
+        yield event_bytes("error", {"detail": str(error)})
+    except Exception:
+        yield event_bytes("error", {"detail": "an unexpected error; the log of the agent has the details"})
+        raise
+    finally:
+        await told.close()
+
+
+def _line(item: LiveCall | ReplayReport) -> bytes:
+    if isinstance(item, LiveCall):
+        return event_bytes("call", call_document(item))
+    return event_bytes("report", report_document(item))
+
+
+def call_document(call: LiveCall) -> dict[str, object]:
+    """Return a call that was made for real as JSON."""
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "called": call.called,
+        "same": call.same,
+        "recorded": call.recorded,
+        "now": call.now,
+        "diff": call.diff,
+    }
+
+
+def report_document(report: ReplayReport) -> dict[str, object]:
+    """Return what came of a replay as JSON."""
+    recording = report.recording
+    known = [asked.model for asked in recording.asked if asked is not None]
+    return {
+        "run": recording.run.id,
+        "agent": recording.run.agent,
+        "model": known[0] if known else None,
+        "status": recording.run.status,
+        "same": report.same,
+        "live_tools": report.live,
+        "turns": len(recording.past.turns),
+        "calls": len(recording.past.calls),
+        "events": len(recording.events),
+        "answers_dropped": recording.dropped,
+        "requests_unknown": report.unknown,
+        "log_is_whole": recording.is_whole,
+        "live_calls": {"same": sum(call.same for call in report.calls), "all": len(report.calls)},
+        "differences": [asdict(difference) for difference in report.differences],
+    }

@@ -1,0 +1,118 @@
+"""Answers to the questions of a run that waits: they resume it, and a new response tells what follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.responses.ids import approval_id, event_of_approval
+from beckon_agent.api.responses.output import Item
+from beckon_agent.api.responses.validation import read
+from beckon_agent.core.records import FINAL, StoredCall, StoredRun
+from beckon_agent.durable.base import Engine
+from beckon_agent.store.base import Store
+
+_REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
+_SHOWN = 120
+
+
+class _Answer(BaseModel):
+    approval_request_id: str
+    approve: bool
+    reason: str | None = Field(None, max_length=2000)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a client decided about the calls of one run."""
+
+    run: StoredRun
+    part: int
+    """The part of the run that follows the answers."""
+
+    decided: Sequence[tuple[StoredCall, _Answer]]
+
+
+async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, owner: str) -> Answers | None:
+    """Return the decisions of an input, `None` where it ends with something else.
+
+    Answers that come before other items are history, as clients send it back that keep it themselves.
+    Raises `ApiError` for answers to questions that were not asked of this owner.
+    """
+    answers = _trailing(given)
+    decided: list[tuple[StoredCall, _Answer]] = []
+    runs: set[str] = set()
+    for place, answer in answers:
+        found = await store.journal.call(event_of_approval(answer.approval_request_id) or "")
+        if found is None:
+            raise _unknown(place, answer)
+        runs.add(found[0])
+        decided.append((found[1], answer))
+    if not decided:
+        return None
+    run = await engine.get(next(iter(runs)))
+    if run is None or run.owner != owner or len(runs) > 1:
+        raise _unknown(*answers[0])
+    asked = [call for call in (await store.runs.past(run.id)).calls if _wanted_approval(call)]
+    step = max(call.step for call, _ in decided)
+    _check_whole([call for call in asked if call.step == step], decided)
+    return Answers(run, 1 + len({call.step for call in asked if call.step <= step}), decided)
+
+
+async def decide(answers: Answers, engine: Engine) -> None:
+    """Pass the decisions on; raise `ApiError` where somebody has decided otherwise, or the run is over."""
+    for call, answer in answers.decided:
+        if answers.run.status in FINAL and call.decision is None:
+            raise _conflict(answer, f"nobody waits for an answer: the response is {answers.run.status}")
+        decision = "approved" if answer.approve else "denied"
+        if call.decision is None and call.state == "approval":
+            done = await engine.decide(
+                call.event_id,
+                "approved" if answer.approve else "denied",
+                by=answers.run.owner,
+                reason=answer.reason or "",
+            )
+            if done:
+                continue
+            raise _conflict(answer, "somebody has decided about this call at this moment")
+        if call.decision != decision:
+            raise _conflict(answer, f"this call was {call.decision or 'ended'} already")
+
+
+def _wanted_approval(call: StoredCall) -> bool:
+    return call.decision is not None or call.state == "approval"
+
+
+def _check_whole(asked: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, _Answer]]) -> None:
+    """Raise `ApiError` where a question is left open: the run would go on waiting, and nobody told."""
+    answered = {call.event_id for call, _ in decided}
+    open_ = [call for call in asked if call.decision is None and call.event_id not in answered]
+    if open_:
+        names = ", ".join(approval_id(call.event_id) for call in open_)
+        message = f"answer all questions of a response at once; these are left: {names}"
+        raise ApiError(400, message, code="approvals_missing", param="input")
+
+
+def _trailing(given: str | Sequence[Item]) -> list[tuple[str, _Answer]]:
+    """Return the answers at the end of an input, each with its place."""
+    found: list[tuple[str, _Answer]] = []
+    items = [] if isinstance(given, str) else given
+    for index in range(len(items) - 1, -1, -1):
+        kind = items[index].get("type")
+        if kind not in (_RESPONSE, _REQUEST):
+            break
+        if kind == _RESPONSE:
+            place = f"input.{index}"
+            found.append((place, read(_Answer, items[index], place)))
+    return found[::-1]
+
+
+def _unknown(place: str, answer: _Answer) -> ApiError:
+    message = f"{place}: there is no question {answer.approval_request_id[:_SHOWN]!r} to answer"
+    return ApiError(404, message, code="approval_request_not_found", param=place)
+
+
+def _conflict(answer: _Answer, message: str) -> ApiError:
+    shown = f"{answer.approval_request_id[:_SHOWN]}: {message}"
+    return ApiError(409, shown, code="already_decided", param="input")

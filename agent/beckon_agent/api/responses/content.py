@@ -1,0 +1,146 @@
+"""The parts of a message: from the API's to those of chat completions, and back.
+
+Chat completions is what model servers speak: https://platform.openai.com/docs/api-reference/chat/create.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.core import json_values
+
+Part = dict[str, Any]
+"""One part of a message's content."""
+
+_URLS = ("https://", "http://", "data:image/")
+_SHOWN = 40
+
+
+class _TextPart(BaseModel):
+    text: str
+
+
+class _Refusal(BaseModel):
+    refusal: str
+
+
+class _Image(BaseModel):
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: Literal["low", "high", "auto", "original"] | None = None
+
+
+class _Sound(BaseModel):
+    data: str
+    format: Literal["mp3", "wav"]
+
+
+class _Audio(BaseModel):
+    input_audio: _Sound
+
+
+class _File(BaseModel):
+    file_data: str | None = None
+    file_id: str | None = None
+    file_url: str | None = None
+    filename: str | None = None
+
+
+def chat_content(content: object, place: str) -> str | list[Part]:
+    """Return a content as model servers take it; raises `FaceError` for what none of them can be told.
+
+    Text alone becomes a string.
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise unsupported(place, "must be a string or a list of content parts")
+    parts = [_chat_part(part, f"{place}.{index}") for index, part in enumerate(content)]
+    if all(part["type"] == "text" for part in parts):
+        return "".join(part["text"] for part in parts)
+    return parts
+
+
+def text_of(content: str | list[Part]) -> str:
+    """Return the texts of a chat content."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def beside_text(content: str | list[Part]) -> list[Part]:
+    """Return the parts of a chat content that are no text."""
+    return [] if isinstance(content, str) else [part for part in content if part["type"] != "text"]
+
+
+def input_parts(content: object) -> list[Part]:
+    """Return a chat content as parts of an input message of the API."""
+    if isinstance(content, list):
+        return [_input_part(json_values.mapping(part)) for part in content]
+    return [{"type": "input_text", "text": json_values.text(content)}]
+
+
+def _chat_part(part: object, place: str) -> Part:
+    kind = str(json_values.mapping(part).get("type"))
+    match kind:
+        case "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text":
+            return {"type": "text", "text": read(_TextPart, part, place).text}
+        case "refusal":
+            return {"type": "text", "text": read(_Refusal, part, place).refusal}
+        case "input_image":
+            return _chat_image(read(_Image, part, place), place)
+        case "input_audio":
+            sound = read(_Audio, part, place).input_audio
+            return {"type": "input_audio", "input_audio": sound.model_dump()}
+        case "input_file":
+            return _chat_file(read(_File, part, place), place)
+    message = (
+        f"content of the type {kind[:_SHOWN]!r} is not taken; "
+        "send input_text, input_image, input_audio or input_file"
+    )
+    raise unsupported(place, message)
+
+
+def _chat_image(image: _Image, place: str) -> Part:
+    if image.file_id is not None or image.image_url is None:
+        message = "there is no file store: send the image as 'image_url', an address or a data: URL"
+        raise unsupported(place, message)
+    if not image.image_url.startswith(_URLS):
+        raise unsupported(f"{place}.image_url", "must begin with https://, http:// or data:image/")
+    url: dict[str, str] = {"url": image.image_url}
+    if image.detail in ("low", "high"):
+        url["detail"] = image.detail
+    return {"type": "image_url", "image_url": url}
+
+
+def _chat_file(file: _File, place: str) -> Part:
+    if file.file_id is not None:
+        raise unsupported(f"{place}.file_id", "there is no file store: send the file itself as 'file_data'")
+    if file.file_url is not None:
+        message = "files are not fetched from addresses: send the file itself as 'file_data'"
+        raise unsupported(f"{place}.file_url", message)
+    if file.file_data is None:
+        message = "send the file as 'file_data', such as data:application/pdf;base64,… with a 'filename'"
+        raise unsupported(place, message)
+    return {"type": "file", "file": {"filename": file.filename or "file", "file_data": file.file_data}}
+
+
+def _input_part(part: Any) -> Part:
+    match part.get("type"):
+        case "image_url":
+            image = json_values.mapping(part.get("image_url"))
+            return {
+                "type": "input_image",
+                "detail": json_values.text(image.get("detail")) or "auto",
+                "image_url": json_values.text(image.get("url")),
+            }
+        case "input_audio":
+            return {"type": "input_audio", "input_audio": part.get("input_audio")}
+        case "file":
+            file = json_values.mapping(part.get("file"))
+            return {
+                "type": "input_file",
+                "filename": file.get("filename"),
+                "file_data": file.get("file_data"),
+            }
+        case _:
+            return {"type": "input_text", "text": json_values.text(part.get("text"))}

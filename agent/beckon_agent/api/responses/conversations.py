@@ -1,0 +1,190 @@
+"""The routes under `/v1/conversations`: threads of items that outlive the responses that add to them."""
+
+import secrets
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from beckon_agent.api.http.errors import ApiError, openai_responses
+from beckon_agent.api.http.openapi import Answers
+from beckon_agent.api.responses import openapi
+from beckon_agent.api.responses.answers import PageSize, api_errors, as_json
+from beckon_agent.api.responses.create import OwnerOf
+from beckon_agent.api.responses.input_schema import Item
+from beckon_agent.api.responses.item_lists import Order, item_page, to_items
+from beckon_agent.api.responses.items import to_messages
+from beckon_agent.api.responses.request import Cleaned, Metadata
+from beckon_agent.core.records import Ended, NewRun, StoredConversation
+from beckon_agent.store.base import Store
+
+_ERRORS = openai_responses(
+    _400="The request is not valid.",
+    _404="There is no such conversation or item, or it is not the caller's.",
+    _503="The store does not answer; Retry-After says when to ask again.",
+    default="Any other error, in the same shape.",
+)
+_FACE = "conversations"
+_HOLD_SECONDS = 10.0
+_SHOWN = 80
+_MAX_ITEMS = 20  # OpenAI's limit for one request
+
+Items = Annotated[list[Item], Field(max_length=_MAX_ITEMS)]
+
+
+class CreateConversation(Cleaned):
+    """The body of `POST /v1/conversations`."""
+
+    items: Items | None = None
+    metadata: Metadata | None = None
+
+
+class UpdateConversation(Cleaned):
+    """The body of `POST /v1/conversations/{id}`."""
+
+    metadata: Metadata | None
+
+
+class CreateItems(Cleaned):
+    """The body of `POST /v1/conversations/{id}/items`."""
+
+    items: Items
+
+
+def router(store: Store, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes of conversations; `owner_of` says who asks."""
+    routes = APIRouter()
+    _add_conversations(routes, store, owner_of)
+    _add_items(routes, store, owner_of)
+    return routes
+
+
+def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+    path = "/v1/conversations/{conversation_id}"
+
+    @routes.post("/v1/conversations", **_described("createConversation", openapi.OPENED))
+    async def create(request: Request, body: CreateConversation | None = None) -> Response:
+        """Open a conversation, with its first items if there are any."""
+        with api_errors():
+            said = body or CreateConversation()
+            conversation = StoredConversation(
+                id=f"conv_{secrets.token_hex(16)}",
+                owner=owner_of(request),
+                metadata=said.metadata or {},
+                created_at=time.time(),
+            )
+            await store.conversations.open(conversation, to_messages(said.items or [], alone=True))
+            return as_json(_document(conversation))
+
+    @routes.get(path, **_described("retrieveConversation", openapi.CONVERSATION))
+    async def retrieve(conversation_id: str, request: Request) -> Response:
+        """Return a conversation, without its items."""
+        with api_errors():
+            return as_json(_document(await _find(store, conversation_id, owner_of(request))))
+
+    @routes.post(path, **_described("updateConversation", openapi.CONVERSATION))
+    async def update(conversation_id: str, body: UpdateConversation, request: Request) -> Response:
+        """Replace the metadata of a conversation."""
+        with api_errors():
+            found = await _find(store, conversation_id, owner_of(request))
+            metadata = body.metadata or {}
+            if not await store.conversations.update(found.id, metadata):
+                raise _no_conversation(conversation_id)
+            return as_json({**_document(found), "metadata": metadata})
+
+    @routes.delete(path, **_described("deleteConversation", openapi.CLOSED))
+    async def delete(conversation_id: str, request: Request) -> Response:
+        """Delete a conversation; the responses that belonged to it stay."""
+        with api_errors():
+            found = await _find(store, conversation_id, owner_of(request))
+            if not await store.conversations.close(found.id):
+                raise _no_conversation(conversation_id)
+            return as_json({"id": found.id, "object": "conversation.deleted", "deleted": True})
+
+
+def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+    path = "/v1/conversations/{conversation_id}/items"
+
+    @routes.post(path, **_described("createItems", openapi.ADDED))
+    async def create_items(conversation_id: str, body: CreateItems, request: Request) -> Response:
+        """Add items to a conversation; return them with their ids."""
+        with api_errors():
+            owner = owner_of(request)
+            found = await _find(store, conversation_id, owner)
+            before = len(await _items(store, found))
+            await _add(store, found, to_messages(body.items, alone=False))
+            added = (await _items(store, found))[before:]
+            return as_json(item_page(added, after=None, limit=max(1, len(added)), order="asc"))
+
+    @routes.get(path, **_described("listItems", openapi.PAGE))
+    async def list_items(
+        conversation_id: str,
+        request: Request,
+        limit: PageSize = 20,
+        order: Order = "desc",
+        after: str | None = None,
+    ) -> Response:
+        """List the items of a conversation, page by page."""
+        with api_errors():
+            found = await _find(store, conversation_id, owner_of(request))
+            return as_json(item_page(await _items(store, found), after=after, limit=limit, order=order))
+
+    @routes.get(f"{path}/{{item_id}}", **_described("retrieveItem", openapi.FOUND))
+    async def retrieve_item(conversation_id: str, item_id: str, request: Request) -> Response:
+        """Return one item of a conversation."""
+        with api_errors():
+            found = await _find(store, conversation_id, owner_of(request))
+            for item in await _items(store, found):
+                if item["id"] == item_id:
+                    return as_json(item)
+            message = f"there is no item {item_id[:_SHOWN]!r} in this conversation"
+            raise ApiError(404, message, code="item_not_found", param="item_id")
+
+
+def _described(operation: str, answers: Answers) -> dict[str, Any]:
+    """Return what the description says of a route."""
+    return {"operation_id": operation, "response_model": None, "responses": {**answers, **_ERRORS}}
+
+
+async def _find(store: Store, conversation_id: str, owner: str) -> StoredConversation:
+    found = await store.conversations.find(conversation_id)
+    if found is None or found.owner != owner:
+        raise _no_conversation(conversation_id)
+    return found
+
+
+async def _items(store: Store, conversation: StoredConversation) -> list[dict[str, Any]]:
+    return to_items(await store.conversations.read(conversation.id), conversation.id)
+
+
+async def _add(store: Store, conversation: StoredConversation, messages: list[dict[str, Any]]) -> None:
+    """Add messages as a run that has nothing to do: what a run adds is all or nothing, and in order."""
+    new = NewRun(
+        id=f"add_{secrets.token_hex(16)}",
+        owner=conversation.owner,
+        agent="",
+        face=_FACE,
+        input=messages,
+        conversation=conversation.id,
+    )
+    try:
+        await store.runs.create(new, holder=new.id, seconds=_HOLD_SECONDS)
+    except KeyError as error:
+        raise _no_conversation(conversation.id) from error
+    await store.runs.end(new.id, new.id, Ended("completed", "stop", added=()))
+
+
+def _no_conversation(conversation_id: str) -> ApiError:
+    message = f"there is no conversation {conversation_id[:_SHOWN]!r}"
+    return ApiError(404, message, code="conversation_not_found", param="conversation_id")
+
+
+def _document(conversation: StoredConversation) -> dict[str, Any]:
+    return {
+        "id": conversation.id,
+        "object": "conversation",
+        "created_at": int(conversation.created_at),
+        "metadata": dict(conversation.metadata),
+    }

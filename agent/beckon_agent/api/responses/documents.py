@@ -1,0 +1,126 @@
+"""The response object, from a stored run and what it has told so far."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from beckon_agent.api.responses.ids import response_id
+from beckon_agent.api.responses.output import Item
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import RunStatus, StoredRun
+from beckon_agent.core.run_types import Ending
+
+Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+ECHO = "response"
+"""The member of a run's `request` that holds what a response repeats of it."""
+
+_REASONS: dict[Ending, str] = {
+    "length": "max_output_tokens",
+    "token_limit": "max_output_tokens",
+    "content_filter": "content_filter",
+    # The API has no word for the limits of a loop: this one is the nearest, and the text says which.
+    "step_limit": "max_messages",
+    "time_limit": "max_messages",
+    # Nor for an answer that the model's server did not bring to its end: `ending` says that beside it.
+    "incomplete": "max_output_tokens",
+}
+_ERROR_CODES = {
+    "context_length_exceeded": "invalid_prompt",
+    "invalid_prompt": "invalid_prompt",
+    "overloaded": "rate_limit_exceeded",
+    "rate_limit_exceeded": "rate_limit_exceeded",
+    "unsupported_content": "invalid_prompt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far a response has come; `error` has the members `code` and `message`."""
+
+    status: Status
+    ending: Ending | None = None
+    usage: Usage | None = None
+    error: Mapping[str, str] | None = None
+    completed_at: float | None = None
+
+
+def state_of_ending(ending: Ending, usage: Usage | None, ended_at: float | None) -> State:
+    """Return the state of a run that ended well, or at a limit."""
+    if ending not in _REASONS:
+        return State("completed", usage=usage, completed_at=ended_at)
+    return State("incomplete", ending, usage)
+
+
+def state_of_run(run: StoredRun, *, begun: bool) -> State:
+    """Return the state that a stored run has; `begun` is whether it has told anything yet."""
+    return State(_status(run.status, begun=begun), run.ending, run.usage, run.error, _completed_at(run))
+
+
+def response_document(run: StoredRun, part: int, state: State, output: Sequence[Item]) -> dict[str, Any]:
+    """Return a part of a run as the API shows it."""
+    document: dict[str, Any] = {
+        "id": response_id(run.id, part),
+        "object": "response",
+        "created_at": int(run.created_at),
+        "status": state.status,
+        "completed_at": None if state.completed_at is None else int(state.completed_at),
+        "error": _error(state),
+        "incomplete_details": _cut(state),
+        "model": run.agent,
+        "output": list(output),
+        "usage": usage_document(state.usage),
+        "background": run.background,
+        "store": run.kept,
+        "conversation": {"id": run.conversation} if run.conversation else None,
+    }
+    document |= _echo(run)
+    if part > 1:
+        document["previous_response_id"] = response_id(run.id, part - 1)
+    return document
+
+
+def _cut(state: State) -> dict[str, str] | None:
+    reason = _REASONS.get(state.ending) if state.ending and state.status == "incomplete" else None
+    if reason is None:
+        return None
+    return {"reason": reason, **({"ending": "incomplete"} if state.ending == "incomplete" else {})}
+
+
+def usage_document(usage: Usage | None) -> dict[str, object] | None:
+    """Return the usage in the API's words; unknown is null, not zero."""
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.total_tokens,
+    }
+
+
+def _echo(run: StoredRun) -> dict[str, Any]:
+    echo = run.request.get(ECHO)
+    return dict(echo) if isinstance(echo, Mapping) else {}
+
+
+def _status(status: RunStatus, *, begun: bool) -> Status:
+    match status:
+        case "running" | "suspended":
+            return "in_progress"
+        case "queued":
+            return "in_progress" if begun else "queued"
+        case _:
+            return status
+
+
+def _completed_at(run: StoredRun) -> float | None:
+    return run.ended_at if run.status == "completed" else None
+
+
+def _error(state: State) -> dict[str, str] | None:
+    if state.status != "failed" or state.error is None:
+        return None
+    code = _ERROR_CODES.get(state.error.get("code", ""), "server_error")
+    return {"code": code, "message": state.error.get("message", "the run failed")}

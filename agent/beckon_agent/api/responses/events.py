@@ -1,0 +1,359 @@
+"""What a run tells, as the semantic events of one response: the same numbers whenever it is told.
+
+The order of events is that of the specification, https://www.openresponses.org/specification: an item is
+added, its parts grow, it is done; the response is created, in progress, and at its end.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from beckon_agent.api.responses import output
+from beckon_agent.api.responses.documents import State, response_document, state_of_ending, state_of_run
+from beckon_agent.api.responses.ids import approval_id, item_id
+from beckon_agent.api.responses.output import Item, Progress
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta
+from beckon_agent.core.records import FINAL, StoredRun
+from beckon_agent.core.run_types import (
+    ApprovalAsked,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallAsked,
+    RunFinished,
+    RunSuspended,
+)
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
+
+Event = dict[str, Any]
+"""One event of the API, with its `type` and `sequence_number`."""
+
+PROGRESS = "beckon:mcp_call.progress"
+"""The one type of event that the API does not have: a tool reports how far its call has come.
+
+It is told to who includes it by this name, and named as the specification asks of an extension. It
+repeats the number of the event before it, since it is told live, and to nobody twice.
+"""
+
+_CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
+
+
+@dataclass(slots=True)
+class _OpenText:
+    """A message or a thought that still grows."""
+
+    kind: Literal["message", "reasoning"]
+    id: str
+    index: int
+    pieces: list[str] = field(default_factory=list)
+
+
+class Encoder:
+    """The events of one part of a run, from all that the run tells: parts before it are passed over.
+
+    A part ends where the run waits for approvals; `state` is how it ended, `None` until then.
+    """
+
+    def __init__(self, run: StoredRun, part: int = 1, *, reports: bool = False) -> None:
+        """`reports` is whether to tell what tools report while they work."""
+        self._reports = reports
+        self.state: State | None = None
+        self._run = run
+        self._wanted = part
+        self._part = 1
+        self._told: list[Event] = []
+        self._added: list[Item] = []
+        self._unsure: list[int] = []
+        self._void: set[int] = set()
+        self._sequence = 0
+        self._items = 0
+        self._text: _OpenText | None = None
+        self._calls: dict[str, int] = {}
+        self._asked: set[str] = set()
+        self._known: dict[str, CallStarted] = {}
+        self._finished: set[str] = set()
+        self._approvals: dict[str, str] = {}
+
+    @property
+    def output(self) -> list[Item]:
+        """The items of the response so far."""
+        return [item for index, item in enumerate(self._added) if index not in self._void]
+
+    @property
+    def reached(self) -> bool:
+        """Whether the run has come to this part."""
+        return self._part >= self._wanted
+
+    @property
+    def paused(self) -> bool:
+        """Whether the part ended with questions, and the run goes on in another one."""
+        return self.state is not None and self._part > self._wanted
+
+    def begin(self) -> list[Event]:
+        """Return the events that come before the run has told anything."""
+        self._told = []
+        if self._wanted == 1:
+            self._open_response()
+        return self._told
+
+    def feed(self, event: EngineEvent, ended_at: float | None = None) -> list[Event]:
+        """Return the events that tell of an event; nothing once the part is at its end.
+
+        `ended_at` is when the run ended, for its last event.
+        """
+        self._told = []
+        if self.state is None:
+            if self._asked and self._is_decided(event):
+                self._pause()
+            self._tell(event, ended_at)
+        return self._told
+
+    def stop(self, run: StoredRun | None) -> list[Event]:
+        """Return the last events for a run that told of no end: it was cancelled, or deleted."""
+        self._told = []
+        if self.state is None and self.reached and (run is None or run.status in FINAL):
+            self._end(State("cancelled") if run is None else state_of_run(run, begun=True))
+        return self._told
+
+    def document(self, run: StoredRun) -> dict[str, Any]:
+        """Return the response as it is now."""
+        state = self.state or state_of_run(run, begun=bool(self.output) or self._wanted > 1)
+        return response_document(run, self._wanted, state, self.output)
+
+    def _tell(self, event: EngineEvent, ended_at: float | None) -> None:
+        match event:
+            case TextDelta(text):
+                self._grow("message", text)
+            case ReasoningDelta(text):
+                self._grow("reasoning", text)
+            case TurnNoted():
+                self._unsure.clear()
+            case AnswerDropped():
+                self._drop()
+            case RunSuspended() | RunFinished() | RunFailed():
+                self._tell_end(event, ended_at)
+            case CallProgressed():
+                self._report(event)
+            case _:
+                self._tell_call(event)
+
+    def _tell_end(self, event: RunSuspended | RunFinished | RunFailed, ended_at: float | None) -> None:
+        match event:
+            case RunSuspended():
+                self._suspend()
+            case RunFinished(ending, usage):
+                self._close_text("incomplete" if ending in _CUT else "completed")
+                self._end(state_of_ending(ending, usage, ended_at))
+            case RunFailed(code, message):
+                self._fail(code, message)
+
+    def _tell_call(self, event: CallStarted | CallFinished | ApprovalAsked | ClientCallAsked) -> None:
+        self._close_text("completed")
+        match event:
+            case CallStarted():
+                self._start_call(event)
+            case CallFinished():
+                self._finish_call(event)
+            case ApprovalAsked():
+                self._ask(event)
+            case ClientCallAsked():
+                self._hand_back(event)
+
+    def _grow(self, kind: Literal["message", "reasoning"], delta: str) -> None:
+        if self._text is None or self._text.kind != kind:
+            if self._part > 1 and not any(item["type"] == "message" for item in self._added):
+                delta = delta.removeprefix("\n\n")  # what sets it off from text of an earlier part
+            self._close_text("completed")
+            self._open_text(kind)
+        text = self._text
+        if text is None or not delta:
+            return
+        text.pieces.append(delta)
+        if kind == "message":
+            self._emit_part("response.output_text.delta", text, delta=delta, logprobs=[])
+        else:
+            self._emit_part("response.reasoning_text.delta", text, delta=delta)
+
+    def _open_text(self, kind: Literal["message", "reasoning"]) -> None:
+        identity = self._next_id("msg" if kind == "message" else "rs")
+        index = self._add(_text_item(kind, identity, None, "in_progress"))
+        self._unsure.append(index)
+        self._text = _OpenText(kind, identity, index)
+        self._emit_part("response.content_part.added", self._text, part=_part(kind, ""))
+
+    def _close_text(self, status: Progress) -> None:
+        text, self._text = self._text, None
+        if text is None:
+            return
+        whole = "".join(text.pieces)
+        if text.kind == "message":
+            self._emit_part("response.output_text.done", text, text=whole, logprobs=[])
+        else:
+            self._emit_part("response.reasoning_text.done", text, text=whole)
+        self._emit_part("response.content_part.done", text, part=_part(text.kind, whole))
+        self._done(text.index, _text_item(text.kind, text.id, whole, status))
+
+    def _drop(self) -> None:
+        """What the model began to say is void: it stands in the stream, and not in the response."""
+        self._close_text("incomplete")
+        self._void.update(self._unsure)
+        self._unsure.clear()
+
+    def _start_call(self, call: CallStarted) -> None:
+        """Tell of a call that begins; a run that was resumed may tell of it again."""
+        if call.id in self._calls or call.id in self._asked or call.id in self._finished:
+            return
+        self._known[call.id] = call
+        arguments = json_values.dumps(call.arguments)
+        item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin)
+        index = self._calls[call.id] = self._add(item)
+        self._emit_item("response.mcp_call.in_progress", index)
+        self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
+        self._emit_item("response.mcp_call_arguments.done", index, arguments=arguments)
+        self._added[index] = {**item, "arguments": arguments}
+
+    def _report(self, report: CallProgressed) -> None:
+        index = self._calls.get(report.id)
+        if not self._reports or index is None or self._part != self._wanted:
+            return
+        self._told.append(
+            {
+                "type": PROGRESS,
+                "sequence_number": self._sequence - 1,
+                "item_id": self._added[index]["id"],
+                "output_index": index,
+                "progress": report.done,
+                "total": report.total,
+                "message": report.message,
+            }
+        )
+
+    def _finish_call(self, call: CallFinished) -> None:
+        """Tell of an answer; the call may have been told of in an earlier part, or been denied."""
+        if call.id in self._finished:
+            return
+        self._start_call(self._known.get(call.id, CallStarted(call.id, call.name, {})))
+        self._finished.add(call.id)
+        index = self._calls.pop(call.id)
+        answer = output.mcp_answer(call.result, failed=call.failed)
+        self._emit_item("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
+        self._done(index, {**self._added[index], **answer})
+
+    def _ask(self, call: ApprovalAsked) -> None:
+        if call.id in self._approvals:
+            return
+        if call.id in self._calls:  # it was told of as if it began
+            index = self._calls.pop(call.id)
+            self._done(index, {**self._added[index], "status": "incomplete"})
+        identity = self._approvals[call.id] = approval_id(call.event_id)
+        self._asked.add(call.id)
+        self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
+        item = output.approval_request(identity, call.name, json_values.dumps(call.arguments), call.origin)
+        self._done(self._add(item), item)
+
+    def _hand_back(self, call: ClientCallAsked) -> None:
+        identity = self._next_id("fc")
+        index = self._add(output.function_call(identity, call.id, call.name, "", "in_progress"))
+        self._emit_item("response.function_call_arguments.delta", index, delta=call.arguments)
+        self._emit_item(
+            "response.function_call_arguments.done", index, arguments=call.arguments, name=call.name
+        )
+        self._done(index, output.function_call(identity, call.id, call.name, call.arguments, "completed"))
+
+    def _is_decided(self, event: EngineEvent) -> bool:
+        """Whether the run has gone on from its questions, even if it never said that it waits."""
+        match event:
+            case CallFinished():
+                return event.id in self._asked
+            case TextDelta() | ReasoningDelta() | RunFinished():
+                return True
+            case _:
+                return False
+
+    def _suspend(self) -> None:
+        if self._asked:
+            self._pause()
+        else:  # a tool answers later: the response goes on then, and nobody has to wait here
+            self._emit_response("response.in_progress", State("in_progress"))
+
+    def _pause(self) -> None:
+        """End the part with its questions; what comes then is the next one's."""
+        self._asked.clear()
+        self._close_text("completed")
+        self._end(State("completed"))
+        self._part += 1
+        if self.state is None:
+            self._added, self._sequence = [], 0
+            self._unsure, self._void = [], set()
+            self._calls = {}
+            if self._part == self._wanted:
+                self._open_response()
+
+    def _fail(self, code: str, message: str) -> None:
+        if code == "cancelled":
+            self._end(State("cancelled"))
+            return
+        self._close_text("incomplete")
+        self._emit("error", code=code, message=message, param=None)
+        self._end(State("failed", error={"code": code, "message": message}))
+
+    def _end(self, state: State) -> None:
+        cut = state.status in ("failed", "cancelled")
+        self._close_text("incomplete" if cut else "completed")
+        for index in self._calls.values() if cut else ():
+            self._done(index, {**self._added[index], "status": "incomplete"})
+        # The API has no event for a cancelled response: this one tells of a response cut short.
+        kind = "incomplete" if state.status == "cancelled" else state.status
+        self._emit_response(f"response.{kind}", state)
+        if self._part == self._wanted:
+            self.state = state
+
+    def _open_response(self) -> None:
+        if self._run.background and self._part == 1:
+            self._emit_response("response.created", State("queued"))
+            self._emit_response("response.queued", State("queued"))
+        else:
+            self._emit_response("response.created", State("in_progress"))
+        self._emit_response("response.in_progress", State("in_progress"))
+
+    def _next_id(self, kind: str) -> str:
+        self._items += 1
+        return item_id(kind, self._run.id, self._items)
+
+    def _add(self, item: Item) -> int:
+        self._added.append(item)
+        index = len(self._added) - 1
+        self._emit("response.output_item.added", output_index=index, item=item)
+        return index
+
+    def _done(self, index: int, item: Item) -> None:
+        self._added[index] = item
+        self._emit("response.output_item.done", output_index=index, item=item)
+
+    def _emit_item(self, kind: str, index: int, **members: object) -> None:
+        self._emit(kind, item_id=self._added[index]["id"], output_index=index, **members)
+
+    def _emit_part(self, kind: str, growing: _OpenText, **members: object) -> None:
+        self._emit(kind, item_id=growing.id, output_index=growing.index, content_index=0, **members)
+
+    def _emit_response(self, kind: str, state: State) -> None:
+        if self._part == self._wanted:
+            document = response_document(self._run, self._part, state, self.output)
+            self._emit(kind, response=document)
+
+    def _emit(self, kind: str, **members: object) -> None:
+        if self._part == self._wanted:
+            self._told.append({"type": kind, "sequence_number": self._sequence, **members})
+            self._sequence += 1
+
+
+def _text_item(
+    kind: Literal["message", "reasoning"], identity: str, text: str | None, status: Progress
+) -> Item:
+    if kind == "message":
+        return output.message(identity, text, status)
+    return output.reasoning(identity, text, status)
+
+
+def _part(kind: Literal["message", "reasoning"], text: str) -> dict[str, object]:
+    return output.text_part(text) if kind == "message" else output.reasoning_part(text)

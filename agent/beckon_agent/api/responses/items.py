@@ -1,0 +1,202 @@
+"""The input of a request as messages: what came, or what an earlier answer said and is sent back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.responses.content import Part, beside_text, chat_content, text_of
+from beckon_agent.api.responses.output import Item
+from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
+from beckon_agent.model.messages import is_blank
+
+_SHOWN = 40
+_IGNORED = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
+
+
+class _Message(BaseModel):
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Any
+
+
+class _FunctionCall(BaseModel):
+    call_id: str = Field(min_length=1)
+    name: str = Field(min_length=1)
+    arguments: str
+
+
+class _FunctionOutput(BaseModel):
+    call_id: str = Field(min_length=1)
+    output: Any
+
+
+class _McpCall(BaseModel):
+    id: str = Field(min_length=1)
+    name: str = Field(min_length=1)
+    arguments: str
+    output: str | None = None
+    error: Any = None
+
+
+class _Content(BaseModel):
+    text: str
+
+
+class _ReasoningItem(BaseModel):
+    content: list[_Content] | None = None
+    summary: list[_Content] | None = None
+
+    def text(self) -> str:
+        """What the model thought, or what was said of it."""
+        return "".join(part.text for part in self.content or self.summary or ())
+
+
+@dataclass(slots=True)
+class _InputReader:
+    """Messages as they come to be; one turn of the model is one message, however many items it was."""
+
+    messages: list[Message] = field(default_factory=list)
+    calls: list[dict[str, object]] = field(default_factory=list)
+    results: list[Message] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    thought: list[str] = field(default_factory=list)
+    shown: list[Part] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """The model says something; behind a call that is its next turn."""
+        if self.calls:
+            self.close()
+        self.said.append(text)
+
+    def think(self, text: str) -> None:
+        """The model thinks; what it said before belongs to an earlier turn."""
+        if self.calls or self.said:
+            self.close()
+        self.thought.append(text)
+
+    def call(self, call_id: str, name: str, arguments: str) -> None:
+        """The model calls a tool."""
+        if self.shown:
+            self.close()
+        function = {"name": name, "arguments": arguments}
+        self.calls.append({"id": call_id, "type": "function", "function": function})
+
+    def answer(self, message: Message) -> None:
+        """A tool answers."""
+        self.results.append(message)
+
+    def add(self, message: Message) -> None:
+        """Somebody else speaks."""
+        self.close()
+        self.messages.append(message)
+
+    def close(self) -> None:
+        """End the turn of the model, and what its tools answered."""
+        if self.said or self.thought or self.calls:
+            message: Message = {"role": "assistant", "content": "".join(self.said) or None}
+            if self.thought:
+                message["reasoning_content"] = "".join(self.thought)
+            if self.calls:
+                message["tool_calls"] = list(self.calls)
+            self.messages.append(message)
+        self.messages.extend(self.results)
+        if self.shown:  # the answer of a tool is text for most servers: images follow as the user's
+            self.messages.append({"role": "user", "content": list(self.shown)})
+        for kept in (self.said, self.thought, self.calls, self.results, self.shown):
+            kept.clear()
+
+
+def to_messages(given: str | Sequence[Item], *, alone: bool) -> list[Message]:
+    """Return the messages of an input; raises `ApiError` for what cannot be said to a model.
+
+    `alone` is whether nothing comes before it: answers to calls that it does not hold are refused then.
+    """
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    conversation = _InputReader()
+    known: set[str] = set()
+    for index, item in enumerate(given):
+        place = f"input.{index}"
+        kind = str("message" if item.get("type") is None else item["type"])
+        if kind in _IGNORED:
+            continue
+        called = str(item.get("call_id"))
+        if kind == "function_call":
+            known.add(called)
+        if kind == "function_call_output" and alone and called not in known:
+            message = f"there is no function_call with the call_id {called[:_SHOWN]!r} before it"
+            raise ApiError(400, f"{place}: {message}", code="invalid_request", param=place)
+        _reader(kind, place)(conversation, item, place)
+    conversation.close()
+    return conversation.messages
+
+
+def says_something(messages: Sequence[Message]) -> bool:
+    """Whether there is anything to answer in these messages."""
+    asking = [message for message in messages if message["role"] == "user"] or messages
+    return any(message.get("tool_calls") or not is_blank(message.get("content")) for message in asking)
+
+
+def _reader(kind: str, place: str) -> Callable[[_InputReader, Item, str], None]:
+    found = _READERS.get(kind)
+    if found is None:
+        message = f"items of the type {kind[:_SHOWN]!r} are not taken; this agent takes {', '.join(_READERS)}"
+        raise unsupported(place, message)
+    return found
+
+
+def _read_message(conversation: _InputReader, item: Item, place: str) -> None:
+    message = read(_Message, item, place)
+    content = chat_content(message.content, f"{place}.content")
+    if message.role == "assistant":
+        conversation.say(text_of(content))
+    elif message.role == "user":
+        conversation.add({"role": "user", "content": content})
+    else:
+        if not isinstance(content, str):
+            raise unsupported(f"{place}.content", f"a {message.role} message is text alone")
+        conversation.add({"role": "system", "content": content})
+
+
+def _read_function_call(conversation: _InputReader, item: Item, place: str) -> None:
+    call = read(_FunctionCall, item, place)
+    if conversation.results:
+        conversation.close()
+    conversation.call(call.call_id, call.name, call.arguments)
+
+
+def _read_function_output(conversation: _InputReader, item: Item, place: str) -> None:
+    answer = read(_FunctionOutput, item, place)
+    content = chat_content(answer.output, f"{place}.output")
+    conversation.answer({"role": "tool", "tool_call_id": answer.call_id, "content": text_of(content)})
+    conversation.shown.extend(beside_text(content))
+
+
+def _read_mcp_call(conversation: _InputReader, item: Item, place: str) -> None:
+    call = read(_McpCall, item, place)
+    conversation.call(call.id, call.name, call.arguments)
+    told = call.output if call.error is None else json_values.dumps({"error": _failure(call.error)})
+    answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": told or ""}
+    conversation.answer(answer)
+
+
+def _failure(error: object) -> object:
+    content = json_values.mapping(error).get("content")
+    return error if content is None else content
+
+
+def _read_reasoning(conversation: _InputReader, item: Item, place: str) -> None:
+    conversation.think(read(_ReasoningItem, item, place).text())
+
+
+_READERS: dict[str, Callable[[_InputReader, Item, str], None]] = {
+    "message": _read_message,
+    "function_call": _read_function_call,
+    "function_call_output": _read_function_output,
+    "mcp_call": _read_mcp_call,
+    "reasoning": _read_reasoning,
+}

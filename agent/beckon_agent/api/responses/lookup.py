@@ -1,0 +1,66 @@
+"""What the routes of this face share: finding a run, pages of lists, and what the store raises."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Query
+
+from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError
+from beckon_agent.api.responses.ids import run_and_part
+from beckon_agent.core.records import StoredRun
+from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_contract.problem import Problem
+
+Item = TypeVar("Item")
+
+_SHOWN = 80
+
+PageSize = Annotated[int, Query(ge=1, le=100, description="How many are wanted at most.")]
+After = Annotated[
+    str | None, Query(max_length=300, description="The list goes on behind the one of this id: `last_id`.")
+]
+
+
+@contextmanager
+def stored() -> Iterator[None]:
+    """Turn a store that does not answer into a problem document."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise ProblemError(
+            Problem(503, "store-unavailable", "Store unavailable", STORE_UNAVAILABLE)
+        ) from error
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """Do as `stored` does, and tell of a cursor that the store does not know: its `KeyError`."""
+    try:
+        with stored():
+            yield
+    except KeyError as error:
+        detail = f"after: there is no {str(error.args[0])[:_SHOWN]!r} in this list; begin again without it"
+        raise ProblemError(Problem(400, "unknown-cursor", "Unknown cursor", detail)) from None
+
+
+async def find_run(store: Store, named: str, owner: str) -> StoredRun:
+    """Return the run that an id means, or a part of it as a response is; raise a 404 for another's."""
+    response = run_and_part(named)
+    run = await store.runs.get(response[0] if response else named)
+    if run is None or run.owner != owner:
+        detail = f"there is no run {named[:_SHOWN]!r}: it was not stored, or was deleted"
+        raise ProblemError(Problem(404, "unknown-run", "Unknown run", detail))
+    return run
+
+
+def listed(found: Sequence[Item], limit: int, document: Callable[[Item], dict[str, Any]]) -> dict[str, Any]:
+    """Return one page of a list in OpenAI's shape; `found` has one more where there are more."""
+    shown = [document(item) for item in found[:limit]]
+    return {
+        "object": "list",
+        "data": shown,
+        "first_id": shown[0]["id"] if shown else "",
+        "last_id": shown[-1]["id"] if shown else "",
+        "has_more": len(found) > limit,
+    }

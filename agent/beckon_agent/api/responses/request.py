@@ -1,0 +1,250 @@
+"""What a request for a response may say, and the rules of this agent for it."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.responses.input_schema import Item, NotOffered
+from beckon_agent.api.responses.tool_choice import ToolChoice, chosen
+from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.core import json_values
+from beckon_agent.core.run_types import ClientTool, Options
+
+_MAX_ITEMS = 10_000
+_MAX_TOOLS = 128
+_NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
+
+MetadataKey = Annotated[str, StringConstraints(max_length=64)]
+MetadataValue = Annotated[str, StringConstraints(max_length=512)]
+Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)]
+"""OpenAI's limits for what a client may attach to an object."""
+
+Include = Literal[
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+    "beckon:mcp_call.progress",  # our own, see `events.PROGRESS`
+]
+
+
+class Cleaned(BaseModel):
+    """A body whose strings can all be sent on: halves of surrogate pairs are replaced."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clean(cls, value: object) -> object:
+        return json_values.clean(value)
+
+
+class FunctionTool(BaseModel):
+    """A function that the client runs itself."""
+
+    type: Literal["function"]
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class TextFormat(BaseModel):
+    """How the text of the answer is to be formed."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    name: str | None = Field(None, pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+    description: str | None = None
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    strict: bool | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "TextFormat":
+        if self.type == "json_schema" and (self.name is None or self.schema_ is None):
+            raise ValueError("a format of the type 'json_schema' needs a 'name' and a 'schema'")
+        return self
+
+    def document(self) -> dict[str, object]:
+        """Return the format as a response repeats it."""
+        if self.type != "json_schema":
+            return {"type": self.type}
+        return {
+            "type": self.type,
+            "name": self.name,
+            "description": self.description,
+            "schema": self.schema_,
+            "strict": bool(self.strict),
+        }
+
+    def response_format(self) -> dict[str, object] | None:
+        """Return the format as a chat completions request says it."""
+        if self.type == "text":
+            return None
+        if self.type == "json_object":
+            return {"type": "json_object"}
+        said = {key: value for key, value in self.document().items() if key != "type" and value is not None}
+        return {"type": "json_schema", "json_schema": said}
+
+
+class Text(BaseModel):
+    """What is wanted of the text of the answer."""
+
+    format: TextFormat | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+class Reasoning(BaseModel):
+    """What is wanted of the model's reasoning."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+class ConversationName(BaseModel):
+    """A conversation, by its id."""
+
+    id: str
+
+
+class CreateRequest(Cleaned):
+    """The body of `POST /v1/responses`; fields that are not listed are ignored, as OpenAI does."""
+
+    model: str | None = Field(None, description="The name of an agent, as in GET /v1/models.")
+    input: str | Annotated[list[Item], Field(max_length=_MAX_ITEMS)] = Field(
+        default_factory=list, description="A question, or the items of a conversation."
+    )
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    conversation: str | ConversationName | None = None
+    stream: bool | None = None
+    background: bool | None = None
+    store: bool | None = None
+    metadata: Metadata | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    max_output_tokens: int | None = Field(None, ge=1, le=2**31)
+    max_tool_calls: int | None = Field(None, ge=1, le=2**31)
+    parallel_tool_calls: bool | None = None
+    tool_choice: ToolChoice | None = None
+    tools: list[dict[str, Any]] | None = Field(None, max_length=_MAX_TOOLS)
+    text: Text | None = None
+    reasoning: Reasoning | None = None
+    include: list[Include] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=20)
+    service_tier: str | None = Field(None, max_length=64)
+    user: str | None = Field(None, max_length=512)
+    safety_identifier: str | None = Field(None, max_length=128)
+    prompt_cache_key: str | None = Field(None, max_length=512)
+    prompt: NotOffered = None
+    context_management: NotOffered = None
+    moderation: NotOffered = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation that the run is part of."""
+        found = self.conversation
+        return found.id if isinstance(found, ConversationName) else found
+
+    @property
+    def kept(self) -> bool:
+        """Whether the response can be asked for later."""
+        return self.store is not False
+
+    def check(self) -> None:
+        """Raise `ApiError` for what this agent does not do, with the rule and the way out."""
+        for name in ("prompt", "context_management", "moderation"):
+            if getattr(self, name) is not None:
+                raise unsupported(name, f"this agent has nothing behind {name!r}: leave it out")
+        if self.top_logprobs or "message.output_text.logprobs" in (self.include or ()):
+            name = "top_logprobs" if self.top_logprobs else "include"
+            raise unsupported(name, "log probabilities are not given: leave them out")
+        if self.previous_response_id and self.conversation_id:
+            message = "send either 'previous_response_id' or 'conversation', not both"
+            raise ApiError(400, message, code="mutually_exclusive", param="previous_response_id")
+        if self.background and not self.kept:
+            message = "a response in the background must be stored: leave 'store' out, or send true"
+            raise ApiError(400, message, code="invalid_request", param="store")
+
+    def functions(self) -> list[FunctionTool]:
+        """Return the functions that the client brings; raise `ApiError` for tools of another kind."""
+        found: list[FunctionTool] = []
+        for index, tool in enumerate(self.tools or ()):
+            kind = str(tool.get("type"))[:40]
+            if kind != "function":
+                message = (
+                    f"tools of the type {kind!r} are not offered: the agent brings the cluster's tools "
+                    "itself, and calls them; a request may bring tools of the type 'function'"
+                )
+                raise unsupported(f"tools.{index}.type", message)
+            found.append(read(FunctionTool, tool, f"tools.{index}"))
+        return found
+
+    def client_tools(self) -> tuple[ClientTool, ...]:
+        """Return the same as the loop knows them."""
+        return tuple(
+            ClientTool(tool.name, tool.description or "", tool.parameters or _NO_PARAMETERS)
+            for tool in self.functions()
+        )
+
+    def options(self) -> Options:
+        """Return what the request asks of the model."""
+        text, choice = self.text or Text(), chosen(self.tool_choice)
+        extra = {
+            "top_p": self.top_p,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "reasoning_effort": self.reasoning.effort if self.reasoning else None,
+            "verbosity": text.verbosity,
+            "response_format": text.format.response_format() if text.format else None,
+        }
+        return Options(
+            use_tools=choice.use_tools,
+            temperature=self.temperature,
+            max_tokens=self.max_output_tokens,
+            extra={name: value for name, value in extra.items() if value is not None},
+            instructions=self.instructions or "",
+            first_choice=choice.first,
+            allowed_tools=choice.allowed,
+            max_tool_calls=self.max_tool_calls,
+            client_tools=self.client_tools() if choice.use_tools else (),
+        )
+
+    def echo(self) -> dict[str, object]:
+        """Return what every response to this request repeats of it, in the API's words."""
+        text, reasoning = self.text or Text(), self.reasoning or Reasoning()
+        form = (text.format or TextFormat()).document()
+        return {
+            "instructions": self.instructions,
+            "metadata": self.metadata or {},
+            "previous_response_id": self.previous_response_id,
+            "temperature": 1.0 if self.temperature is None else self.temperature,
+            "top_p": 1.0 if self.top_p is None else self.top_p,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "top_logprobs": 0,
+            "max_output_tokens": self.max_output_tokens,
+            "max_tool_calls": self.max_tool_calls,
+            "parallel_tool_calls": self.parallel_tool_calls is not False,
+            "tool_choice": self.tool_choice
+            if isinstance(self.tool_choice, str)
+            else _dumped(self.tool_choice),
+            "tools": [tool.model_dump() for tool in self.functions()],
+            "text": {"format": form, **({"verbosity": text.verbosity} if text.verbosity else {})},
+            "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary},
+            "truncation": self.truncation or "disabled",
+            "service_tier": "default",
+            "user": self.user,
+            "safety_identifier": self.safety_identifier,
+            "prompt_cache_key": self.prompt_cache_key,
+        }
+
+
+def _dumped(choice: BaseModel | None) -> object:
+    return "auto" if choice is None else choice.model_dump(exclude_none=True)

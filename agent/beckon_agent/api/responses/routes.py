@@ -1,0 +1,156 @@
+"""The routes under `/v1/responses`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from beckon_agent.api.http.errors import ApiError, openai_responses
+from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, unless_gone
+from beckon_agent.api.responses import conversation_list, conversations, openapi
+from beckon_agent.api.responses.answers import PageSize, api_errors, as_json
+from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
+from beckon_agent.api.responses.documents import response_document, state_of_run
+from beckon_agent.api.responses.events import PROGRESS
+from beckon_agent.api.responses.item_lists import Order, item_page, to_items
+from beckon_agent.api.responses.request import CreateRequest
+from beckon_agent.api.responses.stream import ResponseStreamer, server_sent
+from beckon_agent.core.records import FINAL, StoredRun
+from beckon_agent.durable.base import Engine
+from beckon_agent.service import Service
+from beckon_agent.store.base import Store
+
+_ERRORS = openai_responses(
+    _400="The request is not valid, or asks for what an agent does not do.",
+    _404="There is no such response, agent or item, or it is not the caller's.",
+    _409="The response is in a state in which this cannot be done.",
+    _429="A limit has no room; Retry-After says when it will.",
+    _503="No run can begin now, or the store does not answer; Retry-After says when to ask again.",
+    default="Any other error, in the same shape.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """What all routes work with."""
+
+    desk: ResponseCreator
+    teller: ResponseStreamer
+    pace: StreamPace
+    owner_of: OwnerOf
+
+    async def find(self, response_id: str, request: Request) -> tuple[StoredRun, int]:
+        """Return the run and the part that the caller means."""
+        return await self.desk.find(response_id, self.owner_of(request))
+
+    async def now(self, run: StoredRun, part: int, response_id: str) -> Response:
+        """Answer with a response as it is."""
+        document = await self.teller.now(run, part)
+        if document is None:
+            raise no_response(response_id)
+        return as_json(document)
+
+    def stream(
+        self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
+    ) -> Response:
+        """Answer with the events of a response behind a number."""
+        reports = PROGRESS in (include or ())
+        batches = PacedStream(self.teller.events(run, part, hold=hold, reports=reports))
+        return EventStream(server_sent(batches, self.pace.keep_alive, after), self.pace.stalled)
+
+
+def router(engine: Engine, store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes of this face; `owner_of` says who asks."""
+    teller = ResponseStreamer(engine, store)
+    face = _Face(ResponseCreator(teller, service), teller, pace, owner_of)
+    routes = APIRouter()
+    _add_asking(routes, face)
+    _add_reading(routes, face)
+    _add_ending(routes, face)
+    routes.include_router(conversation_list.router(store, owner_of))
+    routes.include_router(conversations.router(store, owner_of))
+    return routes
+
+
+def _add_asking(routes: APIRouter, face: _Face) -> None:
+    said = {**openapi.CREATED, **_ERRORS}
+
+    @routes.post("/v1/responses", operation_id="createResponse", response_model=None, responses=said)
+    async def create(body: CreateRequest, request: Request) -> Response:
+        """Answer an input, calling the cluster's tools on the way."""
+        with api_errors():
+            run, part = await face.desk.begin(body, face.owner_of(request))
+            if body.stream:
+                return face.stream(run, part, -1, hold=False, include=body.include)
+            if body.background:
+                state = state_of_run(run, begun=part > 1)
+                return as_json(response_document(run, part, state, ()))
+            return as_json(await unless_gone(request.receive, face.teller.whole(run, part)))
+
+
+def _add_reading(routes: APIRouter, face: _Face) -> None:
+    path = "/v1/responses/{response_id}"
+    said, page_said = {**openapi.RETRIEVED, **_ERRORS}, {**openapi.PAGE, **_ERRORS}
+
+    @routes.get(path, operation_id="retrieveResponse", response_model=None, responses=said)
+    async def retrieve(
+        response_id: str,
+        request: Request,
+        stream: bool = False,
+        starting_after: Annotated[int | None, Query(ge=-1, le=2**53)] = None,
+        include: Annotated[list[str] | None, Query(alias="include[]", max_length=20)] = None,
+    ) -> Response:
+        """Return a response as it is now, or its events from the one after `starting_after` on."""
+        with api_errors():
+            run, part = await face.find(response_id, request)
+            if not stream:
+                return await face.now(run, part, response_id)
+            if not run.background and run.status not in FINAL:
+                message = "only a response that was made with 'background' can be joined before its end"
+                raise ApiError(400, message, code="not_in_background", param="stream")
+            after = -1 if starting_after is None else starting_after
+            return face.stream(run, part, after, hold=True, include=include)
+
+    @routes.get(
+        f"{path}/input_items", operation_id="listInputItems", response_model=None, responses=page_said
+    )
+    async def input_items(
+        response_id: str,
+        request: Request,
+        limit: PageSize = 20,
+        order: Order = "desc",
+        after: str | None = None,
+    ) -> Response:
+        """List what a response was asked, with all that came before it in its conversation."""
+        with api_errors():
+            run, _ = await face.find(response_id, request)
+            items = to_items(await face.teller.store.runs.messages(run.id), run.id)
+            return as_json(item_page(items, after=after, limit=limit, order=order))
+
+
+def _add_ending(routes: APIRouter, face: _Face) -> None:
+    engine, path = face.teller.engine, "/v1/responses/{response_id}"
+    cancelled, deleted = {**openapi.CANCELLED, **_ERRORS}, {**openapi.DELETED, **_ERRORS}
+
+    @routes.post(f"{path}/cancel", operation_id="cancelResponse", response_model=None, responses=cancelled)
+    async def cancel(response_id: str, request: Request) -> Response:
+        """Cancel a response unless it has ended; what its tools have done stays done."""
+        with api_errors():
+            found, part = await face.find(response_id, request)
+            run = await engine.cancel(found.id)
+            if run is None:
+                raise no_response(response_id)
+            if not run.kept:
+                return as_json(response_document(run, part, state_of_run(run, begun=True), ()))
+            return await face.now(run, part, response_id)
+
+    @routes.delete(path, operation_id="deleteResponse", response_model=None, responses=deleted)
+    async def delete(response_id: str, request: Request) -> Response:
+        """Delete a response with all that is kept of its run; one that is in progress is cancelled."""
+        with api_errors():
+            run, _ = await face.find(response_id, request)
+            if not await engine.delete(run.id):
+                raise no_response(response_id)
+            return as_json({"id": response_id, "object": "response", "deleted": True})

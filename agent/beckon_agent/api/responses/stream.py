@@ -1,0 +1,186 @@
+"""A run as a response: streamed, whole, or as it is at the moment.
+
+For a run that has not ended, the events so far are made again from its stored turns.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from beckon_agent.api.http.errors import ApiError, to_api_error
+from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
+from beckon_agent.api.responses.events import PROGRESS, Encoder, Event
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta
+from beckon_agent.core.records import FINAL, Past, StoredCall, StoredRun, StoredTurn
+from beckon_agent.core.run_types import (
+    ApprovalAsked,
+    CallFinished,
+    CallStarted,
+    ClientCallAsked,
+    RunFinished,
+    RunSuspended,
+)
+from beckon_agent.durable.base import Engine, EngineEvent, RunFailed
+from beckon_agent.store.base import Store
+
+
+def events_of_turns(run: StoredRun, past: Past) -> Iterator[EngineEvent]:
+    """Yield the events of all whole turns, each text in one piece, in the order in which a run tells them."""
+    spoke = False
+    for turn in past.turns:
+        yield from _said(turn, spoke=spoke)
+        spoke = spoke or bool(turn.text)
+        calls = [call for call in past.calls if call.step == turn.step]
+        yield from _called(run, sorted(calls, key=lambda call: call.number))
+
+
+def _said(turn: StoredTurn, *, spoke: bool) -> Iterator[EngineEvent]:
+    if turn.reasoning:
+        yield ReasoningDelta(turn.reasoning)
+    if turn.text:
+        yield TextDelta(("\n\n" if spoke else "") + turn.text)
+
+
+def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent]:
+    asked = [call for call in calls if call.decision is not None or call.state == "approval"]
+    others = [call for call in calls if call not in asked]
+    for call in calls:
+        if call.state == "client":
+            yield ClientCallAsked(call.id, call.name, json_values.dumps(call.arguments))
+        elif call in asked:
+            yield ApprovalAsked(call.event_id, call.id, call.name, call.arguments, call.origin)
+        else:
+            yield CallStarted(call.id, call.name, call.arguments, call.origin)
+    yield from (_finished(call) for call in others if call.state == "done")
+    decided = all(call.decision is not None for call in asked)
+    if asked and (decided or run.status == "suspended"):
+        yield RunSuspended()
+        for call in asked if decided else ():
+            yield CallStarted(call.id, call.name, call.arguments, call.origin)
+    yield from (_finished(call) for call in asked if call.state == "done")
+
+
+def _finished(call: StoredCall) -> CallFinished:
+    return CallFinished(call.id, call.name, call.result, call.failed, call.seconds or 0.0)
+
+
+_DONE = b"data: [DONE]\n\n"
+_STATUSES = {
+    "agent_gone": 503,
+    "context_length_exceeded": 400,
+    "internal": 500,
+    "overloaded": 503,
+    "rate_limit_exceeded": 429,
+    "unsupported_content": 400,
+}
+_MODEL_FAILED = 502  # a code that is not known is the model server's own
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStreamer:
+    """Tells of runs; `hold` is whether to wait on while a tool takes its time."""
+
+    engine: Engine
+    store: Store
+
+    def events(
+        self, run: StoredRun, part: int, *, hold: bool, reports: bool = False
+    ) -> AsyncGenerator[list[Event]]:
+        """Yield the events of a part of a run as they come, from its first one on."""
+        return self._told(Encoder(run, part, reports=reports), run, part, hold=hold)
+
+    async def whole(self, run: StoredRun, part: int) -> dict[str, Any]:
+        """Return a part of a run at its end, or where a tool takes its time.
+
+        Raises `ApiError` where the run failed before it did anything: what it did is not hidden by an error.
+        """
+        encoder = Encoder(run, part)
+        async with aclosing(self._told(encoder, run, part, hold=False)) as batches:
+            async for _ in batches:
+                pass
+        state = encoder.state
+        if state is not None and state.error is not None and not encoder.output:
+            code = state.error.get("code", "internal_error")
+            raise ApiError(_STATUSES.get(code, _MODEL_FAILED), state.error.get("message", ""), code=code)
+        return encoder.document(run)
+
+    async def now(self, run: StoredRun, part: int) -> dict[str, Any] | None:
+        """Return a part of a run as it is at the moment, `None` where the run has not come to it."""
+        encoder, following = Encoder(run, part), Encoder(run, part + 1)
+        for event in await self._happened(run):
+            encoder.feed(event, run.ended_at)
+            following.feed(event, run.ended_at)
+        encoder.stop(run)
+        if not encoder.reached:
+            return None
+        if encoder.paused and not following.output and run.status in ("cancelled", "failed"):
+            encoder.state = None  # nobody will answer its questions any more
+        return encoder.document(run)
+
+    async def _happened(self, run: StoredRun) -> list[EngineEvent]:
+        if run.status not in FINAL:
+            return list(events_of_turns(run, await self.store.runs.past(run.id)))
+        async with aclosing(self.engine.follow(run.id, wait=True)) as events:
+            found = [event async for _, event in events]
+        if run.status != "cancelled":
+            return found
+        # A run that is cancelled may end before it has told of its last calls; the store knows of them.
+        noted = list(events_of_turns(run, await self.store.runs.past(run.id)))
+        return max(found, noted, key=_calls)
+
+    async def _told(
+        self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool
+    ) -> AsyncGenerator[list[Event]]:
+        yield encoder.begin()
+        async with aclosing(self.engine.follow(run.id, wait=hold or part > 1)) as events:
+            async for _, event in events:
+                ended_at = await self._ended_at(run) if isinstance(event, RunFinished | RunFailed) else None
+                waits = isinstance(event, RunSuspended) and encoder.reached and not hold
+                yield encoder.feed(event, ended_at)
+                if encoder.paused or waits:
+                    return
+        if encoder.state is None:
+            yield encoder.stop(await self.engine.get(run.id))
+
+    async def _ended_at(self, run: StoredRun) -> float:
+        """Return when a run ended: as it is stored, so that every stream says the same."""
+        stored = await self.engine.get(run.id) if run.kept else None
+        return time.time() if stored is None or stored.ended_at is None else stored.ended_at
+
+
+def _calls(events: Sequence[EngineEvent]) -> int:
+    return sum(1 for event in events if isinstance(event, CallStarted | ApprovalAsked | ClientCallAsked))
+
+
+async def server_sent(
+    batches: PacedStream[list[Event]], keep_alive: float, starting_after: int
+) -> AsyncGenerator[bytes]:
+    """Yield events as server-sent ones, those up to a number left out, and comments while nothing happens.
+
+    What goes wrong here is no state of the response, which goes on: the error repeats the last number, so
+    that a client may join the stream again behind it.
+    """
+    number = 0
+    try:
+        async for several in batches.told(keep_alive):
+            if not several:
+                yield KEEP_ALIVE
+            for event in chain.from_iterable(several):
+                number = event["sequence_number"]
+                if number > starting_after or event["type"] == PROGRESS:
+                    yield _line(event)
+        yield _DONE
+    except Exception as error:  # the status is out: the stream is the only place left to tell of it
+        said = to_api_error(error)
+        members = {"code": said.code, "message": said.message, "param": None}
+        yield _line({"type": "error", "sequence_number": number, **members})
+    finally:
+        await batches.close()
+
+
+def _line(event: Event) -> bytes:
+    return f"event: {event['type']}\ndata: {json_values.dumps(event)}\n\n".encode()

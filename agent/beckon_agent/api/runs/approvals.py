@@ -1,0 +1,86 @@
+"""The routes under `/approvals`: calls that wait for a person, and that person's word."""
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from beckon_agent.api.http.errors import ProblemError
+from beckon_agent.api.responses.answers import as_json
+from beckon_agent.api.responses.create import OwnerOf
+from beckon_agent.api.responses.ids import event_of_approval
+from beckon_agent.api.responses.lookup import After, PageSize, listed, paged, stored
+from beckon_agent.api.runs import openapi
+from beckon_agent.api.runs.documents import waiting_document
+from beckon_agent.core.records import FINAL, Decision, StoredCall, StoredRun
+from beckon_agent.durable.base import Engine
+from beckon_agent.store.base import Store
+from beckon_contract.problem import Problem
+
+_SHOWN = 120
+
+
+class Word(BaseModel):
+    """What somebody decides about a call."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    approve: bool = Field(description="Whether the call may be made.")
+    reason: str = Field("", max_length=2000, description="What the model is told, and whoever looks later.")
+
+
+def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes of approvals; `owner_of` says who asks."""
+    routes = APIRouter()
+
+    @routes.get("/approvals", operation_id="listApprovals", response_model=None, responses=openapi.WAITING)
+    async def list_approvals(request: Request, limit: PageSize = 20, after: After = None) -> Response:
+        """List the calls of the caller's runs that wait for a person, those of the oldest run first."""
+        behind = None if after is None else event_of_approval(after) or after
+        with paged():
+            found = await store.history.waiting(owner_of(request), after=behind, most=limit + 1)
+        return as_json(listed(found, limit, waiting_document))
+
+    @routes.post(
+        "/approvals/{approval_id}",
+        operation_id="decideApproval",
+        response_model=None,
+        responses=openapi.DECIDED,
+    )
+    async def decide(approval_id: str, body: Word, request: Request) -> Response:
+        """Allow a call or forbid it, once; its run goes on when nothing else waits there."""
+        owner = owner_of(request)
+        decision: Decision = "approved" if body.approve else "denied"
+        with stored():
+            run, call = await _find(store, approval_id, owner)
+            if call.decision is None:
+                await engine.decide(call.event_id, decision, by=owner, reason=body.reason)
+                run, call = await _find(store, approval_id, owner)
+        if call.decision != decision:
+            raise _conflict(run, call)
+        document = {"id": approval_id, "object": "approval", "run": run.id, "decision": decision}
+        return as_json(document)
+
+    return routes
+
+
+async def _find(store: Store, approval: str, owner: str) -> tuple[StoredRun, StoredCall]:
+    """Return a call that waits or has waited, and its run; raise a 404 for another's."""
+    found = await store.journal.call(event_of_approval(approval) or "")
+    run = await store.runs.get(found[0]) if found else None
+    if found is None or run is None or run.owner != owner or not _wanted_approval(found[1]):
+        detail = f"there is no approval {approval[:_SHOWN]!r}; GET /approvals lists those that wait"
+        raise ProblemError(Problem(404, "unknown-approval", "Unknown approval", detail))
+    return run, found[1]
+
+
+def _wanted_approval(call: StoredCall) -> bool:
+    return call.decision is not None or call.state == "approval"
+
+
+def _conflict(run: StoredRun, call: StoredCall) -> ProblemError:
+    if call.decision is None:
+        became = f"is {run.status}" if run.status in FINAL else "goes on without it"
+        detail = f"nobody waits for this word any more: the run {became}"
+    else:
+        detail = f"the call was {call.decision} already"
+    return ProblemError(Problem(409, "already-decided", "Already decided", detail))

@@ -1,0 +1,193 @@
+"""Runs, their steps and their events as JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from beckon_agent.api.responses.ids import approval_id, response_id
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.records import Exchanged, Past, RunSummary, StoredCall, StoredRun, StoredTurn, Waiting
+from beckon_agent.store.search_text import opening_text
+from beckon_agent.tool_calls.recorded_events import shown_document
+
+MOST_SHOWN = (
+    65_536  # characters of a result, a text or arguments; all of it is in the events, or the response
+)
+
+Document = dict[str, Any]
+
+
+def summary_document(summary: RunSummary) -> Document:
+    """Return a run as a list shows it."""
+    return {
+        **_run(summary.run),
+        "question": summary.question,
+        "usage": _usage(summary.usage),
+        "tools": [{"name": name, "calls": calls} for name, calls in summary.tools.items()],
+        "calls_failed": summary.failed,
+        "approvals_waiting": summary.approvals,
+    }
+
+
+def run_document(run: StoredRun, past: Past) -> Document:
+    """Return a run with its steps."""
+    made = {step: [call for call in past.calls if call.step == step] for step in {c.step for c in past.calls}}
+    used = run.usage or _sum([turn.usage for turn in past.turns])
+    return {
+        **_run(run),
+        "question": opening_text(run.input) or "",
+        "usage": _usage(used),
+        "steps": [_step(turn, made.get(turn.step, ())) for turn in past.turns],
+    }
+
+
+def _run(run: StoredRun) -> Document:
+    return {
+        "id": run.id,
+        "object": "run",
+        "agent": run.agent,
+        "face": run.face,
+        "status": run.status,
+        "ending": run.ending,
+        "error": dict(run.error) if run.error else None,
+        "created_at": run.created_at,
+        "ended_at": run.ended_at,
+        "background": run.background,
+        "conversation": run.conversation,
+        "previous": run.previous,
+        "takeovers": run.takeovers or 0,
+        "taken_over_at": run.taken_over_at,
+    }
+
+
+def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> Document:
+    text, reasoning = turn.text[:MOST_SHOWN], turn.reasoning[:MOST_SHOWN]
+    return {
+        "step": turn.step,
+        "model": None if turn.asked is None else turn.asked.get("model"),
+        "text": text,
+        "reasoning": reasoning,
+        "cut": (text, reasoning) != (turn.text, turn.reasoning),
+        "finish_reason": turn.finish_reason,
+        "usage": _usage(turn.usage),
+        "seconds": turn.seconds,
+        "ended_at": turn.ended_at,
+        "tools_sent": list(turn.sent),
+        "calls": [call_document(call, turn.ended_at) for call in calls],
+    }
+
+
+def call_document(call: StoredCall, asked_at: float | None) -> Document:
+    """Return a call with its state, its times and what came of it."""
+    arguments, arguments_cut = _shown(call.arguments)
+    result, result_cut = _shown(call.result)
+    return {
+        "event_id": call.event_id,
+        "id": call.id,
+        "name": call.name,
+        "origin": call.origin,
+        "arguments": arguments,
+        "state": call.state,
+        "asked_at": asked_at,
+        "sent_at": call.sent_at,
+        "finished_at": call.finished_at,
+        "seconds": call.seconds,
+        "attempts": call.attempts or 0,
+        "deliveries": call.deliveries,
+        "deadline": call.deadline,
+        "report": None if call.state == "done" else shown_document(call.report),
+        "failed": call.failed,
+        "result": result,
+        "cut": arguments_cut or result_cut,
+        "reason": _error(call).get("reason") if call.failed else None,
+        "dead_letter": _dead_letter(call),
+        "approval": _approval(call),
+    }
+
+
+def _approval(call: StoredCall) -> Document | None:
+    if call.decision is None and call.state != "approval":
+        return None
+    return {
+        "id": approval_id(call.event_id),
+        "decision": call.decision,
+        "by": call.decided_by,
+        "reason": call.decision_reason or None,
+        "decided_at": call.decided_at,
+    }
+
+
+def _error(call: StoredCall) -> Mapping[str, object]:
+    return json_values.mapping(json_values.mapping(call.result).get("error"))
+
+
+def _dead_letter(call: StoredCall) -> str | None:
+    """Return why a call could not be delivered, where that is what became of it."""
+    error = _error(call)
+    return (
+        json_values.text(shown_document(error.get("message")))
+        if call.failed and error.get("reason") == "undeliverable"
+        else None
+    )
+
+
+def _shown(value: object) -> tuple[object, bool]:
+    """Return a JSON value, or the beginning of its text where it is long; and whether it is cut."""
+    value = shown_document(value)
+    text = value if isinstance(value, str) else json_values.dumps(value)
+    return (value, False) if len(text) <= MOST_SHOWN else (text[:MOST_SHOWN], True)
+
+
+def exchanged_document(exchanged: Exchanged) -> Document:
+    """Return what went back and forth for a call."""
+    sent, came = exchanged.call or {}, exchanged.reply or {}
+    return {
+        "id": exchanged.event_id,
+        "name": exchanged.name,
+        "call": _event(sent),
+        "call_omitted": sent.get("omitted", 0),
+        "reply": _event(came),
+        "reply_omitted": came.get("omitted", 0),
+        "problem": shown_document(came.get("problem")),
+    }
+
+
+def _event(passed: Mapping[str, Any]) -> Document | None:
+    """Return the event; its data may have a token, as may what an earlier version stored."""
+    event = passed.get("event")
+    return shown_document(event) if isinstance(event, Mapping) else None
+
+
+def waiting_document(waiting: Waiting) -> Document:
+    """Return a call that waits for a person."""
+    arguments, cut = _shown(waiting.call.arguments)
+    return {
+        "id": approval_id(waiting.call.event_id),
+        "object": "approval",
+        "run": waiting.run_id,
+        "response": response_id(waiting.run_id, waiting.part) if waiting.face == "responses" else None,
+        "agent": waiting.agent,
+        "question": waiting.question,
+        "name": waiting.call.name,
+        "origin": waiting.call.origin,
+        "arguments": arguments,
+        "cut": cut,
+        "asked_at": waiting.since,
+    }
+
+
+def _usage(usage: Usage | None) -> Document | None:
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "output_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+    }
+
+
+def _sum(counted: Sequence[Usage | None]) -> Usage | None:
+    known = [usage for usage in counted if usage is not None]
+    if not known:
+        return None
+    return Usage(sum(one.prompt_tokens for one in known), sum(one.completion_tokens for one in known))

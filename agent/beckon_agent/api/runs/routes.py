@@ -1,0 +1,86 @@
+"""The routes under `/runs`: what somebody's agents did, step by step."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from beckon_agent.api.http.errors import ProblemError
+from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace
+from beckon_agent.api.responses.answers import as_json
+from beckon_agent.api.responses.create import OwnerOf
+from beckon_agent.api.responses.lookup import After, PageSize, find_run, listed, paged, stored
+from beckon_agent.api.runs import openapi
+from beckon_agent.api.runs.documents import exchanged_document, run_document, summary_document
+from beckon_agent.api.runs.stream import server_sent, watch_run
+from beckon_agent.core.records import RunFilter, RunStatus
+from beckon_agent.store.base import Store
+from beckon_contract.problem import Problem
+
+_STREAM = "text/event-stream"
+_MOST_NUMBER = 2**53
+
+Status = Annotated[RunStatus | None, Query(description="Only runs of this status.")]
+AgentName = Annotated[str | None, Query(max_length=300, description="Only runs of this agent.")]
+Conversation = Annotated[str | None, Query(max_length=100, description="Only runs of this conversation.")]
+
+
+def router(store: Store, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes of this face; `owner_of` says who asks."""
+    routes = APIRouter()
+    _add_runs(routes, store, owner_of)
+    _add_events(routes, store, pace, owner_of)
+    return routes
+
+
+def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+    @routes.get("/runs", operation_id="listRuns", response_model=None, responses=openapi.RUNS)
+    async def list_runs(
+        request: Request,
+        *,
+        status: Status = None,
+        agent: AgentName = None,
+        conversation: Conversation = None,
+        limit: PageSize = 20,
+        after: After = None,
+    ) -> Response:
+        """List the caller's runs, the newest first."""
+        wanted = RunFilter(status, agent, conversation)
+        with paged():
+            found = await store.history.runs(owner_of(request), wanted, after=after, most=limit + 1)
+        return as_json(listed(found, limit, summary_document))
+
+    @routes.get("/runs/{run_id}", operation_id="retrieveRun", response_model=None, responses=openapi.RUN)
+    async def retrieve(run_id: str, request: Request) -> Response:
+        """Return a run with its steps: the model's answers, and the calls of each."""
+        with stored():
+            run = await find_run(store, run_id, owner_of(request))
+            return as_json(run_document(run, await store.runs.past(run.id)))
+
+
+def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: OwnerOf) -> None:
+    @routes.get(
+        "/runs/{run_id}/events", operation_id="listRunEvents", response_model=None, responses=openapi.EVENTS
+    )
+    async def events(run_id: str, request: Request, limit: PageSize = 100, after: After = None) -> Response:
+        """Return the CloudEvents of a run's calls and replies; with `Accept: text/event-stream` follow it.
+
+        The stream can be resumed: `Last-Event-ID` says behind which event it goes on.
+        """
+        with stored():
+            run = await find_run(store, run_id, owner_of(request))
+            if _STREAM in request.headers.get("accept", ""):
+                told = PacedStream(watch_run(store, run.id, _last_event(request)))
+                return EventStream(server_sent(told, pace.keep_alive), pace.stalled)
+        with paged():
+            found = await store.history.exchanged(run.id, after=after, most=limit + 1)
+        return as_json(listed(found, limit, exchanged_document))
+
+
+def _last_event(request: Request) -> int:
+    """Return the number behind which a stream goes on, 0 for one that begins."""
+    text = request.headers.get("last-event-id", "0")
+    if text.isascii() and text.isdigit() and int(text[:20]) <= _MOST_NUMBER:
+        return int(text[:20])
+    detail = "the header Last-Event-ID is no number of an event of this stream; leave it out to begin anew"
+    raise ProblemError(Problem(400, "unknown-cursor", "Unknown cursor", detail))

@@ -1,0 +1,92 @@
+"""What a run tells while it happens, for those who look on: they neither keep it alive nor end it."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from typing import Any
+
+from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
+from beckon_agent.core.model_types import ReasoningDelta, TextDelta
+from beckon_agent.core.records import FINAL
+from beckon_agent.core.run_types import (
+    ApprovalAsked,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallAsked,
+    RunFinished,
+    RunSuspended,
+)
+from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.durable.event_log import ReportsSeen
+from beckon_agent.durable.serialization import event_from_document
+from beckon_agent.store.base import Store
+from beckon_agent.tool_calls.recorded_events import shown_document
+
+_PAGE = 500
+_LOOK, _LOOK_SUSPENDED = 0.25, 1.0  # seconds
+_NAMES: dict[type[EngineEvent], str] = {
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    CallStarted: "call",
+    ApprovalAsked: "approval",
+    ClientCallAsked: "client_call",
+    CallFinished: "result",
+    TurnNoted: "turn",
+    AnswerDropped: "dropped",
+    RunSuspended: "suspended",
+    RunFinished: "finished",
+    RunFailed: "failed",
+}
+
+NumberedEvent = tuple[int, str, dict[str, Any]]
+
+
+async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[NumberedEvent]:
+    """Yield what a run has told behind a number, and tells until it ends, or is deleted; `ended` is the last.
+
+    It is read where every replica writes it, so that it does not matter which of them works on the run.
+    What a tool reports that answers later comes under the number before it, `progress`.
+    """
+    number, heard = after, ReportsSeen()
+    while True:
+        run = await store.runs.get(run_id)  # before the log: what is told until the end is in it then
+        while page := await store.events.after(run_id, number, most=_PAGE):
+            for number, document in page:
+                name, members = _to_members(document)
+                yield number, name, members
+        if run is None or run.status in FINAL:
+            yield number + 1, "ended", {"status": "deleted" if run is None else run.status}
+            return
+        if run.status == "suspended":
+            for report in heard.news(await store.journal.reports(run_id)):
+                yield number, "progress", _report(report)
+        await asyncio.sleep(_LOOK_SUSPENDED if run.status == "suspended" else _LOOK)
+
+
+def _to_members(document: Any) -> tuple[str, dict[str, Any]]:
+    event = event_from_document(document)
+    members = asdict(event)
+    members.pop("messages", None)  # of the end: they are the conversation, which the run's face tells
+    return _NAMES[type(event)], shown_document(members)
+
+
+def _report(report: CallProgressed) -> dict[str, Any]:
+    members = asdict(report)
+    found: dict[str, Any] = shown_document({"progress": members.pop("done"), **members})
+    return found
+
+
+async def server_sent(told: PacedStream[NumberedEvent], keep_alive: float) -> AsyncGenerator[bytes]:
+    """Yield events as server-sent ones, each under its number, and comments while nothing happens."""
+    try:
+        async for items in told.told(keep_alive):
+            yield b"".join(_line(*item) for item in items) or KEEP_ALIVE
+    finally:
+        await told.close()
+
+
+def _line(number: int, name: str, members: dict[str, Any]) -> bytes:
+    data = json.dumps({"type": name, "number": number, **members})
+    return f"id: {number}\nevent: {name}\ndata: {data}\n\n".encode("ascii")

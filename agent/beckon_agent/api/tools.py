@@ -1,0 +1,218 @@
+"""The catalogue: `GET /tools`, and a manual call, `POST /tools/{name}`.
+
+A client that accepts an event stream gets the tool's reports during a call.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.api.http.errors import ProblemError, problem_response, problem_responses
+from beckon_agent.api.http.openapi import ANY, NUMBER, answer, leads_to, listed, obj, word
+from beckon_agent.api.http.streaming import (
+    KEEP_ALIVE,
+    EventStream,
+    PacedStream,
+    StreamPace,
+    event_bytes,
+    unless_gone,
+)
+from beckon_agent.api.models import known_agents, not_served
+from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.run_types import CallFinished
+from beckon_agent.service import NoRoom, Service
+from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.progress import ProgressReport, with_reports
+from beckon_contract.jsontext import dumps
+from beckon_contract.problem import Problem
+from beckon_contract.tools import Tool, declare
+
+MakeAnswer = Callable[[CallFinished], Response]
+"""Makes the whole answer of a call that has ended."""
+
+
+async def answer_or_stream(
+    call: Coroutine[object, object, CallFinished], request: Request, pace: StreamPace, answer: MakeAnswer
+) -> Response:
+    """Return the answer of a call: a stream if the client takes one, from the tool's first report on.
+
+    Its events are `progress`, and at the end `result` or `problem` with what would have been the answer.
+    """
+    if "text/event-stream" not in request.headers.get("accept", ""):
+        return answer(await unless_gone(request.receive, call))
+    told = PacedStream(with_reports(call))
+    try:
+        first = await unless_gone(request.receive, told.take())
+    except BaseException:
+        await told.close()
+        raise
+    if isinstance(first, ProgressReport):
+        return EventStream(_call_stream(first, told, pace.keep_alive, answer), pace.stalled)
+    await told.close()
+    if first is None:
+        raise RuntimeError("a call ended without an outcome")
+    return answer(first)
+
+
+async def _call_stream(
+    first: ProgressReport,
+    told: PacedStream[ProgressReport | CallFinished],
+    keep_alive: float,
+    answer: MakeAnswer,
+) -> AsyncGenerator[bytes]:
+    try:
+        yield _call_event(first, answer)
+        async for items in told.told(keep_alive):
+            yield b"".join(_call_event(item, answer) for item in items) or KEEP_ALIVE
+    finally:
+        await told.close()
+
+
+def _call_event(item: ProgressReport | CallFinished, answer: MakeAnswer) -> bytes:
+    if isinstance(item, ProgressReport):
+        return event_bytes("progress", _report_document(item))
+    whole = answer(item)
+    return event_bytes("result" if whole.status_code == 200 else "problem", json.loads(bytes(whole.body)))
+
+
+def _report_document(report: ProgressReport) -> dict[str, object]:
+    """Return a report as JSON."""
+    return {"progress": report.done, "total": report.total, "message": report.message}
+
+
+AgentName = Annotated[str | None, Query(description="The agent whose tools are meant, as in GET /v1/models.")]
+
+_STATUS = {
+    "unknown_tool": 404,
+    "invalid_arguments": 422,
+    "denied": 403,
+    "timeout": 504,
+    "outcome_unknown": 504,
+}
+_RESPONSES = {
+    **answer(
+        "The tool's result, and how many seconds it took; or, in a stream, `progress` as often as the tool "
+        "reports it, and at the end `result` or `problem`.",
+        obj(result=ANY, seconds=NUMBER),
+        streams=True,
+    ),
+    **problem_responses(
+        _400="The body is no JSON object.",
+        _403="The tool wants a person's approval.",
+        _404="There is no tool, or no agent, of this name.",
+        _422="The arguments do not fit the tool's parameters; `problems` says why.",
+        _429="A limit has no room; Retry-After says when it will.",
+        _502="The tool failed, or the call could not be delivered; `reason` says which.",
+        _503="No call can be made now.",
+        _504="No answer came in time.",
+        default="Any other error, in the same shape.",
+    ),
+}
+
+_TOOL = obj(name=word(), description=word(), parameters={"type": "object"}, declaration={"type": "object"})
+_TOOLS = obj(tools=listed(_TOOL), refused=listed({"type": "object"}), skipped=listed({"type": "object"}))
+
+
+def router(service: Service, pace: StreamPace) -> APIRouter:
+    """Return the routes of this face."""
+    routes = APIRouter()
+
+    @routes.get(
+        "/tools",
+        operation_id="listTools",
+        responses={
+            **answer("The tools.", _TOOLS, call=leads_to("callTool", name="$response.body#/tools/0/name")),
+            **problem_responses(
+                _404="There is no agent of this name.",
+                _503="The agent cannot take requests now.",
+                default="Any other error, in the same shape.",
+            ),
+        },
+    )
+    async def list_tools(agent: AgentName = None) -> dict[str, object]:
+        """List the tools as a model sees them, and what was refused or skipped, with the reason."""
+        catalogue = chosen_agent(service, agent).catalogue.current
+        return {
+            "tools": [tool_document(tool) for tool in catalogue.tools.values()],
+            "refused": [asdict(refusal) for refusal in catalogue.refusals],
+            "skipped": [asdict(skipped) for skipped in catalogue.skipped],
+        }
+
+    @routes.post("/tools/{name}", operation_id="callTool", response_model=None, responses=_RESPONSES)
+    async def call_tool(
+        name: str, arguments: Annotated[dict[str, Any], Body()], request: Request, agent: AgentName = None
+    ) -> Response:
+        """Call a tool through the Broker, without a model; its failure is a problem document.
+
+        With `Accept: text/event-stream` the answer is a stream from the tool's first report of progress on.
+        """
+        # Not orjson, which has no word for some numbers that the parser of requests takes.
+        asked = json.dumps(arguments)
+        try:
+            call = service.call(chosen_agent(service, agent), name, asked)
+            return await answer_or_stream(call, request, pace, _answer)
+        except (NoRoom, StoreUnavailable) as error:
+            raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
+        except LimitReached as error:
+            wait = {"retry_after": error.retry_after}
+            problem = Problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait)
+            raise ProblemError(problem) from error
+
+    return routes
+
+
+def _answer(finished: CallFinished) -> Response:
+    if finished.failed:
+        return problem_response(_problem(finished.result))
+    found = {"result": finished.result, "seconds": round(finished.seconds, 3)}
+    return Response(dumps(found), media_type="application/json")
+
+
+def chosen_agent(service: Service, name: str | None) -> AgentHandle:
+    """Return the agent whose tools are meant; raise a problem that names those there are."""
+    match service.roster.find(name or service.roster.default):
+        case AgentHandle() as found:
+            return found
+        case UnavailableAgent() as found:
+            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+    detail = f"there is no agent {(name or '')[:80]!r}; set 'agent' to one of: {known_agents(service)}"
+    raise ProblemError(Problem(404, "unknown-agent", "Unknown agent", detail))
+
+
+def tool_document(tool: Tool) -> dict[str, object]:
+    """Return a tool as JSON: what a model sees, and what decides how it is called."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "declaration": declare(tool),
+        "event_type": tool.event_type,
+        "namespace": tool.namespace,
+        "type": tool.type,
+        "broker": tool.broker,
+        "triggers": list(tool.routes),
+        "parameters_from": tool.parameters_from,
+        "requires_approval": tool.requires_approval,
+        "read_only": tool.read_only,
+        "destructive": tool.destructive,
+        "idempotent": tool.idempotent,
+    }
+
+
+def _problem(result: object) -> Problem:
+    error: Mapping[str, Any] = {}
+    if isinstance(result, Mapping) and isinstance(result.get("error"), Mapping):
+        error = result["error"]
+    reason = str(error.get("reason", "tool_failed"))
+    details = {key: value for key, value in error.items() if key != "message"}
+    title = reason.replace("_", " ").capitalize()
+    detail = str(error.get("message", "the tool failed"))
+    limited = reason == "denied" and "retry_after" in details
+    status = 429 if limited else _STATUS.get(reason, 502)
+    return Problem(status, reason.replace("_", "-"), title, detail, details)
