@@ -1,4 +1,4 @@
-"""Agents as Agent resources describe them: their models, their keys, and what the service's own lends them.
+"""The agents: their models, keys and tools, from the API server (`kubernetes`) or folders (`folder`).
 
-Where the resources come from, an API server or a folder, is not known here.
+Only the modules named after Kubernetes know it; the rest sees a registry and catalogues.
 """

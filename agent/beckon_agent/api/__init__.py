@@ -1,1 +1,1 @@
-"""The HTTP shapes that clients speak; each turns its requests into runs of the one loop."""
+"""The HTTP API: each route turns its requests into runs of the one loop."""

@@ -1,5 +1,5 @@
-"""Who asks, and what they may do: API keys, OIDC tokens, and what the Agents' rules allow a principal.
+"""Authentication and authorization: API keys, OIDC tokens, rules of the Agents, policies and quotas.
 
-No HTTP lives here but the fetching of an issuer's keys: `faces.access` asks the `Authenticator`, and
-answers where it refuses. Faces find agents and tools through the `PermittedRoster`.
+The only HTTP here fetches an issuer's keys: `api.access` calls the `Authenticator`, and answers where it
+refuses. Routes find agents and tools through `PermittedAgents`.
 """

@@ -1,4 +1,4 @@
-"""Runs that outlive connections and processes: stored step by step, held by one replica, resumed by any.
+"""Durable runs: stored step by step, held by one replica, resumed by any.
 
-`base` holds what faces see of it.
+`base` is the interface for routes.
 """

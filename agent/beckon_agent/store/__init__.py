@@ -1,4 +1,5 @@
-"""What outlives a process: runs with their steps and calls, conversations, approvals, and what was used.
+"""The store: runs with their steps and calls, conversations, approvals, and the use of limits.
 
-`records` holds the words, `base` the protocols; whoever uses the store imports nothing else of this package.
+`base` holds the protocols, and `core.records` their records; users of the store import nothing else of this
+package.
 """

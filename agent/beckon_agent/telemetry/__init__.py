@@ -1,7 +1,7 @@
-"""Seeing what happens: the spans of requests, runs, model and tool calls, and what the log says of them.
+"""Telemetry: spans of requests, runs, model and tool calls, metrics, and the fields of log lines.
 
 Names and attributes are those of OpenTelemetry's semantic conventions: HTTP, GenAI, CloudEvents.
-Here belongs all that knows OpenTelemetry; the numbers for Prometheus are in `metrics`. Without a
-collector (`OTEL_EXPORTER_OTLP_ENDPOINT`) no SDK is loaded, and every span is a no-operation. What
-prompts and results say is in no span unless a setting asks for it, and no text of an error ever is.
+Everything that knows OpenTelemetry belongs here; `metrics` are those for Prometheus. Without a
+collector (`OTEL_EXPORTER_OTLP_ENDPOINT`) no SDK is loaded, and every span is a no-operation. The content of
+prompts and results is in no span unless a setting requests it, and the text of an error never is.
 """

@@ -1,5 +1,5 @@
-"""The calls of a model: inspected, made as CloudEvents, and their answers read.
+"""Tool calls: validated, sent as CloudEvents, and their outcomes.
 
-`prepared` says which calls may be made, `caller` makes them; `dispatch` picks the way, which is
-`through_shim` or `direct`. Nothing here knows the loop of a run or a face.
+`validation` decides which calls are made, `caller` makes them, over `broker` or `direct`. `checkpoint` is the
+protocol by which a run stores its steps. Nothing here knows the loop or a route.
 """

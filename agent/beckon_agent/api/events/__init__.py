@@ -1,5 +1,5 @@
 """CloudEvents: an event starts a run of an agent, and the answer is a reply event in the HTTP response.
 
-`routes` is the HTTP, `intake` what is taken and what not, `question` what the model is told of an event,
-`answer` what is told to the one who sent it.
+`routes` is the HTTP, `request` decides which events start a run, `question` writes the model's message from
+an event, `reply` the reply event.
 """

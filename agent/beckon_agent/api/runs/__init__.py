@@ -1,4 +1,4 @@
-"""Runs for people to look at: lists, the steps of one, its events, and the calls that wait for a person.
+"""Stored runs: lists, the steps of one, its events, and the calls that wait for approval.
 
-What is here reads, and tells of what is stored; a run is begun by the faces that take questions.
+These routes read; a run is begun by the routes of the other protocols.
 """
