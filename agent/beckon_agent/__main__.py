@@ -88,15 +88,15 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
         keys = _reply_keys(settings)
         async with (
             _traced(),
-            opened as roster,
+            opened as registry,
             _stored(settings) as store,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             limits = SharedLimits(store.counters, metrics.limit_reached)
-            observer = roster if isinstance(roster, CallObserver) else None
+            observer = registry if isinstance(registry, CallObserver) else None
             dispatcher = Dispatcher(session, settings.shim_url, keys=keys)
             caller = LimitedCaller(dispatcher, limits, observer)
-            permitted = PermittedAgents(roster, deny_by_default=settings.deny_by_default)
+            permitted = PermittedAgents(registry, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
             rules = EventRules(max_depth=settings.max_depth, sink=settings.answer_sink)
@@ -178,13 +178,13 @@ async def _folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
         raise _CannotStart(f"no model is configured ({_MODEL_SETTINGS})")
     source = FolderSource(settings.folders(), own.agent.source)
     try:
-        roster = FolderAgents(source, own, SecretFiles(settings.secrets))
+        registry = FolderAgents(source, own, SecretFiles(settings.secrets))
     except ValueError as error:
         raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
     try:
-        yield roster
+        yield registry
     finally:
-        await roster.close()
+        await registry.close()
 
 
 @contextlib.asynccontextmanager

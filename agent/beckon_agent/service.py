@@ -65,7 +65,7 @@ class Service:
         messages: Sequence[Message],
         options: Options,
         *,
-        keeping: RunContext | None = None,
+        context: RunContext | None = None,
         admitted: str = "",
     ) -> AsyncGenerator[RunEvent]:
         """Run an agent over a conversation, which `admit` let begin under the id `admitted`.
@@ -73,14 +73,14 @@ class Service:
         A stored run was admitted under its own id. Raises `NoRoom` before anything has happened, and
         `LimitReached` when its tokens are used up.
         """
-        run_id, conversation = (keeping.run_id, keeping.conversation) if keeping else ("", "")
+        run_id, conversation = (context.run_id, context.conversation) if context else ("", "")
         async with self._metered(hosted, run_id or admitted) as counted:
             with self.place(), hosted.held():
                 about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
                 watch = RunObserver(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
                 model = watch.model(counted)
                 tools = SelectableTools(hosted.catalogue, hosted.chooser)
-                run = Run(hosted.agent, model, tools, self.caller, options, keeping=keeping)
+                run = Run(hosted.agent, model, tools, self.caller, options, context=context)
                 async with aclosing(watch.events(run.events(messages))) as events:
                     async for event in events:
                         yield event
@@ -88,10 +88,10 @@ class Service:
     async def call(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
         """Make one call without a model, as an agent would; raises what `admit` does."""
         await self.admit(hosted)
-        asked = ToolCall(id="by-hand", name=name, arguments=arguments)
+        tool_call = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self.place():
             finished = await self.caller.make(
-                prepare_calls([asked], hosted.catalogue.current.tools)[0],
+                prepare_calls([tool_call], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
                 agent=hosted.agent,
                 remaining=_CALL_SECONDS,

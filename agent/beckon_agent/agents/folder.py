@@ -157,7 +157,7 @@ class FolderAgents:
         self._keys = KeyRing(secrets.read, self._wanted_keys, self._key_changed, _KEYS_EVERY)
         self._models = ModelPool(self._keys.read_soon)
         parts = Parts(own, FolderTools(source), self._models, self._keys, _where)
-        self._agents = Agents(parts, self._tell)
+        self._agents = Agents(parts, self._log_state)
         self._read_agents()
         source.follow(self._read_agents)
 
@@ -199,7 +199,7 @@ class FolderAgents:
                 self._agents.take(replace(resource, generation=self._changes))
         self._known = written
 
-    def _tell(self, place: Place) -> None:
+    def _log_state(self, place: Place) -> None:
         """Say what became of an Agent; there is no status to write it into."""
         entry = self._agents.entry(place)
         if entry is None:

@@ -96,11 +96,11 @@ class StatusKeeper:
         except Unreachable:
             logger.debug("the status of Agent %s/%s waits for the API server", *place)
         except Refused as error:
-            self._tell(place, error)
+            self._log_refusal(place, error)
         except Exception:  # one Agent must not keep the others from their status
             logger.exception("the status of Agent %s/%s cannot be written", *place)
 
-    def _tell(self, place: Place, error: Refused) -> None:
+    def _log_refusal(self, place: Place, error: Refused) -> None:
         """Log once why statuses are refused; an Agent that is gone meanwhile is no news."""
         if error.status == 404 or str(error) in self._refused:
             return

@@ -216,9 +216,9 @@ def _since(condition: Condition, before: object) -> str:
 
 def _without_times(status: Mapping[str, Any]) -> dict[str, Any]:
     conditions = status.get("conditions")
-    kept = [
+    unchanged = [
         {name: value for name, value in found.items() if name != "lastTransitionTime"}
         for found in (conditions if isinstance(conditions, list) else ())
         if isinstance(found, Mapping)
     ]
-    return {**status, "conditions": kept}
+    return {**status, "conditions": unchanged}

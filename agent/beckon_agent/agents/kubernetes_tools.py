@@ -29,14 +29,14 @@ def explanation(tool: Resource) -> Explanation:
     direct = tool.spec.get("dispatch") == "direct"
     reference = tool.spec.get("reference")
     service = _text(reference, "name") if isinstance(reference, Mapping) else ""
-    ways = [CallRoute("", service=service, address=address)] if direct else _routes(tool)
+    routes = [CallRoute("", service=service, address=address)] if direct else _routes(tool)
     return Explanation(
         tool.namespace,
         tool.name,
         kind,
         _text(tool.spec, "description"),
         conditions,
-        route(tool.name, kind, broker or "default", ways, conditions, direct=direct),
+        route(tool.name, kind, broker or "default", routes, conditions, direct=direct),
     )
 
 
@@ -171,7 +171,7 @@ class ToolStore:
             refusal = Refusal(name, namespace, "InvalidTool", "", str(error), f"Tool {name}")
             entry = _ToolRecord(name, name, {}, refusal)
         self._shelf(namespace).entries[name] = entry
-        self._tell(namespace, name)
+        self._refresh_views(namespace, name)
 
     def stored(self, place: ToolPlace) -> StoredTool | None:
         """Return a Tool as it was seen last, by namespace and name."""
@@ -184,9 +184,9 @@ class ToolStore:
     def drop(self, namespace: str, name: str) -> None:
         """Forget a Tool."""
         self._shelf(namespace).entries.pop(name, None)
-        self._tell(namespace, name)
+        self._refresh_views(namespace, name)
 
-    def _tell(self, namespace: str, name: str) -> None:
+    def _refresh_views(self, namespace: str, name: str) -> None:
         for view in self._shelf(namespace).views:
             view.look_again(name)
         self._changed(namespace)

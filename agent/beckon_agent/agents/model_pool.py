@@ -48,14 +48,14 @@ class SharedModel:
 
     async def tool_limit(self) -> int:
         """Return how many declarations one request may have; raises `ModelError`."""
-        with self._telling():
+        with self._reporting_denial():
             return await self._model.tool_limit()
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer; a key that is refused may have been changed meanwhile."""
-        with self._telling():
+        with self._reporting_denial():
             async with aclosing(self._model.stream(messages, tools, options)) as items:
                 async for item in items:
                     yield item
@@ -71,7 +71,7 @@ class SharedModel:
             self._let_go()
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _reporting_denial(self) -> Iterator[None]:
         """Tell of a key that is refused inside the block."""
         try:
             yield

@@ -32,11 +32,11 @@ class ProtectedResource:
         self._issuer = issuer
         self._public_url = public_url.rstrip("/")
 
-    def is_asked(self, scope: Scope) -> bool:
+    def serves(self, scope: Scope) -> bool:
         """Whether a request is for the metadata."""
         path: str = scope["path"]
-        asked = path == WELL_KNOWN or path.startswith(f"{WELL_KNOWN}/")
-        return asked and scope["method"] in ("GET", "HEAD")
+        is_metadata = path == WELL_KNOWN or path.startswith(f"{WELL_KNOWN}/")
+        return is_metadata and scope["method"] in ("GET", "HEAD")
 
     def answer(self, scope: Scope) -> Response:
         """Return the metadata of the path behind the well-known one."""
@@ -102,10 +102,10 @@ class AuthMiddleware:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         elif scope["path"] in OPEN_PATHS or is_page(scope):
-            await self._serve(await self._whoever(scope), scope, receive, send)
+            await self._serve(await self._identify_or_none(scope), scope, receive, send)
         elif self._open_to_brokers and _is_from_broker(scope):
             await self._serve(EVENTS, scope, receive, send)
-        elif self._resource is not None and self._resource.is_asked(scope):
+        elif self._resource is not None and self._resource.serves(scope):
             await self._resource.answer(scope)(scope, receive, send)
         else:
             await self._serve_known(scope, receive, send)
@@ -128,7 +128,7 @@ class AuthMiddleware:
         with acting_as(who):
             await self._app(scope, receive, send)
 
-    async def _whoever(self, scope: Scope) -> Principal:
+    async def _identify_or_none(self, scope: Scope) -> Principal:
         try:
             return await self._authenticator.identify(scope["headers"])
         except (NotLetIn, KeysUnavailable):

@@ -58,16 +58,16 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
     )
     async def readyz() -> Response:
         """Answer whether requests are welcome, and what the agent works with."""
-        roster = service.roster
-        default = roster.find(roster.default)
+        registry = service.roster
+        default = registry.find(registry.default)
         status = _status(service)
         if status == "ready" and store is not None and not await store.writable():
             status = "store_unavailable"
         state: dict[str, object] = {
             "status": status,
             "model": default.model.name if isinstance(default, AgentHandle) else None,
-            "tools": roster.tools,
-            "agents": [hosted.name for hosted in roster.hosted()],
+            "tools": registry.tools,
+            "agents": [hosted.name for hosted in registry.hosted()],
         }
         if status == "store_unavailable":
             state["detail"] = _UNSTORED

@@ -64,8 +64,8 @@ def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) 
             hosted = _agent_of(service, run)
             recording = await replayer.prepared(run, wish, hosted)
             await service.admit(hosted)
-        told = PacedStream(replayer.replay(recording, wish, hosted))
-        return EventStream(_server_sent(told, pace.keep_alive), pace.stalled)
+        stream = PacedStream(replayer.replay(recording, wish, hosted))
+        return EventStream(_server_sent(stream, pace.keep_alive), pace.stalled)
 
     return routes
 
@@ -107,10 +107,10 @@ def _problem(error: CannotReplay) -> ProblemError:
 
 
 async def _server_sent(
-    told: PacedStream[LiveCall | ReplayReport], keep_alive: float
+    stream: PacedStream[LiveCall | ReplayReport], keep_alive: float
 ) -> AsyncGenerator[bytes]:
     try:
-        async for items in told.told(keep_alive):
+        async for items in stream.told(keep_alive):
             yield b"".join(map(_line, items)) or KEEP_ALIVE
     except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
         yield event_bytes("error", {"detail": str(error)})
@@ -118,7 +118,7 @@ async def _server_sent(
         yield event_bytes("error", {"detail": "an unexpected error; the log of the agent has the details"})
         raise
     finally:
-        await told.close()
+        await stream.close()
 
 
 def _line(item: LiveCall | ReplayReport) -> bytes:
@@ -144,7 +144,7 @@ def call_document(call: LiveCall) -> dict[str, object]:
 def report_document(report: ReplayReport) -> dict[str, object]:
     """Return what came of a replay as JSON."""
     recording = report.recording
-    known = [asked.model for asked in recording.asked if asked is not None]
+    known = [prompt.model for prompt in recording.asked if prompt is not None]
     return {
         "run": recording.run.id,
         "agent": recording.run.agent,

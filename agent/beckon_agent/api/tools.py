@@ -46,15 +46,15 @@ async def answer_or_stream(
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
         return answer(await unless_gone(request.receive, call))
-    told = PacedStream(with_reports(call))
+    stream = PacedStream(with_reports(call))
     try:
-        first = await unless_gone(request.receive, told.take())
+        first = await unless_gone(request.receive, stream.take())
     except BaseException:
-        await told.close()
+        await stream.close()
         raise
     if isinstance(first, ProgressReport):
-        return EventStream(_call_stream(first, told, pace.keep_alive, answer), pace.stalled)
-    await told.close()
+        return EventStream(_call_stream(first, stream, pace.keep_alive, answer), pace.stalled)
+    await stream.close()
     if first is None:
         raise RuntimeError("a call ended without an outcome")
     return answer(first)
@@ -62,16 +62,16 @@ async def answer_or_stream(
 
 async def _call_stream(
     first: ProgressReport,
-    told: PacedStream[ProgressReport | CallFinished],
+    stream: PacedStream[ProgressReport | CallFinished],
     keep_alive: float,
     answer: MakeAnswer,
 ) -> AsyncGenerator[bytes]:
     try:
         yield _call_event(first, answer)
-        async for items in told.told(keep_alive):
+        async for items in stream.told(keep_alive):
             yield b"".join(_call_event(item, answer) for item in items) or KEEP_ALIVE
     finally:
-        await told.close()
+        await stream.close()
 
 
 def _call_event(item: ProgressReport | CallFinished, answer: MakeAnswer) -> bytes:
@@ -153,9 +153,9 @@ def router(service: Service, pace: StreamPace) -> APIRouter:
         With `Accept: text/event-stream` the answer is a stream from the tool's first report of progress on.
         """
         # Not orjson, which has no word for some numbers that the parser of requests takes.
-        asked = json.dumps(arguments)
+        text = json.dumps(arguments)
         try:
-            call = service.call(chosen_agent(service, agent), name, asked)
+            call = service.call(chosen_agent(service, agent), name, text)
             return await answer_or_stream(call, request, pace, _answer)
         except (NoRoom, StoreUnavailable) as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error

@@ -29,7 +29,7 @@ class KeyFile:
         self._entries: dict[str, list[KeyEntry]] = {}
         self._state: _State | None = None
         self._look_at = 0.0
-        self._told = ""
+        self._logged = ""
 
     def find(self, key: str) -> KeyEntry | None:
         """Return the entry of a key, unless its time is over."""
@@ -59,16 +59,16 @@ class KeyFile:
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
             raise ValueError(f"it is no file of at most {_MAX_BYTES} bytes")
         entries, bad = read_lines(self._path.read_bytes().decode())
-        kept: dict[str, list[KeyEntry]] = {}
+        by_digest: dict[str, list[KeyEntry]] = {}
         for entry in entries:
-            kept.setdefault(entry.hash, []).append(entry)
-        self._entries, self._told = kept, ""
+            by_digest.setdefault(entry.hash, []).append(entry)
+        self._entries, self._logged = by_digest, ""
         logger.info("read %d API keys from %s", len(entries), self._path)
         for line in bad:
             logger.error("%s line %d is no valid key: %s", self._path, line.number, line.message)
 
     def _complain(self, message: str) -> None:
         """Log a trouble once, not with every request."""
-        if message != self._told:
+        if message != self._logged:
             logger.error("%s", message)
-            self._told = message
+            self._logged = message

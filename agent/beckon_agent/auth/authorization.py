@@ -74,29 +74,29 @@ class PermittedAgents:
     permitted for the run that it was found for.
     """
 
-    def __init__(self, roster: AgentRegistry, *, deny_by_default: bool = False) -> None:
-        self._roster = roster
+    def __init__(self, registry: AgentRegistry, *, deny_by_default: bool = False) -> None:
+        self._registry = registry
         self._deny_by_default = deny_by_default
         self._views = _Views()
 
     @property
     def complete(self) -> bool:
         """Whether all agents and tools were read once."""
-        return self._roster.complete
+        return self._registry.complete
 
     @property
     def default(self) -> str:
         """The name of the agent that is meant where a request names none."""
-        return self._roster.default
+        return self._registry.default
 
     @property
     def tools(self) -> int:
         """How many tools there are in all."""
-        return self._roster.tools
+        return self._registry.tools
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
         """Return the agent of this name; one that may not be used is as if it were not there."""
-        found = self._roster.find(name)
+        found = self._registry.find(name)
         if isinstance(found, AgentHandle):
             return self._permitted(found)
         # The rules of an agent that is not served may be unreadable: nobody is told of it who was not let in.
@@ -104,12 +104,12 @@ class PermittedAgents:
 
     def hosted(self) -> Sequence[AgentHandle]:
         """Return the agents that take requests of the principal, the default one first."""
-        permitted = map(self._permitted, self._roster.hosted())
+        permitted = map(self._permitted, self._registry.hosted())
         return [hosted for hosted in permitted if hosted is not None]
 
     async def watch(self) -> None:
         """Keep all of it up to date until cancelled."""
-        await self._roster.watch()
+        await self._registry.watch()
 
     def _permitted(self, hosted: AgentHandle) -> AgentHandle | None:
         who, terms = current_principal(), hosted.agent.terms
@@ -141,16 +141,16 @@ class _Views:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, Mask | None], _View] = OrderedDict()
+        self._by_principal: OrderedDict[tuple[str, Mask | None], _View] = OrderedDict()
 
     def get(self, name: str, mask: Mask | None, made_of: tuple[Catalogue, Agent]) -> Catalogue:
         whole, agent = made_of
-        view = self._kept.get((name, mask))
+        view = self._by_principal.get((name, mask))
         if view is None or view.whole is not whole or view.agent is not agent:
-            view = self._kept[name, mask] = _View(whole, agent, _seen(whole, agent, mask))
-        self._kept.move_to_end((name, mask))
-        if len(self._kept) > _MAX_VIEWS:
-            self._kept.popitem(last=False)
+            view = self._by_principal[name, mask] = _View(whole, agent, _seen(whole, agent, mask))
+        self._by_principal.move_to_end((name, mask))
+        if len(self._by_principal) > _MAX_VIEWS:
+            self._by_principal.popitem(last=False)
         return view.seen
 
 

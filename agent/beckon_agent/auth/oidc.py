@@ -271,4 +271,4 @@ def _claim(claims: Mapping[str, Any], name: str) -> object:
 def _error_text(error: jwt.PyJWTError) -> str:
     if isinstance(error, jwt.MissingRequiredClaimError):
         return f"it lacks the claim {error.claim!r}"
-    return next((told for kind, told in _ERROR_TEXTS.items() if isinstance(error, kind)), "it cannot be read")
+    return next((text for kind, text in _ERROR_TEXTS.items() if isinstance(error, kind)), "it cannot be read")

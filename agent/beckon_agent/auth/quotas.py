@@ -121,7 +121,7 @@ class Quotas:
         try:
             await self._enter(key, call_id, bounds.concurrency, deadline)
         except LimitReached:
-            self._tell(agent, "concurrency")
+            self._report_limit(agent, "concurrency")
             raise
         try:
             yield
@@ -155,7 +155,7 @@ class Quotas:
                 return
             if time.monotonic() + taken.retry_after >= deadline:
                 said = f"{tool.name} is called as often as it may be: {rate.calls} times in {rate.seconds} s"
-                self._tell(agent, "rate")
+                self._report_limit(agent, "rate")
                 raise LimitReached(said, taken.retry_after)
             await asyncio.sleep(max(taken.retry_after, _SHORTEST_PAUSE))
 
@@ -182,13 +182,13 @@ class Quotas:
     def _check(self, agent: Agent, taken: LimitDecision, of: Measure, quota: tuple[Holder, int, int]) -> None:
         if not taken.allowed:
             per, seconds, limit = quota
-            self._tell(agent, _WORDS[of].replace(" ", "_"))
+            self._report_limit(agent, _WORDS[of].replace(" ", "_"))
             whose = "this user" if per == "user" else "all users of this agent"
             state = "used up or reserved" if of == "tokens" else "used up"
             said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is {state}"
             raise LimitReached(said, taken.retry_after)
 
-    def _tell(self, agent: Agent, limit: str) -> None:
+    def _report_limit(self, agent: Agent, limit: str) -> None:
         if self._reached is not None:
             self._reached(agent.name, limit)
 

@@ -72,8 +72,8 @@ def current_attributes() -> Mapping[str, AttributeValue]:
 
 def usage_attribute(usage: Usage | None, elsewhere: int = 0) -> dict[str, AttributeValue]:
     """Return the attribute by which an answer tells what it cost in all, none where nobody counted."""
-    nobody_counted = usage is None and not elsewhere
-    return {} if nobody_counted else {USED: min(_MOST, _total(usage) + elsewhere)}
+    uncounted = usage is None and not elsewhere
+    return {} if uncounted else {USED: min(_MOST, _total(usage) + elsewhere)}
 
 
 def reported_cost(reply: CloudEvent) -> int:

@@ -272,8 +272,8 @@ class RunEngine:
 
     async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, EngineEvent]]:
         """Yield what is in the log behind a number."""
-        async with aclosing(read_log(self._store.events, run_id, after)) as told:
-            async for number, event in told:
+        async with aclosing(read_log(self._store.events, run_id, after)) as events:
+            async for number, event in events:
                 if is_end(event) and not await self._has_ended(run_id):
                     return  # it was told, and its process died before it was so
                 yield number, event

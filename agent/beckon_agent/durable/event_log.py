@@ -95,7 +95,7 @@ class Broadcast:
 
     def __init__(self) -> None:
         self._events: list[EngineEvent] = []
-        self._under_way: set[str] = set()
+        self._running: set[str] = set()
         self._reports: dict[str, CallProgressed] = {}
         self.over = False
         self._news = asyncio.Event()
@@ -109,9 +109,9 @@ class Broadcast:
     def tell(self, event: EngineEvent) -> None:
         """Add the next event."""
         if isinstance(event, CallStarted):
-            self._under_way.add(event.id)
+            self._running.add(event.id)
         elif isinstance(event, CallFinished):
-            self._under_way.discard(event.id)
+            self._running.discard(event.id)
             self._reports.pop(event.id, None)
         self._events.append(event)
         self._wake()
@@ -145,7 +145,7 @@ class Broadcast:
                     number += 1
                     yield number, self._events[number - 1]
                 for call, report in list(self._reports.items()):
-                    if call in self._under_way and heard.get(call) is not report:
+                    if call in self._running and heard.get(call) is not report:
                         heard[call] = report
                         yield number, report
                 if self.over:

@@ -26,10 +26,10 @@ class LateReplyResult(Enum):
 class LateReplies:
     """Puts late replies where their runs find them; every method may raise `StoreUnavailable`."""
 
-    def __init__(self, store: Store, roster: AgentRegistry, look: Callable[[], None]) -> None:
+    def __init__(self, store: Store, registry: AgentRegistry, look: Callable[[], None]) -> None:
         """`look` lets this process look for runs that can go on."""
         self._store = store
-        self._roster = roster
+        self._registry = registry
         self._look = look
 
     async def answered(self, event_id: str, outcome: CallOutcome, reply: CloudEvent) -> LateReplyResult:
@@ -73,7 +73,7 @@ class LateReplies:
         if run is None:
             return Limits().late_seconds
         with acting_as(principal_of(run.request)):
-            hosted = self._roster.find(run.agent)
+            hosted = self._registry.find(run.agent)
         if not isinstance(hosted, AgentHandle):
             return Limits().late_seconds
         tool = hosted.catalogue.current.tools.get(name)

@@ -71,29 +71,29 @@ class PromptArchive:
 
     def __init__(self, materials: Materials) -> None:
         self._materials = materials
-        self._kept: dict[str, float] = {}
+        self._stored: dict[str, float] = {}
         self._tools: dict[int, tuple[Tool, str]] = {}
         self._last: tuple[Sequence[Tool], str] = ((), digest_of([]))
 
-    async def note(self, asked: PromptSnapshot) -> dict[str, str | int | None]:
+    async def note(self, prompt: PromptSnapshot) -> dict[str, str | int | None]:
         """Store what is not there yet; return what a turn keeps of it."""
-        system, offered = digest_of(asked.system), self._offered(asked.tools)
-        if not (self._is_kept(system) and self._is_kept(offered)):
-            documents: dict[str, object] = {self._digest(tool): tool_document(tool) for tool in asked.tools}
-            names = [self._digest(tool) for tool in asked.tools]
-            await self._keep({**documents, system: asked.system, offered: names})
-        return {"model": asked.model, "system": system, "tools": offered, "limit": asked.limit}
+        system, offered = digest_of(prompt.system), self._offered(prompt.tools)
+        if not (self._is_stored(system) and self._is_stored(offered)):
+            documents: dict[str, object] = {self._digest(tool): tool_document(tool) for tool in prompt.tools}
+            names = [self._digest(tool) for tool in prompt.tools]
+            await self._keep({**documents, system: prompt.system, offered: names})
+        return {"model": prompt.model, "system": system, "tools": offered, "limit": prompt.limit}
 
     async def _keep(self, documents: Mapping[str, object]) -> None:
-        new = {digest: document for digest, document in documents.items() if not self._is_kept(digest)}
+        new = {digest: document for digest, document in documents.items() if not self._is_stored(digest)}
         await self._materials.keep(new)
-        if len(self._kept) > _MOST_KNOWN:
-            self._kept.clear()
-        self._kept |= dict.fromkeys(new, time.monotonic())
+        if len(self._stored) > _MOST_KNOWN:
+            self._stored.clear()
+        self._stored |= dict.fromkeys(new, time.monotonic())
 
-    def _is_kept(self, digest: str) -> bool:
-        kept = self._kept.get(digest)
-        return kept is not None and time.monotonic() - kept < _KNOWN_FOR
+    def _is_stored(self, digest: str) -> bool:
+        stored_at = self._stored.get(digest)
+        return stored_at is not None and time.monotonic() - stored_at < _KNOWN_FOR
 
     def _offered(self, tools: Sequence[Tool]) -> str:
         """Return the digest of a list of tools: mostly they are those of the turn before."""

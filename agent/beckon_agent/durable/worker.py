@@ -57,7 +57,7 @@ class RunWorker:
         self._holder = holder
         self._archive = archive
         self.lingers = False
-        self._told = EventNumbers()
+        self._numbers = EventNumbers()
         self._unwritten: list[tuple[EngineEvent, bool]] = []
         self._news = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -87,14 +87,14 @@ class RunWorker:
         """Take up what earlier processes told."""
         if not self.resumed:
             return
-        async with aclosing(read_log(self._store.events, self.run.id)) as told:
-            async for _, event in told:
-                self._told.recall(event)
+        async with aclosing(read_log(self._store.events, self.run.id)) as events:
+            async for _, event in events:
+                self._numbers.recall(event)
                 if isinstance(event, RunFinished | RunFailed):  # of which the store does not know yet
                     self._over = event
                 else:
                     self.broadcast.tell(event)
-        self._written = self._told.last
+        self._written = self._numbers.last
         self.lingers = self._written > 0 and not self.run.kept
 
     async def _go_on(self, service: Service, hosted: AgentHandle, options: Options) -> None:
@@ -106,8 +106,8 @@ class RunWorker:
                 await self._fail(code, message)
                 return
         past = await self._store.runs.past(self.run.id) if self.resumed else Past([], [])
-        for missing in self._told.missing(len(past.turns)):
-            self._tell(missing)
+        for missing in self._numbers.missing(len(past.turns)):
+            self._publish(missing)
         messages = await self._messages()
         tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
         progress = replace(progress_from_past(past, tools, limits.result_chars), seconds=self.run.worked)
@@ -116,12 +116,12 @@ class RunWorker:
             self._store, self.run.id, self._holder, self._archive, asking, said=self.after_what_was_said
         )
         journal = _AnnouncedCheckpoints(self, stored)
-        keeping = RunContext(
+        context = RunContext(
             self.run.id, journal, progress, may_wait=True, conversation=self.run.conversation or ""
         )
         try:
-            asked = replace(hosted, model=asking)
-            async with aclosing(service.run(asked, messages, options, keeping=keeping)) as events:
+            recorded = replace(hosted, model=asking)
+            async with aclosing(service.run(recorded, messages, options, context=context)) as events:
                 async for event in events:
                     await self._take(event)
         except (ModelError, NoRoom, LimitReached) as error:
@@ -147,10 +147,10 @@ class RunWorker:
         if isinstance(event, CallProgressed):
             self.broadcast.report(event)
             return
-        self._tell(event, aloud=not is_last(event))
+        self._publish(event, aloud=not is_last(event))
         match event:
             case RunFinished():
-                await self._tell_outside(event)
+                await self._announce_end(event)
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.tell(event)
@@ -163,14 +163,14 @@ class RunWorker:
     async def _fail(self, code: str, message: str) -> None:
         failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
         try:
-            self._tell(event, aloud=False)
-            await self._tell_outside(event)
+            self._publish(event, aloud=False)
+            await self._announce_end(event)
             if await self._end(failed):
                 self.broadcast.tell(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
-    async def _tell_outside(self, last: EngineEvent) -> None:
+    async def _announce_end(self, last: EngineEvent) -> None:
         """Announce the end of a run whose client was let go meanwhile; it stays the end from here on."""
         events = self.broadcast.events
         if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
@@ -185,14 +185,14 @@ class RunWorker:
 
     def noted(self, step: int) -> None:
         """Tell that a turn is stored."""
-        self._tell(TurnNoted(step))
+        self._publish(TurnNoted(step))
 
-    def _tell(self, event: EngineEvent, *, aloud: bool = True) -> None:
+    def _publish(self, event: EngineEvent, *, aloud: bool = True) -> None:
         """Tell an event, to the log and to those who follow here.
 
         A stream in the background may be joined anywhere: nobody hears there what could still be lost.
         """
-        if self._told.number(event) is None:
+        if self._numbers.number(event) is None:
             return
         later = aloud and self.run.background
         self._unwritten.append((event, later))
@@ -240,8 +240,8 @@ class RunWorker:
 class _AnnouncedCheckpoints:
     """A stored journal whose turns are told of."""
 
-    def __init__(self, leg: RunWorker, journal: StoredCheckpoints) -> None:
-        self._leg = leg
+    def __init__(self, worker: RunWorker, journal: StoredCheckpoints) -> None:
+        self._worker = worker
         self._journal = journal
         self.sending = journal.sending
         self.reply = journal.reply
@@ -250,7 +250,7 @@ class _AnnouncedCheckpoints:
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         await self._journal.turn(step, turn, calls)
-        self._leg.noted(step)
+        self._worker.noted(step)
 
 
 def _code(error: ModelError | NoRoom | LimitReached) -> str:

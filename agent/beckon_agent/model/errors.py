@@ -157,22 +157,22 @@ class ErrorReader:
 
     def in_answer(self, event: str, data: object) -> ModelError | None:
         """Return the error that a payload of a 200 answer stands for, `None` if it is none."""
-        told = data[0] if isinstance(data, list) and data else data
-        fields = json_values.mapping(told)
+        document = data[0] if isinstance(data, list) and data else data
+        fields = json_values.mapping(document)
         flat = fields.get("object") == "error" or (event == "error" and not fields.get("choices"))
         if not fields.get("error") and not flat:
             return None
-        return self._error(told, None, None)
+        return self._error(document, None, None)
 
     def unavailable(self, reason: str) -> ModelUnavailable:
         """Return the error of a server that gave no readable answer."""
         return ModelUnavailable(self._clean(f"{self.server} {reason}"))
 
     def _error(self, body: object, status: int | None, wait: float | None) -> ModelError:
-        told, code = _words(body), _code(body)
+        document, code = _words(body), _code(body)
         status = status or _status(body)
-        kind = _kind(status, f"{code} {told}")
-        said = self._clean(told)[:_LONGEST] or "no reason given"
+        kind = _kind(status, f"{code} {document}")
+        said = self._clean(document)[:_LONGEST] or "no reason given"
         shown = f" ({status})" if status else ""
         error = kind(f"{self.server} refused the request{shown}: {said}", status=status, code=code)
         if isinstance(error, ModelUnavailable):

@@ -52,12 +52,12 @@ def paired(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Mess
             _answer(turns, message)
         else:
             turns.append(_turn(message, role, ids, signed_ids=signed_ids))
-    kept: list[Message] = []
+    found: list[Message] = []
     for turn in turns:
         if turn.slots or not is_blank(turn.message.get("content")):
-            kept.append(turn.message)
-            kept.extend(slot.message() for slot in turn.slots)
-    return kept
+            found.append(turn.message)
+            found.extend(slot.message() for slot in turn.slots)
+    return found
 
 
 def is_blank(content: object) -> bool:
@@ -203,24 +203,24 @@ def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
 
 
 def _fitted(message: Message, profile: Profile) -> Message:
-    kept = {
+    found = {
         key: value
         for key, value in message.items()
         if key in _PLAIN or (profile.replay_extra and key not in _REASONING)
     }
-    if profile.string_content and not isinstance(kept["content"], str):
-        kept["content"] = _text(kept["content"])
+    if profile.string_content and not isinstance(found["content"], str):
+        found["content"] = _text(found["content"])
     calls = message.get("tool_calls")
     if not calls:
-        return kept
-    kept["tool_calls"] = [call if profile.replay_extra else _plain(call) for call in calls]
-    if is_blank(kept["content"]):
-        kept["content"] = "" if profile.string_content else None
+        return found
+    found["tool_calls"] = [call if profile.replay_extra else _plain(call) for call in calls]
+    if is_blank(found["content"]):
+        found["content"] = "" if profile.string_content else None
     # DeepSeek takes reasoning back with calls only, and then demands it (hermes-agent#15228).
     reasoning = json_values.first_text(message, *_REASONING)
     if profile.reasoning_replay and (reasoning or profile.reasoning_required):
-        kept[profile.reasoning_replay] = reasoning
-    return kept
+        found[profile.reasoning_replay] = reasoning
+    return found
 
 
 def _plain(call: dict[str, object]) -> dict[str, object]:

@@ -42,8 +42,8 @@ def chat_body(model: str, request: ModelRequest, profile: Profile) -> Body:
 
 def unstreamed(body: Body, profile: Profile) -> Body:
     """Return the same request without streaming."""
-    kept = {key: value for key, value in body.items() if key != "stream_options"}
-    return {**kept, **profile.unstreamed, "stream": False}
+    members = {key: value for key, value in body.items() if key != "stream_options"}
+    return {**members, **profile.unstreamed, "stream": False}
 
 
 def widened(request: ModelRequest, turn: Turn) -> ModelRequest | None:

@@ -87,9 +87,9 @@ class ThinkSplitter:
         if closed:
             self._state, self._thought, self._held = _ThinkState.BEGINNING, True, rest
         else:
-            kept = _possible_start(thought, self._closing)
-            self._held = thought[len(thought) - kept :]
-            thought = thought[: len(thought) - kept]
+            held = _possible_start(thought, self._closing)
+            self._held = thought[len(thought) - held :]
+            thought = thought[: len(thought) - held]
         if thought:
             found.append(ReasoningDelta(thought))
         return bool(closed)
@@ -135,8 +135,8 @@ class AnswerReader:
         beside, self._beside = self._beside, {}
         yield from self._message(beside, besides=frozenset(self._brought))
         yield from self._thought(self._thoughts.close())
-        yield from self._kept(self._splitter.feed(self._words.close()))
-        yield from self._kept(self._splitter.close())
+        yield from self._collected(self._splitter.feed(self._words.close()))
+        yield from self._collected(self._splitter.close())
 
     def end(self) -> None:
         """Take the word of the server, other than by a finish reason, that the answer is whole."""
@@ -185,23 +185,23 @@ class AnswerReader:
             thought += _parts(content, thinking=True)
             content = _parts(content, thinking=False)
         # A refusal is what the model says instead of an answer, so it is shown as one.
-        spoken = json_values.piece(content) or json_values.piece(message.get("refusal"))
+        text = json_values.piece(content) or json_values.piece(message.get("refusal"))
         calls = message.get("tool_calls")
         if thought and "thought" not in besides:
             self._brought.add("thought")
             yield from self._thought(self._thoughts.feed(thought))
-        if spoken and "words" not in besides:
+        if text and "words" not in besides:
             self._brought.add("words")
-            yield from self._kept(self._splitter.feed(self._words.feed(spoken)))
+            yield from self._collected(self._splitter.feed(self._words.feed(text)))
         if calls and "calls" not in besides:
             self._brought.add("calls")
             self._calls.feed(calls)
 
     def _thought(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         if piece:
-            yield from self._kept([ReasoningDelta(piece)])
+            yield from self._collected([ReasoningDelta(piece)])
 
-    def _kept(self, pieces: list[TextDelta | ReasoningDelta]) -> Iterator[TextDelta | ReasoningDelta]:
+    def _collected(self, pieces: list[TextDelta | ReasoningDelta]) -> Iterator[TextDelta | ReasoningDelta]:
         for piece in pieces:
             (self._text if isinstance(piece, TextDelta) else self._reasoning).append(piece.text)
             yield piece

@@ -80,7 +80,7 @@ class Transport:
         `whole` is called where the server says that nothing is missing (`framing.payloads`).
         Raises `ModelError` for every way in which that can fail.
         """
-        begun = told = False
+        begun = recorded = False
         headers = {**self._headers, "content-type": "application/json", **trace_header()}
         url, data = self._url("chat/completions"), json_values.dumps(body).encode()
         try:
@@ -93,10 +93,10 @@ class Transport:
                         if refused:
                             raise refused
                         document = json_values.mapping(payload)
-                        told = told or record_answer(document, streamed=body.get("stream") is True)
+                        recorded = recorded or record_answer(document, streamed=body.get("stream") is True)
                         yield document
         except (aiohttp.ClientError, OSError, UnreadableAnswer) as error:
-            raise self._told(error, begun=begun) from None
+            raise self._to_model_error(error, begun=begun) from None
 
     async def models(self) -> list[str]:
         """Return the names of the models that the server lists, none where it gives no list.
@@ -164,7 +164,7 @@ class Transport:
                 await self._check(response)
                 return await _beginning(response, _MOST_OF_A_LIST)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._told(error, begun=begun) from None
+            raise self._to_model_error(error, begun=begun) from None
 
     async def _check(self, response: aiohttp.ClientResponse) -> None:
         """Raise what an answer that is none says."""
@@ -172,7 +172,7 @@ class Transport:
             said = await _beginning(response, _MOST_OF_AN_ERROR)
             raise self._errors.response(response.status, response.headers, said)
 
-    def _told(self, error: Exception, *, begun: bool) -> ModelError:
+    def _to_model_error(self, error: Exception, *, begun: bool) -> ModelError:
         """Return our error for one of the transport's, before or after the answer has begun."""
         match error:
             case UnreadableAnswer():

@@ -25,13 +25,13 @@ class Order:
     def __init__(self, recording: Recording, store: Store) -> None:
         self._recording = recording
         self._store = store
-        self._told: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._published: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._places = {call.id: place for place, call in enumerate(recording.finished())}
 
     def told(self, event: EngineEvent) -> None:
         """Take note of what the replayed run has told."""
         if isinstance(event, CallFinished):
-            self._told[event.id].set()
+            self._published[event.id].set()
 
     async def turn_of(self, call: StoredCall) -> None:
         """Wait until every answer was told that came before the answer of this call."""
@@ -40,7 +40,7 @@ class Order:
         waiting = await self._waiting(call.step)
         for other in self._recording.calls_of(call.step):
             if self._places.get(other.id, last) < mine and other.event_id not in waiting:
-                await self._told[other.id].wait()
+                await self._published[other.id].wait()
 
     async def _waiting(self, step: int) -> set[str]:
         """Return the calls that are not made in this leg of the replay, whatever they were then."""

@@ -105,6 +105,6 @@ def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
     """Return the tool that would be called, `None` for a call that was never made, or would not be today."""
     if call.state != "done" or call.decision == "denied":
         return None
-    asked = ToolCall(call.id, call.name, json_values.dumps(call.arguments))
-    way = prepare_calls([asked], tools)[0].way
+    tool_call = ToolCall(call.id, call.name, json_values.dumps(call.arguments))
+    way = prepare_calls([tool_call], tools)[0].way
     return way.tool if isinstance(way, NeedsApproval) else way if isinstance(way, Tool) else None

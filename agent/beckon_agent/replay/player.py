@@ -49,8 +49,8 @@ async def play_recording(
     limits = replace(hosted.agent.limits, seconds=_WITHOUT_END, parallel_calls=_SIDE_BY_SIDE)
     playing = replace(hosted, model=model, agent=replace(hosted.agent, limits=limits))
     # Who goes on with a suspended run asks for its agent, and must not find the real one.
-    roster = SingleAgent(playing, asyncio.Event().wait)
-    engine = RunEngine(store, Service(roster, caller, Metrics(), max_runs=2), "replay", _PACE)
+    registry = SingleAgent(playing, asyncio.Event().wait)
+    engine = RunEngine(store, Service(registry, caller, Metrics(), max_runs=2), "replay", _PACE)
     stage = _Stage(recording, store, engine, order, end)
     played = await stage.run(Ask(_new(recording), playing, options_from_request(recording.run.request)))
     return Played(played, end.asked)
@@ -83,23 +83,23 @@ class _Stage:
         async with _beside(self.engine.serve()):
             started = await self.engine.start(ask)
             async with _beside(self._stop_at_the_end(started.id)):
-                told = await self._follow(started.id)
+                events = await self._follow(started.id)
         ended = await self.store.runs.get(started.id)
-        return replace(await read(self.store, ended or started), events=told)
+        return replace(await read(self.store, ended or started), events=events)
 
     async def _stop_at_the_end(self, run_id: str) -> None:
         await self.end.reached.wait()
         await self.engine.cancel(run_id)
 
     async def _follow(self, run_id: str) -> list[EngineEvent]:
-        told: list[EngineEvent] = []
-        async with aclosing(self.engine.follow(run_id, wait=True)) as events:
-            async for _, event in events:
-                told.append(event)
+        events: list[EngineEvent] = []
+        async with aclosing(self.engine.follow(run_id, wait=True)) as followed:
+            async for _, event in followed:
+                events.append(event)
                 self.order.told(event)
                 if isinstance(event, RunSuspended):
-                    await self._act(run_id, sum(isinstance(event, RunSuspended) for event in told))
-        return told
+                    await self._act(run_id, sum(isinstance(event, RunSuspended) for event in events))
+        return events
 
     async def _act(self, run_id: str, time: int) -> None:
         """Do what people and late answers did then, when the run waited for the nth `time`.
@@ -225,10 +225,10 @@ class Replayer:
         self, recording: Recording, wish: Wish, hosted: AgentHandle
     ) -> AsyncGenerator[LiveCall | ReplayReport]:
         """Yield each call that was made for real, and the report; raise `NoRoom` and `CannotReplay`."""
-        told: asyncio.Queue[LiveCall | None] = asyncio.Queue()
+        events: asyncio.Queue[LiveCall | None] = asyncio.Queue()
         live = None
         if wish.live_tools:
-            live = LiveTools(self._service, hosted, told.put_nowait, effects=wish.effects)
+            live = LiveTools(self._service, hosted, events.put_nowait, effects=wish.effects)
             logger.info(
                 "request %s: run %s is replayed with live tools, %s effects",
                 request_id(),
@@ -238,9 +238,9 @@ class Replayer:
         calls: list[LiveCall] = []
         with self._service.place(), hosted.held():
             playing = asyncio.create_task(self._played(recording, hosted, live))
-            playing.add_done_callback(lambda _: told.put_nowait(None))
+            playing.add_done_callback(lambda _: events.put_nowait(None))
             try:
-                while (call := await told.get()) is not None:
+                while (call := await events.get()) is not None:
                     calls.append(call)
                     yield call
                 yield _report(recording, playing.result(), wish, calls)

@@ -93,16 +93,16 @@ class Recording:
 
         The log knows it better than their deadlines: where a process died, nobody may have let go.
         """
-        under_way: set[str] = set()
+        running: set[str] = set()
         late: set[str] = set()
         for event in self.events:
             match event:
                 case CallStarted(id=call_id):
-                    under_way.add(call_id)
+                    running.add(call_id)
                 case CallFinished(id=call_id):
-                    under_way.discard(call_id)
+                    running.discard(call_id)
                 case RunSuspended():
-                    late |= under_way
+                    late |= running
         return frozenset(late)
 
 

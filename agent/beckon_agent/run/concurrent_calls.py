@@ -59,9 +59,9 @@ class _CallEvents:
     def _report(self, call: ToolCallState, report: ProgressReport) -> None:
         if call.event_id not in self._reports:
             self._queue.put_nowait(call.event_id)
-        asked = call.prepared.asked
+        tool_call = call.prepared.asked
         self._reports[call.event_id] = CallProgressed(
-            asked.id, asked.name, report.done, report.total, report.message
+            tool_call.id, tool_call.name, report.done, report.total, report.message
         )
 
 

@@ -72,15 +72,15 @@ class Run:
         caller: ToolCaller,
         options: Options,
         *,
-        keeping: RunContext | None = None,
+        context: RunContext | None = None,
     ) -> None:
-        self._keeping = keeping or RunContext(secrets.token_hex(8), NoCheckpoints())
-        progress = self._keeping.progress
+        self._context = context or RunContext(secrets.token_hex(8), NoCheckpoints())
+        progress = self._context.progress
         self._agent = agent
         self._model = model
         self._caller = caller
         self._options = options
-        self._offering = ToolOffers(tools, agent, options, progress.sent)
+        self._offers = ToolOffers(tools, agent, options, progress.sent)
         self._deadline = time.monotonic() + agent.limits.seconds - progress.seconds
         self._messages: list[Message] = []
         self._added = list(progress.messages)
@@ -113,7 +113,7 @@ class Run:
         yield RunFinished(self._ending, self._usage, tuple(self._added), self._elsewhere)
 
     async def _steps(self) -> AsyncGenerator[RunEvent]:
-        progress = self._keeping.progress
+        progress = self._context.progress
         async with aclosing(self._call_all(progress.unfinished)) as finished:
             async for event in finished:
                 yield event
@@ -122,8 +122,8 @@ class Run:
             if self._over or self._suspended:
                 return
             async with aclosing(self._step(step)) as happened:
-                async for told in happened:
-                    yield told
+                async for news in happened:
+                    yield news
 
     def _end_with(self, progress: RunProgress) -> None:
         """End here where the run had come to its end, and nobody had noted that yet."""
@@ -133,16 +133,16 @@ class Run:
 
     async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
         """Ask the model once, and make the calls that it asks for."""
-        offer = await self._in_time(self._offering.next(self._messages, self._model))
+        offer = await self._in_time(self._offers.next(self._messages, self._model))
         turn = Turn()
         async with aclosing(self._ask(offer.declared, step)) as items:
             async for item in items:
                 if isinstance(item, Turn):
-                    turn = replace(item, sent=self._offering.sent)
+                    turn = replace(item, sent=self._offers.sent)
                 else:
                     yield item
         self._count(turn.usage)
-        calls = [call.checked_by_origin(may_wait=self._keeping.may_wait) for call in offer.read(turn)]
+        calls = [call.checked_by_origin(may_wait=self._context.may_wait) for call in offer.read(turn)]
         calls = limit_calls(calls, self._added, self._agent.limits)
         calls = refuse_disallowed(calls, self._options, self._called)
         self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
@@ -150,8 +150,8 @@ class Run:
         if limit:  # the model would never see what comes of these calls, and they may have effects
             calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
         calls = offer.searched(calls)
-        made = [ToolCallState(f"{self._keeping.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
-        await self._keeping.journal.turn(step, turn, made)
+        made = [ToolCallState(f"{self._context.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
+        await self._context.journal.turn(step, turn, made)
         self._add(assistant_message(turn.text, turn.reasoning, calls))
         async with aclosing(self._call_all(made)) as finished:
             async for event in finished:
@@ -206,17 +206,17 @@ class Run:
         """
         for call in calls:
             if self._needs_approval(call):  # it has not started, and may never
-                asked = call.prepared.asked
+                tool_call = call.prepared.asked
                 yield ApprovalAsked(
-                    call.event_id, asked.id, asked.name, call.prepared.arguments, asked.origin
+                    call.event_id, tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin
                 )
             else:
                 yield _opening(call)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
         ours = [call for call in calls if not (self._waits(call) or _is_theirs(call))]
         async with aclosing(make_calls(ours, lambda call: self._finish(call, calls, gate))) as happened:
-            async for told in happened:
-                yield told
+            async for event in happened:
+                yield event
         self._conclude(calls)
 
     def _conclude(self, calls: Sequence[ToolCallState]) -> None:
@@ -237,7 +237,7 @@ class Run:
     def _needs_approval(self, call: ToolCallState) -> bool:
         """Whether a call waits for a person."""
         needs = isinstance(call.prepared.way, NeedsApproval) and not call.accepted
-        return needs and self._keeping.may_wait and call.finished is None
+        return needs and self._context.may_wait and call.finished is None
 
     async def _finish(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
@@ -247,11 +247,11 @@ class Run:
             try:
                 call.finished = await self._make(call, calls, gate)
             except AnswersLater:
-                await self._keeping.journal.accepted(call, seconds=self._patience_with(call))
+                await self._context.journal.accepted(call, seconds=self._patience_with(call))
                 call.accepted = True
                 return None
             self._elsewhere += call.finished.tokens  # at once: the next call shares what is left now
-            await self._keeping.journal.finished(call)
+            await self._context.journal.finished(call)
         return call.finished
 
     def _patience_with(self, call: ToolCallState) -> float:
@@ -264,12 +264,12 @@ class Run:
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
     ) -> CallFinished:
         """Make one of these calls once there is room; the end of the run ends it, whatever its tool does."""
-        begun, asked = time.monotonic(), call.prepared.asked
+        begun, tool_call = time.monotonic(), call.prepared.asked
         try:
             async with asyncio.timeout(self._left), gate:
                 if call.posted:
                     return await self._reply_to(call)
-                await self._keeping.journal.sending(call, seconds=self._wait_for(call))
+                await self._context.journal.sending(call, seconds=self._wait_for(call))
                 try:
                     with propagate(self._onward(calls)), recording_events() as call.noted:
                         return await self._caller.make(
@@ -277,15 +277,15 @@ class Run:
                             event_id=call.event_id,
                             agent=self._agent,
                             remaining=self._left,
-                            may_be_late=self._keeping.may_wait,
+                            may_be_late=self._context.may_wait,
                         )
                 except ReplyLost as lost:
                     call.posted = True
-                    return await self._keeping.journal.reply(call) or lost.finished
+                    return await self._context.journal.reply(call) or lost.finished
         except TimeoutError:
             reason = Reason.OUTCOME_UNKNOWN if call.posted else Reason.TIMEOUT
             late = failure(reason, f"no answer in time: {_NOTES['time_limit']}")
-            return CallFinished(asked.id, asked.name, late, True, time.monotonic() - begun)
+            return CallFinished(tool_call.id, tool_call.name, late, True, time.monotonic() - begun)
 
     def _wait_for(self, call: ToolCallState) -> float:
         """Return the seconds that the reply to a call may take."""
@@ -295,12 +295,12 @@ class Run:
 
     async def _reply_to(self, call: ToolCallState) -> CallFinished:
         """Wait for the reply to a call that an earlier process posted."""
-        begun, asked = time.monotonic(), call.prepared.asked
-        finished = await self._keeping.journal.reply(call)
+        begun, tool_call = time.monotonic(), call.prepared.asked
+        finished = await self._context.journal.reply(call)
         if finished is not None:
             return finished
         outcome = unknown_outcome("the agent was restarted during the call, and no reply came in time")
-        return CallFinished(asked.id, asked.name, outcome.result, True, time.monotonic() - begun)
+        return CallFinished(tool_call.id, tool_call.name, outcome.result, True, time.monotonic() - begun)
 
     def _onward(self, calls: Sequence[ToolCallState]) -> Mapping[str, AttributeValue]:
         """Return what a call of a turn carries: its share of the budget, where there is one."""
@@ -331,10 +331,10 @@ class Run:
 
 def _opening(call: ToolCallState) -> CallStarted | ClientCallAsked:
     """Return how a call is told of first."""
-    asked = call.prepared.asked
+    tool_call = call.prepared.asked
     if _is_theirs(call):
-        return ClientCallAsked(asked.id, asked.name, dumps(call.prepared.arguments).decode())
-    return CallStarted(asked.id, asked.name, call.prepared.arguments, asked.origin)
+        return ClientCallAsked(tool_call.id, tool_call.name, dumps(call.prepared.arguments).decode())
+    return CallStarted(tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin)
 
 
 def _is_theirs(call: ToolCallState) -> bool:

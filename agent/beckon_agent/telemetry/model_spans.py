@@ -35,10 +35,12 @@ def record_answer(payload: Mapping[str, object], *, streamed: bool) -> bool:
     if not span.is_recording():
         return True
     named = {f"gen_ai.response.{name}": payload.get(name) for name in ("id", "model")}
-    told = {name: value[:_LONGEST_NAME] for name, value in named.items() if isinstance(value, str) and value}
-    if told:
-        span.set_attributes({"gen_ai.request.stream": streamed, **told})
-    return bool(told)
+    attributes = {
+        name: value[:_LONGEST_NAME] for name, value in named.items() if isinstance(value, str) and value
+    }
+    if attributes:
+        span.set_attributes({"gen_ai.request.stream": streamed, **attributes})
+    return bool(attributes)
 
 
 def record_offered_tools(tools: int) -> None:

@@ -152,7 +152,7 @@ class _WatchedModel:
             )
 
     def _attributes(self, tools: Sequence[Tool], options: Options) -> dict[str, Value]:
-        asked: dict[str, Value | None] = {
+        attributes: dict[str, Value | None] = {
             "gen_ai.operation.name": "chat",
             **self._common,
             "gen_ai.request.temperature": options.temperature,
@@ -160,7 +160,7 @@ class _WatchedModel:
             "gen_ai.request.stop_sequences": list(options.stop) or None,
             "beckon.tools": len(tools),
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in attributes.items() if value is not None}
 
 
 class _AnswerMeasures:
@@ -183,13 +183,13 @@ class _AnswerMeasures:
         """Put what is known of the answer into its span."""
         if not span.is_recording():
             return
-        told: dict[str, Value] = {}
+        attributes: dict[str, Value] = {}
         if self.first is not None:
-            told["gen_ai.response.time_to_first_chunk"] = self.first
+            attributes["gen_ai.response.time_to_first_chunk"] = self.first
         if self.turn is not None:
-            told["gen_ai.response.finish_reasons"] = [self.turn.finish_reason or "stop"]
-            told |= tool_spans.output_attribute(self.turn) | _usage(self.turn.usage)
-        span.set_attributes(told)
+            attributes["gen_ai.response.finish_reasons"] = [self.turn.finish_reason or "stop"]
+            attributes |= tool_spans.output_attribute(self.turn) | _usage(self.turn.usage)
+        span.set_attributes(attributes)
 
 
 def _usage(usage: Usage | None) -> dict[str, Value]:

@@ -79,8 +79,8 @@ async def _last(response: aiohttp.ClientResponse, hear: OnReport) -> Payload:
     """Read to the end, so that the connection can serve again; return what the stream ended with."""
     last: Payload | None = None
     try:
-        async with aclosing(payloads(response.content.iter_any())) as told:
-            async for payload in told:
+        async with aclosing(payloads(response.content.iter_any())) as frames:
+            async for payload in frames:
                 if payload.event == "progress":
                     _report(payload, hear)
                 else:
@@ -154,8 +154,8 @@ class BrokerRoute:
             return replace(unknown_outcome("the connection to the event platform was lost"), lost=True)
 
     def _warn(self, error: Exception) -> None:
-        told = str(error) or type(error).__name__
-        logger.warning("request %s: the shim at %s does not answer: %s", request_id(), self._url, told)
+        frames = str(error) or type(error).__name__
+        logger.warning("request %s: the shim at %s does not answer: %s", request_id(), self._url, frames)
 
     async def _post(self, call: OutgoingCall, event: CloudEvent, wait: float) -> CallOutcome:
         headers, body = to_binary(event)

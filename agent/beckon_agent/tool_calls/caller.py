@@ -38,9 +38,9 @@ class Dispatcher:
 
     async def send(self, call: OutgoingCall) -> CallOutcome:
         """Return the outcome of a call, within its `wait` seconds and a small margin."""
-        way = self._direct if call.tool.dispatch == "direct" else self._through_shim
+        route = self._direct if call.tool.dispatch == "direct" else self._through_shim
         with trace_event(call.id, call.tool.source or call.source, call.tool):
-            return await way.send(call)
+            return await route.send(call)
 
 
 logger = logging.getLogger(__name__)

@@ -127,15 +127,15 @@ def _was_not_taken(response: aiohttp.ClientResponse, tool: Tool) -> bool:
 
 
 def _failure(response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
-    told = _error_text(response, content)
+    text = _error_text(response, content)
     if response.status in (400, 422):
-        return failed_outcome(Reason.INVALID_ARGUMENTS, told)
+        return failed_outcome(Reason.INVALID_ARGUMENTS, text)
     if 300 <= response.status < 400:
         return failed_outcome(
             Reason.UNDELIVERABLE,
             f"the tool's address answers with a redirect (HTTP status {response.status})",
         )
-    return failed_outcome(Reason.TOOL_FAILED, f"the tool answered with HTTP status {response.status}: {told}")
+    return failed_outcome(Reason.TOOL_FAILED, f"the tool answered with HTTP status {response.status}: {text}")
 
 
 def _error_text(response: aiohttp.ClientResponse, content: bytes) -> str:
@@ -154,5 +154,5 @@ def _error_text(response: aiohttp.ClientResponse, content: bytes) -> str:
 
 
 def _warn(tool: Tool, error: Exception) -> None:
-    told = str(error) or type(error).__name__
-    logger.warning("request %s: %s at %s does not answer: %s", request_id(), tool.name, tool.address, told)
+    text = str(error) or type(error).__name__
+    logger.warning("request %s: %s at %s does not answer: %s", request_id(), tool.name, tool.address, text)

@@ -47,14 +47,14 @@ def current_listener() -> OnReport | None:
 def read_report(event: CloudEvent) -> ProgressReport | None:
     """Return what a report says; `None` for what is none, since nothing depends on it."""
     try:
-        told = event.json()
+        members = event.json()
     except EventError:
         return None
-    if not isinstance(told, Mapping) or (done := _number(told.get("progress"))) is None:
+    if not isinstance(members, Mapping) or (done := _number(members.get("progress"))) is None:
         return None
-    message = told.get("message")
+    message = members.get("message")
     return ProgressReport(
-        done, _number(told.get("total")), message[:_LONGEST] if isinstance(message, str) else ""
+        done, _number(members.get("total")), message[:_LONGEST] if isinstance(message, str) else ""
     )
 
 

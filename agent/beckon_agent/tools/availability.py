@@ -69,16 +69,16 @@ class Judge:
         passing = [one for one in listeners if one.trigger.broker == broker and not direct]
         conditions = self._conditions(found, namespace, broker, direct=direct)
         delivery = self._delivery(namespace, broker)
-        ways = [self._way(one, delivery) for one in passing]
+        routes = [self._route(one, delivery) for one in passing]
         if isinstance(found, Tool) and direct:
-            ways = [self._direct(found)]
+            routes = [self._direct(found)]
         return Explanation(
             namespace,
             event_type,
             type_,
             description,
             conditions,
-            route(event_type, type_, broker, ways, conditions, direct=direct),
+            route(event_type, type_, broker, routes, conditions, direct=direct),
             tuple(self._findings(resource, found, passing, broker)),
         )
 
@@ -93,7 +93,7 @@ class Judge:
         except InvalidResource:
             return None
 
-    def _way(self, listener: Listener, broker: Delivery | None) -> CallRoute:
+    def _route(self, listener: Listener, broker: Delivery | None) -> CallRoute:
         trigger, subscriber = listener.trigger, listener.trigger.subscriber
         name = subscriber.ref.name if subscriber.ref else subscriber.uri or ""
         try:

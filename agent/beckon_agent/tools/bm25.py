@@ -287,29 +287,29 @@ class Indexes:
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[Mapping[str, Tool], Index] | None = None
+        self._latest: tuple[Mapping[str, Tool], Index] | None = None
         self._terms: dict[str, tuple[Tool, Terms]] = {}
         self._making: asyncio.Task[Index] | None = None
 
     async def of(self, tools: Mapping[str, Tool]) -> Index:
         """Return the index of a catalogue, or of the one before it for a moment."""
-        kept = self._kept
-        if kept is not None and _same(kept[0], tools):
-            return kept[1]
+        latest = self._latest
+        if latest is not None and _same(latest[0], tools):
+            return latest[1]
         if self._making is None:
             self._making = asyncio.create_task(self._make(tools))
-        if kept is not None and len(tools) > _SMALL:
-            return kept[1]
+        if latest is not None and len(tools) > _SMALL:
+            return latest[1]
         made = await asyncio.shield(self._making)
         return made if self._is_of(tools) else await self.of(tools)
 
     def _is_of(self, tools: Mapping[str, Tool]) -> bool:
-        return self._kept is not None and _same(self._kept[0], tools)
+        return self._latest is not None and _same(self._latest[0], tools)
 
     async def _make(self, tools: Mapping[str, Tool]) -> Index:
         try:
             index = await asyncio.to_thread(self._index, tools)
-            self._kept = tools, index
+            self._latest = tools, index
             return index
         finally:
             self._making = None

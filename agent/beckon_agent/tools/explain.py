@@ -82,7 +82,7 @@ def route(
     event_type: str,
     kind: str,
     broker: str,
-    ways: Sequence[CallRoute],
+    routes: Sequence[CallRoute],
     conditions: Sequence[Condition],
     *,
     direct: bool,
@@ -93,10 +93,10 @@ def route(
     stations = [Station("EventType", event_type, "ok", f"type {kind}" if kind else "")]
     if not direct:
         stations.append(Station("Broker", broker, "ok"))
-        stations += [Station("Trigger", way.trigger, "ok", way.filter, way.delivery) for way in ways] or [
-            Station("Trigger", "", "unknown", "")
-        ]
-    stations += _services(ways)
+        stations += [
+            Station("Trigger", route.trigger, "ok", route.filter, route.delivery) for route in routes
+        ] or [Station("Trigger", "", "unknown", "")]
+    stations += _services(routes)
     stations.append(_reply(judged.get(ANSWERABLE), direct=direct))
     return _marked(stations, stops, why)
 
@@ -111,11 +111,11 @@ def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
     return f"{times}, then to the dead-letter sink" if dead_letters else f"{times}, then gives up"
 
 
-def _services(ways: Sequence[CallRoute]) -> list[Station]:
+def _services(routes: Sequence[CallRoute]) -> list[Station]:
     found = {
-        (way.service, way.problem or way.address, "broken" if way.problem else "ok"): None
-        for way in ways
-        if way.service or way.problem
+        (route.service, route.problem or route.address, "broken" if route.problem else "ok"): None
+        for route in routes
+        if route.service or route.problem
     }
     stations: list[Station] = []
     for name, detail, state in found:

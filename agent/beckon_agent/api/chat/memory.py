@@ -44,11 +44,11 @@ class HandedCalls:
         for message in messages:
             run = _run_of(message) if message.get("role") == "assistant" else None
             known += run is not None
-            kept = await self._kept(run) if run is not None and known <= _MAX_RUNS else []
-            found += kept or [_with_own_ids(message)]
+            stored = await self._stored_messages(run) if run is not None and known <= _MAX_RUNS else []
+            found += stored or [_with_own_ids(message)]
         return found
 
-    async def _kept(self, run_id: str) -> list[Message]:
+    async def _stored_messages(self, run_id: str) -> list[Message]:
         run = await self.store.runs.get(run_id)
         if run is None or run.owner != self.owner or run.face != FACE:
             return []

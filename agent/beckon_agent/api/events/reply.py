@@ -40,10 +40,10 @@ class RunAnswer:
         """
         if self.ending != "incomplete" and self.text.startswith("{") and _is_object(self.text):
             return self.text.encode()
-        told: dict[str, str] = {"answer": self.text}
+        members: dict[str, str] = {"answer": self.text}
         if self.ending != "stop":
-            told["ending"] = self.ending
-        return orjson.dumps(told)
+            members["ending"] = self.ending
+        return orjson.dumps(members)
 
     @property
     def nothing(self) -> bool:
@@ -131,10 +131,10 @@ class Replier:
 
     def _reply(self, data: bytes | None, attributes: dict[str, AttributeValue]) -> CloudEvent:
         extensions = self.event.extensions
-        kept = {name: extensions[name] for name in _CARRIED if name in extensions}
-        kept |= carried()  # the reply belongs to the span in which the event was taken
+        carried_on = {name: extensions[name] for name in _CARRIED if name in extensions}
+        carried_on |= carried()  # the reply belongs to the span in which the event was taken
         if self.token is not None:
-            kept[self.reply_attribute] = self.token
+            carried_on[self.reply_attribute] = self.token
         return CloudEvent(
             id=f"{self.run_id}{REPLY_SUFFIX}",  # the same for every delivery of the event
             source=self.agent.source,
@@ -142,7 +142,7 @@ class Replier:
             datacontenttype="application/json",
             subject=self.event.subject,
             data=data,
-            extensions={**kept, **attributes, CAUSE: self.event.id},
+            extensions={**carried_on, **attributes, CAUSE: self.event.id},
         )
 
 

@@ -61,17 +61,17 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 def router(service: Service, engine: Engine, rules: EventRules | None = None) -> APIRouter:
     """Return the routes of this face."""
     routes = APIRouter()
-    desk = _EventRuns(engine, rules or EventRules())
+    event_runs = _EventRuns(engine, rules or EventRules())
 
     async def answered(request: Request, agent: str) -> Response:
         try:
             event = _read(request, await request.body())
             hosted = _chosen(service, agent)
-            taken = accept_event(event, hosted, owner_of(request), desk.rules)
+            taken = accept_event(event, hosted, owner_of(request), event_runs.rules)
             if taken is None:
                 return Response(status_code=204)
             with _joined(request, event):
-                answer = desk.answer(taken, preferred_wait(request.headers.raw))
+                answer = event_runs.answer(taken, preferred_wait(request.headers.raw))
                 return await unless_gone(request.receive, answer)
         except EventFormatError as error:
             raise _problem(415, "unsupported-event", "Unsupported event", str(error)) from None

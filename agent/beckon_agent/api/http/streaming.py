@@ -154,7 +154,7 @@ class PacedStream(Generic[Item]):
         try:
             async for item in self._items:
                 self._came.append(item)
-                self._tell()
+                self._wake_reader()
                 if len(self._came) >= _AHEAD:
                     self._room = asyncio.get_running_loop().create_future()
                     await self._room
@@ -165,13 +165,13 @@ class PacedStream(Generic[Item]):
             self._failure = error
         finally:
             self._over = True
-            self._tell()
+            self._wake_reader()
 
     def _end(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    def _tell(self) -> None:
+    def _wake_reader(self) -> None:
         if self._waiting is not None:
             _settle(self._waiting)
 

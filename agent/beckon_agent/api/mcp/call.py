@@ -83,7 +83,7 @@ class McpCalls:
         self._service = service
         self._cancellations = cancellations
         self._report_every = report_every
-        self._under_way: dict[Key, anyio.CancelScope] = {}
+        self._running: dict[Key, anyio.CancelScope] = {}
 
     async def make(self, wanted: RequestedCall, key: Key) -> CallFinished:
         """Return what a call came to; raises `MCPError` where its client has cancelled it."""
@@ -103,7 +103,7 @@ class McpCalls:
 
     async def cancel(self, key: Key) -> None:
         """Cancel a call, here or at the replica where it is under way."""
-        scope = self._under_way.get(key)
+        scope = self._running.get(key)
         if scope is not None:
             scope.cancel()
         else:
@@ -114,14 +114,14 @@ class McpCalls:
         if key[0] is None:  # ids of requests are unique in a session, and nowhere else
             yield
             return
-        self._under_way[key] = scope
+        self._running[key] = scope
         listening = asyncio.create_task(self._cancellations.listen(key, scope.cancel))
         try:
             yield
         finally:
             listening.cancel()
-            if self._under_way.get(key) is scope:
-                del self._under_way[key]
+            if self._running.get(key) is scope:
+                del self._running[key]
 
     def _reported(self, wanted: RequestedCall) -> contextlib.AbstractAsyncContextManager[None]:
         if wanted.tell is None:

@@ -37,25 +37,25 @@ class ProgressSender:
     @contextlib.asynccontextmanager
     async def told(self) -> AsyncIterator[None]:
         """Tell of the call that is made in this block; when it ends well, all was told."""
-        telling = asyncio.create_task(self._keep_telling())
+        sending = asyncio.create_task(self._send_reports())
         try:
             with listen_to_reports(self._hear):
                 yield
             self._over = True
             self._news.set()
-            for failure in await asyncio.gather(telling, return_exceptions=True):
+            for failure in await asyncio.gather(sending, return_exceptions=True):
                 if failure is not None:  # the result matters more
                     logger.warning(
                         "request %s: progress of %s was not told: %r", request_id(), self._name, failure
                     )
         finally:
-            telling.cancel()
+            sending.cancel()
 
     def _hear(self, report: ProgressReport) -> None:
         self._newest = report
         self._news.set()
 
-    async def _keep_telling(self) -> None:
+    async def _send_reports(self) -> None:
         begun = asyncio.get_running_loop().time()
         while not (self._over and self._newest is None):
             try:

@@ -194,14 +194,14 @@ class McpFace:
         policy = replace(self._settings.origins, pages_checked=True)
         if (problem := policy.refuse(request.headers.raw)) is not None:
             return refuse_request(problem.status, problem.detail)
-        roster = self._service.roster
-        name = request.path_params.get("agent") or roster.default
-        match roster.find(name):
+        registry = self._service.roster
+        name = request.path_params.get("agent") or registry.default
+        match registry.find(name):
             case AgentHandle() as found:
                 return found
             case UnavailableAgent() as found:
                 return refuse_request(503, not_served(found))
-        if not roster.complete:
+        if not registry.complete:
             return refuse_request(503, "the agents are not all known yet; ask again shortly")
         return refuse_request(
             404,

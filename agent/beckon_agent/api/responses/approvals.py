@@ -54,10 +54,10 @@ async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, 
     run = await engine.get(next(iter(runs)))
     if run is None or run.owner != owner or len(runs) > 1:
         raise _unknown(*answers[0])
-    asked = [call for call in (await store.runs.past(run.id)).calls if _wanted_approval(call)]
+    waiting = [call for call in (await store.runs.past(run.id)).calls if _wanted_approval(call)]
     step = max(call.step for call, _ in decided)
-    _check_whole([call for call in asked if call.step == step], decided)
-    return Answers(run, 1 + len({call.step for call in asked if call.step <= step}), decided)
+    _check_whole([call for call in waiting if call.step == step], decided)
+    return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided)
 
 
 async def decide(answers: Answers, engine: Engine) -> None:
@@ -84,10 +84,10 @@ def _wanted_approval(call: StoredCall) -> bool:
     return call.decision is not None or call.state == "approval"
 
 
-def _check_whole(asked: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, _Answer]]) -> None:
+def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, _Answer]]) -> None:
     """Raise `ApiError` where a question is left open: the run would go on waiting, and nobody told."""
     answered = {call.event_id for call, _ in decided}
-    open_ = [call for call in asked if call.decision is None and call.event_id not in answered]
+    open_ = [call for call in waiting if call.decision is None and call.event_id not in answered]
     if open_:
         names = ", ".join(approval_id(call.event_id) for call in open_)
         message = f"answer all questions of a response at once; these are left: {names}"

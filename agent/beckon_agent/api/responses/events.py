@@ -61,7 +61,7 @@ class Encoder:
         self._run = run
         self._wanted = part
         self._part = 1
-        self._told: list[Event] = []
+        self._events: list[Event] = []
         self._added: list[Item] = []
         self._unsure: list[int] = []
         self._void: set[int] = set()
@@ -69,7 +69,7 @@ class Encoder:
         self._items = 0
         self._text: _OpenText | None = None
         self._calls: dict[str, int] = {}
-        self._asked: set[str] = set()
+        self._awaiting: set[str] = set()
         self._known: dict[str, CallStarted] = {}
         self._finished: set[str] = set()
         self._approvals: dict[str, str] = {}
@@ -91,36 +91,36 @@ class Encoder:
 
     def begin(self) -> list[Event]:
         """Return the events that come before the run has told anything."""
-        self._told = []
+        self._events = []
         if self._wanted == 1:
             self._open_response()
-        return self._told
+        return self._events
 
     def feed(self, event: EngineEvent, ended_at: float | None = None) -> list[Event]:
         """Return the events that tell of an event; nothing once the part is at its end.
 
         `ended_at` is when the run ended, for its last event.
         """
-        self._told = []
+        self._events = []
         if self.state is None:
-            if self._asked and self._is_decided(event):
+            if self._awaiting and self._is_decided(event):
                 self._pause()
-            self._tell(event, ended_at)
-        return self._told
+            self._encode(event, ended_at)
+        return self._events
 
     def stop(self, run: StoredRun | None) -> list[Event]:
         """Return the last events for a run that told of no end: it was cancelled, or deleted."""
-        self._told = []
+        self._events = []
         if self.state is None and self.reached and (run is None or run.status in FINAL):
             self._end(State("cancelled") if run is None else state_of_run(run, begun=True))
-        return self._told
+        return self._events
 
     def document(self, run: StoredRun) -> dict[str, Any]:
         """Return the response as it is now."""
         state = self.state or state_of_run(run, begun=bool(self.output) or self._wanted > 1)
         return response_document(run, self._wanted, state, self.output)
 
-    def _tell(self, event: EngineEvent, ended_at: float | None) -> None:
+    def _encode(self, event: EngineEvent, ended_at: float | None) -> None:
         match event:
             case TextDelta(text):
                 self._grow("message", text)
@@ -131,13 +131,13 @@ class Encoder:
             case AnswerDropped():
                 self._drop()
             case RunSuspended() | RunFinished() | RunFailed():
-                self._tell_end(event, ended_at)
+                self._encode_end(event, ended_at)
             case CallProgressed():
                 self._report(event)
             case _:
-                self._tell_call(event)
+                self._encode_call(event)
 
-    def _tell_end(self, event: RunSuspended | RunFinished | RunFailed, ended_at: float | None) -> None:
+    def _encode_end(self, event: RunSuspended | RunFinished | RunFailed, ended_at: float | None) -> None:
         match event:
             case RunSuspended():
                 self._suspend()
@@ -147,7 +147,7 @@ class Encoder:
             case RunFailed(code, message):
                 self._fail(code, message)
 
-    def _tell_call(self, event: CallStarted | CallFinished | ApprovalAsked | ClientCallAsked) -> None:
+    def _encode_call(self, event: CallStarted | CallFinished | ApprovalAsked | ClientCallAsked) -> None:
         self._close_text("completed")
         match event:
             case CallStarted():
@@ -201,7 +201,7 @@ class Encoder:
 
     def _start_call(self, call: CallStarted) -> None:
         """Tell of a call that begins; a run that was resumed may tell of it again."""
-        if call.id in self._calls or call.id in self._asked or call.id in self._finished:
+        if call.id in self._calls or call.id in self._awaiting or call.id in self._finished:
             return
         self._known[call.id] = call
         arguments = json_values.dumps(call.arguments)
@@ -216,7 +216,7 @@ class Encoder:
         index = self._calls.get(report.id)
         if not self._reports or index is None or self._part != self._wanted:
             return
-        self._told.append(
+        self._events.append(
             {
                 "type": PROGRESS,
                 "sequence_number": self._sequence - 1,
@@ -246,7 +246,7 @@ class Encoder:
             index = self._calls.pop(call.id)
             self._done(index, {**self._added[index], "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
-        self._asked.add(call.id)
+        self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
         item = output.approval_request(identity, call.name, json_values.dumps(call.arguments), call.origin)
         self._done(self._add(item), item)
@@ -264,21 +264,21 @@ class Encoder:
         """Whether the run has gone on from its questions, even if it never said that it waits."""
         match event:
             case CallFinished():
-                return event.id in self._asked
+                return event.id in self._awaiting
             case TextDelta() | ReasoningDelta() | RunFinished():
                 return True
             case _:
                 return False
 
     def _suspend(self) -> None:
-        if self._asked:
+        if self._awaiting:
             self._pause()
         else:  # a tool answers later: the response goes on then, and nobody has to wait here
             self._emit_response("response.in_progress", State("in_progress"))
 
     def _pause(self) -> None:
         """End the part with its questions; what comes then is the next one's."""
-        self._asked.clear()
+        self._awaiting.clear()
         self._close_text("completed")
         self._end(State("completed"))
         self._part += 1
@@ -343,7 +343,7 @@ class Encoder:
 
     def _emit(self, kind: str, **members: object) -> None:
         if self._part == self._wanted:
-            self._told.append({"type": kind, "sequence_number": self._sequence, **members})
+            self._events.append({"type": kind, "sequence_number": self._sequence, **members})
             self._sequence += 1
 
 

@@ -104,9 +104,9 @@ def _call(call: Any, answers: dict[str, Message]) -> Item:
     answer = answers.get(call_id, {})
     if not answer.get("name"):
         return _nameless(output.function_call("", call_id, name, text, "completed"))
-    told = json_values.text(answer.get("content"))
+    content = json_values.text(answer.get("content"))
     return _nameless(
-        {**output.mcp_call("", name, text), **output.mcp_answer(told, failed=False)},
+        {**output.mcp_call("", name, text), **output.mcp_answer(content, failed=False)},
     )
 
 

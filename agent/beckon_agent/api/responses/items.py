@@ -106,8 +106,8 @@ class _InputReader:
         self.messages.extend(self.results)
         if self.shown:  # the answer of a tool is text for most servers: images follow as the user's
             self.messages.append({"role": "user", "content": list(self.shown)})
-        for kept in (self.said, self.thought, self.calls, self.results, self.shown):
-            kept.clear()
+        for group in (self.said, self.thought, self.calls, self.results, self.shown):
+            group.clear()
 
 
 def to_messages(given: str | Sequence[Item], *, alone: bool) -> list[Message]:
@@ -179,8 +179,8 @@ def _read_function_output(conversation: _InputReader, item: Item, place: str) ->
 def _read_mcp_call(conversation: _InputReader, item: Item, place: str) -> None:
     call = read(_McpCall, item, place)
     conversation.call(call.id, call.name, call.arguments)
-    told = call.output if call.error is None else json_values.dumps({"error": _failure(call.error)})
-    answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": told or ""}
+    output = call.output if call.error is None else json_values.dumps({"error": _failure(call.error)})
+    answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": output or ""}
     conversation.answer(answer)
 
 

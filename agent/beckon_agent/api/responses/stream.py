@@ -46,22 +46,22 @@ def _said(turn: StoredTurn, *, spoke: bool) -> Iterator[EngineEvent]:
 
 
 def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent]:
-    asked = [call for call in calls if call.decision is not None or call.state == "approval"]
-    others = [call for call in calls if call not in asked]
+    waiting = [call for call in calls if call.decision is not None or call.state == "approval"]
+    others = [call for call in calls if call not in waiting]
     for call in calls:
         if call.state == "client":
             yield ClientCallAsked(call.id, call.name, json_values.dumps(call.arguments))
-        elif call in asked:
+        elif call in waiting:
             yield ApprovalAsked(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
     yield from (_finished(call) for call in others if call.state == "done")
-    decided = all(call.decision is not None for call in asked)
-    if asked and (decided or run.status == "suspended"):
+    decided = all(call.decision is not None for call in waiting)
+    if waiting and (decided or run.status == "suspended"):
         yield RunSuspended()
-        for call in asked if decided else ():
+        for call in waiting if decided else ():
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
-    yield from (_finished(call) for call in asked if call.state == "done")
+    yield from (_finished(call) for call in waiting if call.state == "done")
 
 
 def _finished(call: StoredCall) -> CallFinished:
@@ -91,7 +91,7 @@ class ResponseStreamer:
         self, run: StoredRun, part: int, *, hold: bool, reports: bool = False
     ) -> AsyncGenerator[list[Event]]:
         """Yield the events of a part of a run as they come, from its first one on."""
-        return self._told(Encoder(run, part, reports=reports), run, part, hold=hold)
+        return self._encoded(Encoder(run, part, reports=reports), run, part, hold=hold)
 
     async def whole(self, run: StoredRun, part: int) -> dict[str, Any]:
         """Return a part of a run at its end, or where a tool takes its time.
@@ -99,7 +99,7 @@ class ResponseStreamer:
         Raises `ApiError` where the run failed before it did anything: what it did is not hidden by an error.
         """
         encoder = Encoder(run, part)
-        async with aclosing(self._told(encoder, run, part, hold=False)) as batches:
+        async with aclosing(self._encoded(encoder, run, part, hold=False)) as batches:
             async for _ in batches:
                 pass
         state = encoder.state
@@ -132,7 +132,7 @@ class ResponseStreamer:
         noted = list(events_of_turns(run, await self.store.runs.past(run.id)))
         return max(found, noted, key=_calls)
 
-    async def _told(
+    async def _encoded(
         self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool
     ) -> AsyncGenerator[list[Event]]:
         yield encoder.begin()

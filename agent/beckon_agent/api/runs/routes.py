@@ -70,8 +70,8 @@ def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: Own
         with stored():
             run = await find_run(store, run_id, owner_of(request))
             if _STREAM in request.headers.get("accept", ""):
-                told = PacedStream(watch_run(store, run.id, _last_event(request)))
-                return EventStream(server_sent(told, pace.keep_alive), pace.stalled)
+                stream = PacedStream(watch_run(store, run.id, _last_event(request)))
+                return EventStream(server_sent(stream, pace.keep_alive), pace.stalled)
         with paged():
             found = await store.history.exchanged(run.id, after=after, most=limit + 1)
         return as_json(listed(found, limit, exchanged_document))

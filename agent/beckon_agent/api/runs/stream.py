@@ -78,13 +78,13 @@ def _report(report: CallProgressed) -> dict[str, Any]:
     return found
 
 
-async def server_sent(told: PacedStream[NumberedEvent], keep_alive: float) -> AsyncGenerator[bytes]:
+async def server_sent(stream: PacedStream[NumberedEvent], keep_alive: float) -> AsyncGenerator[bytes]:
     """Yield events as server-sent ones, each under its number, and comments while nothing happens."""
     try:
-        async for items in told.told(keep_alive):
+        async for items in stream.told(keep_alive):
             yield b"".join(_line(*item) for item in items) or KEEP_ALIVE
     finally:
-        await told.close()
+        await stream.close()
 
 
 def _line(number: int, name: str, members: dict[str, Any]) -> bytes:

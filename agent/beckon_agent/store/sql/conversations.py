@@ -118,12 +118,12 @@ def mentions(query: str, owner: str) -> ColumnElement[bool]:
     link = _segments(conversations.c.owner == owner)
     found = segments.c.said.contains(search_words(query), autoescape=True)
     ended = select(link.c.conversation).join(segments, segments.c.id == link.c.id).where(found)
-    asked = (
+    titles = (
         exists()
         .where(runs.c.conversation == conversations.c.id, _LEFT_NOTHING)
         .where(segments.c.id == runs.c.segment, found)
     )
-    return or_(conversations.c.id.in_(ended), asked)
+    return or_(conversations.c.id.in_(ended), titles)
 
 
 def titles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
@@ -137,12 +137,12 @@ def titles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
         .where(segments.c.opening.is_not(None))
         .order_by(link.c.depth)
     )
-    asked = (
+    titles = (
         select(runs.c.conversation, segments.c.opening)
         .join(segments, segments.c.id == runs.c.segment)
         .where(and_(runs.c.conversation.in_(ids), _LEFT_NOTHING, segments.c.opening.is_not(None)))
         .order_by(runs.c.created_at.desc())
     )
     # Of each the last row counts: the earliest question, and one that is part of the conversation above all.
-    found = {row[0]: row[1] for row in connection.execute(asked)}
+    found = {row[0]: row[1] for row in connection.execute(titles)}
     return found | {row[0]: row[1] for row in connection.execute(ended)}

@@ -75,8 +75,8 @@ class SqlMaterials:
         def work(connection: Connection) -> dict[str, Any]:
             found: dict[str, Any] = {}
             for page in _pages(wanted):
-                asked = select(materials.c.digest, materials.c.document).where(materials.c.digest.in_(page))
-                found |= {row.digest: row.document for row in connection.execute(asked)}
+                rows = select(materials.c.digest, materials.c.document).where(materials.c.digest.in_(page))
+                found |= {row.digest: row.document for row in connection.execute(rows)}
             return found
 
         return await self._database.read(work)

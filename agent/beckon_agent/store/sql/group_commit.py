@@ -60,7 +60,7 @@ class GroupCommit:
             self._store(pieces)
             for loop, theirs in groupby(pieces, lambda piece: piece.loop):
                 if not loop.is_closed():  # else nobody is left to be told
-                    loop.call_soon_threadsafe(_tell, list(theirs))
+                    loop.call_soon_threadsafe(_settle, list(theirs))
 
     def _next(self) -> Sequence[_Job]:
         with self._lock:
@@ -107,7 +107,7 @@ def _undone_for_itself(connection: Connection, *, alone: bool) -> Iterator[None]
     driver.execute("RELEASE piece")
 
 
-def _tell(pieces: Sequence[_Job]) -> None:
+def _settle(pieces: Sequence[_Job]) -> None:
     for piece in pieces:
         if piece.told.done():
             continue

@@ -160,7 +160,7 @@ def _earlier(
 
 def _waiting(connection: Connection, owner: str, after: str | None, most: int) -> list[Waiting]:
     earlier = calls.alias("earlier")
-    asked_before = (
+    requested_before = (
         select(func.count(earlier.c.step.distinct()))
         .where(earlier.c.run_id == calls.c.run_id, earlier.c.step < calls.c.step)
         .where(earlier.c.decision.is_not(None))
@@ -171,7 +171,7 @@ def _waiting(connection: Connection, owner: str, after: str | None, most: int) -
         "agent": runs.c.agent,
         "face": runs.c.face,
         "question": func.coalesce(segments.c.opening, ""),
-        "part": asked_before + 1,
+        "part": requested_before + 1,
         "since": turns.c.ended_at,
     }
     statement = (

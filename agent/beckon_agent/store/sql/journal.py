@@ -186,8 +186,8 @@ class SqlJournal:
             run = _lock_run_of(connection, event_id)
             if run is None:
                 return False
-            told = {"result": result, "failed": failed, "seconds": seconds, "tokens": tokens}
-            members = {"the_call": event_id, **told, "sent_event": sent, "reply_event": came}
+            values = {"result": result, "failed": failed, "seconds": seconds, "tokens": tokens}
+            members = {"the_call": event_id, **values, "sent_event": sent, "reply_event": came}
             members["deliveries"] = _deliveries(came)
             return _changed(connection, run, _FINISH, members)
 

@@ -95,8 +95,8 @@ def requeue(connection: Connection, run_id: str) -> bool:
 
 
 def _turn(members: dict[str, Any]) -> StoredTurn:
-    kept = {"usage": usage_of(members["usage"]), "sent": tuple(members["sent"] or ())}
-    return StoredTurn(**members | kept)
+    converted = {"usage": usage_of(members["usage"]), "sent": tuple(members["sent"] or ())}
+    return StoredTurn(**members | converted)
 
 
 def _members(row: Row[Any]) -> dict[str, Any]:
