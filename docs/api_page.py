@@ -8,7 +8,7 @@ from typing import Any, cast
 import httpx
 
 from beckon_agent.agents.registry import AgentRegistry
-from beckon_agent.app import Kept, build_app
+from beckon_agent.app import RunStorage, build_app
 from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
 from beckon_agent.store.sql.open import open_store
@@ -40,7 +40,10 @@ async def description() -> dict[str, Any]:
         nobody = cast("AgentRegistry", None)  # nothing is asked of it before a request comes
         service = Service(nobody, cast("ToolCaller", None), Metrics(), 1)
         served = build_app(
-            service, lambda app: app, max_request_bytes=1024, kept=Kept(store, RunEngine(store, service, "-"))
+            service,
+            lambda app: app,
+            max_request_bytes=1024,
+            storage=RunStorage(store, RunEngine(store, service, "-")),
         )
         transport = httpx.ASGITransport(served)
         async with httpx.AsyncClient(transport=transport, base_url="http://agent") as http:

@@ -24,7 +24,7 @@ from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.mcp.cancellation import Cancellations
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.api.operations import metrics_app
-from beckon_agent.app import Door, Kept, build_app
+from beckon_agent.app import AuthWrapper, RunStorage, build_app
 from beckon_agent.auth.authentication import authenticator
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.auth.quotas import LimitedCaller
@@ -103,7 +103,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
             pace = EnginePace.of(settings.lease_seconds)
-            engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.tell)
+            engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.send)
             policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
                 service,
@@ -112,7 +112,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
                 mcp=McpSettings(
                     policy, settings.max_request_bytes, cancellations=Cancellations(store.counters)
                 ),
-                kept=Kept(store, engine, rules, keys, settings.store_chats),
+                storage=RunStorage(store, engine, rules, keys, settings.store_chats),
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
@@ -129,7 +129,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
     return 0
 
 
-def _door(settings: Settings, session: aiohttp.ClientSession) -> Door:
+def _door(settings: Settings, session: aiohttp.ClientSession) -> AuthWrapper:
     try:
         checks = authenticator(settings.access(), session)
     except ValueError as error:

@@ -44,7 +44,7 @@ _SHOWN_PATH = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RunStorage:
     """What runs need to be stored: the faces that tell of stored runs are there with it only."""
 
     store: Store
@@ -54,26 +54,26 @@ class Kept:
     store_chats: bool = False
 
 
-Door = Callable[[ASGIApp], ASGIApp]
+AuthWrapper = Callable[[ASGIApp], ASGIApp]
 """Puts a check of who asks around an application: `faces.access.Access` with its settings."""
 
 
 def build_app(
     service: Service,
-    door: Door,
+    door: AuthWrapper,
     *,
     max_request_bytes: int,
     pace: StreamPace | None = None,
     mcp: McpSettings | None = None,
-    kept: Kept | None = None,
+    storage: RunStorage | None = None,
 ) -> ASGIApp:
     """Return the application; while it serves, the catalogue is kept up to date, and stored runs go on."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_keep_up(service.roster.watch(), "agents and tools"))]
-        if kept is not None:
-            tasks.append(asyncio.create_task(_keep_up(kept.engine.serve(), "stored runs")))
+        tasks = [asyncio.create_task(_keep_up(service.registry.watch(), "agents and tools"))]
+        if storage is not None:
+            tasks.append(asyncio.create_task(_keep_up(storage.engine.serve(), "stored runs")))
         try:
             async with face.serving():
                 yield
@@ -85,19 +85,21 @@ def build_app(
     app = FastAPI(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
-    stored = None if kept is None else ChatRuns(kept.engine, owner_of, kept.store_chats)
-    app.include_router(chat.router(service, pace or StreamPace(), _memory_of(kept), stored))
-    for routes in _always(service, pace or StreamPace(), kept):
+    stored = None if storage is None else ChatRuns(storage.engine, owner_of, storage.store_chats)
+    app.include_router(chat.router(service, pace or StreamPace(), _memory_of(storage), stored))
+    for routes in _always(service, pace or StreamPace(), storage):
         app.include_router(routes)
-    if kept is not None:
-        app.include_router(responses.router(kept.engine, kept.store, service, pace or StreamPace(), owner_of))
-        app.include_router(events.router(service, kept.engine, kept.rules))
-        app.include_router(runs.router(kept.store, pace or StreamPace(), owner_of))
-        app.include_router(approvals.router(kept.store, kept.engine, owner_of))
-        app.include_router(replays.router(kept.store, service, pace or StreamPace(), owner_of))
-        late = LateReplies(kept.store, service.roster, kept.engine.look)
-        count, attribute = service.metrics.late_reply, kept.rules.reply_attribute
-        app.include_router(late_replies.router(LateReplySink(late, kept.reply_keys, count, attribute)))
+    if storage is not None:
+        app.include_router(
+            responses.router(storage.engine, storage.store, service, pace or StreamPace(), owner_of)
+        )
+        app.include_router(events.router(service, storage.engine, storage.rules))
+        app.include_router(runs.router(storage.store, pace or StreamPace(), owner_of))
+        app.include_router(approvals.router(storage.store, storage.engine, owner_of))
+        app.include_router(replays.router(storage.store, service, pace or StreamPace(), owner_of))
+        late = LateReplies(storage.store, service.registry, storage.engine.look)
+        count, attribute = service.metrics.late_reply, storage.rules.reply_attribute
+        app.include_router(late_replies.router(LateReplySink(late, storage.reply_keys, count, attribute)))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
     app.router.routes.extend(page.routes())
     app.add_middleware(BodyLimit, limit=max_request_bytes)
@@ -106,19 +108,19 @@ def build_app(
     return TracedRequests(RequestIds(door(app)), service.metrics.request)  # outside of all that may fail
 
 
-def _always(service: Service, pace: StreamPace, kept: Kept | None) -> Iterator[APIRouter]:
+def _always(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:
     """Yield the routes that are there whether runs are stored or not."""
     for room in (models, explain):
         yield room.router(service)
     yield tools.router(service, pace)
-    yield operations.router(service, None if kept is None else StoreHealth(kept.store.counters))
+    yield operations.router(service, None if storage is None else StoreHealth(storage.store.counters))
 
 
-def _memory_of(kept: Kept | None) -> chat.MemoryOf | None:
+def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:
     """Return what keeps the runs that hand a call to their client."""
-    if kept is None:
+    if storage is None:
         return None
-    return lambda request, hosted: HandedCalls(kept.store, owner_of(request), hosted.name)
+    return lambda request, hosted: HandedCalls(storage.store, owner_of(request), hosted.name)
 
 
 async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:

@@ -34,7 +34,7 @@ class Service:
     With `limits`, what each principal uses is counted, and all of this is done for the current one.
     """
 
-    roster: AgentRegistry
+    registry: AgentRegistry
     caller: ToolCaller
     metrics: Metrics
     max_runs: int

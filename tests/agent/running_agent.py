@@ -179,7 +179,7 @@ async def running_agent(
         source = FolderSource([folder], agent.source)
         catalogue = Still(source.current, source)
         service = Service(
-            roster=SingleAgent(
+            registry=SingleAgent(
                 AgentHandle(
                     agent.name,
                     agent,

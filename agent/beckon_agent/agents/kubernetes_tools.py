@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from beckon_agent.agents.answering import StoredTool, ToolPlace
 from beckon_agent.tools.bm25 import Indexes
-from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route
+from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route_stations
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.arguments import Validator
 from beckon_contract.catalogue import Catalogue
@@ -36,7 +36,7 @@ def explanation(tool: Resource) -> Explanation:
         kind,
         _text(tool.spec, "description"),
         conditions,
-        route(tool.name, kind, broker or "default", routes, conditions, direct=direct),
+        route_stations(tool.name, kind, broker or "default", routes, conditions, direct=direct),
     )
 
 

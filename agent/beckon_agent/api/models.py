@@ -16,12 +16,12 @@ _LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
 
 def find_agent(service: Service, name: str) -> AgentHandle:
     """Return the agent that a client calls a model; raise a 404 that names those there are."""
-    match service.roster.find(name):
+    match service.registry.find(name):
         case AgentHandle() as found:
             return found
         case UnavailableAgent() as found:
             raise ApiError(503, not_served(found), code="agent_not_ready", param="model")
-    if not service.roster.complete:
+    if not service.registry.complete:
         raise ApiError(503, "the agents are not all known yet; ask again shortly", code="overloaded")
     message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known_agents(service)}"
     raise ApiError(404, message, code="model_not_found", param="model")
@@ -29,7 +29,7 @@ def find_agent(service: Service, name: str) -> AgentHandle:
 
 def known_agents(service: Service) -> str:
     """Return the names of the agents that take requests, for a message."""
-    names = sorted(hosted.name for hosted in service.roster.hosted())
+    names = sorted(hosted.name for hosted in service.registry.hosted())
     more = len(names) - _SHOWN_AGENTS
     return ", ".join(names[:_SHOWN_AGENTS]) + (f" and {more} more" if more > 0 else "")
 
@@ -57,7 +57,7 @@ def router(service: Service) -> APIRouter:
     )
     async def list_models() -> dict[str, object]:
         """List the agents, each a model in OpenAI's sense."""
-        return {"object": "list", "data": [document(hosted) for hosted in service.roster.hosted()]}
+        return {"object": "list", "data": [document(hosted) for hosted in service.registry.hosted()]}
 
     @routes.get(
         "/v1/models/{name:path}",  # an agent of another namespace is namespace/name

@@ -58,7 +58,7 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
     )
     async def readyz() -> Response:
         """Answer whether requests are welcome, and what the agent works with."""
-        registry = service.roster
+        registry = service.registry
         default = registry.find(registry.default)
         status = _status(service)
         if status == "ready" and store is not None and not await store.writable():
@@ -101,11 +101,11 @@ def _add_metrics(routes: APIRouter, service: Service, may_read: Callable[[Princi
 
 
 def _metrics(service: Service) -> Response:
-    text = service.metrics.text(tools=service.roster.tools, running=service.running)
+    text = service.metrics.text(tools=service.registry.tools, running=service.running)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 def _status(service: Service) -> str:
     if service.draining:
         return "draining"
-    return "ready" if service.roster.complete else "starting"
+    return "ready" if service.registry.complete else "starting"

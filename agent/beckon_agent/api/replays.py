@@ -90,12 +90,12 @@ def _problems() -> Iterator[None]:
 
 
 def _agent_of(service: Service, run: StoredRun) -> AgentHandle:
-    match service.roster.find(run.agent):
+    match service.registry.find(run.agent):
         case AgentHandle() as found:
             return found
         case UnavailableAgent() as found:
             raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
-    if not service.roster.complete:
+    if not service.registry.complete:
         raise NoRoom("the agents are not all known yet; ask again shortly")
     raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")
 
@@ -110,7 +110,7 @@ async def _server_sent(
     stream: PacedStream[LiveCall | ReplayReport], keep_alive: float
 ) -> AsyncGenerator[bytes]:
     try:
-        async for items in stream.told(keep_alive):
+        async for items in stream.batches(keep_alive):
             yield b"".join(map(_line, items)) or KEEP_ALIVE
     except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
         yield event_bytes("error", {"detail": str(error)})
@@ -144,7 +144,7 @@ def call_document(call: LiveCall) -> dict[str, object]:
 def report_document(report: ReplayReport) -> dict[str, object]:
     """Return what came of a replay as JSON."""
     recording = report.recording
-    known = [prompt.model for prompt in recording.asked if prompt is not None]
+    known = [prompt.model for prompt in recording.prompts if prompt is not None]
     return {
         "run": recording.run.id,
         "agent": recording.run.agent,

@@ -68,7 +68,7 @@ async def _call_stream(
 ) -> AsyncGenerator[bytes]:
     try:
         yield _call_event(first, answer)
-        async for items in stream.told(keep_alive):
+        async for items in stream.batches(keep_alive):
             yield b"".join(_call_event(item, answer) for item in items) or KEEP_ALIVE
     finally:
         await stream.close()
@@ -176,7 +176,7 @@ def _answer(finished: CallFinished) -> Response:
 
 def chosen_agent(service: Service, name: str | None) -> AgentHandle:
     """Return the agent whose tools are meant; raise a problem that names those there are."""
-    match service.roster.find(name or service.roster.default):
+    match service.registry.find(name or service.registry.default):
         case AgentHandle() as found:
             return found
         case UnavailableAgent() as found:

@@ -225,15 +225,15 @@ class LimitedCaller(ToolCaller):
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal."""
-        if not isinstance(call.way, Tool) or not (agent.terms.policies or agent.terms.quotas):
+        if not isinstance(call.action, Tool) or not (agent.terms.policies or agent.terms.quotas):
             return await super().make(
                 call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
             )
         begun = time.monotonic()
-        patience = min(call.way.timeout or agent.limits.call_timeout, remaining)
+        patience = min(call.action.timeout or agent.limits.call_timeout, remaining)
         try:
             async with self._limits.call(
-                agent, current_principal().id, call.way, event_id, patience=patience
+                agent, current_principal().id, call.action, event_id, patience=patience
             ):
                 left = remaining - (time.monotonic() - begun)
                 return await super().make(
@@ -242,7 +242,9 @@ class LimitedCaller(ToolCaller):
         except LimitReached as error:
             outcome = _at_limit(call, error)
         except StoreUnavailable as error:
-            logger.warning("request %s: the limits of %s are unknown: %s", request_id(), call.way.name, error)
+            logger.warning(
+                "request %s: the limits of %s are unknown: %s", request_id(), call.action.name, error
+            )
             outcome = failed_outcome(Reason.TOOL_FAILED, "not called: its limits cannot be looked up now")
         return _refused(call, outcome, time.monotonic() - begun)
 
@@ -254,7 +256,7 @@ def _at_limit(call: PreparedCall, error: LimitReached) -> CallOutcome:
 
 
 def _refused(call: PreparedCall, outcome: CallOutcome, seconds: float) -> CallFinished:
-    return CallFinished(call.asked.id, call.asked.name, outcome.result, outcome.failed, seconds)
+    return CallFinished(call.tool_call.id, call.tool_call.name, outcome.result, outcome.failed, seconds)
 
 
 _CHARACTERS_A_TOKEN = 4  # of English text, about; only where the server does not say what it used

@@ -151,7 +151,7 @@ class RunFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalAsked:
+class ApprovalRequested:
     """A call waits for a person; `event_id` is what a decision names, `id` the model's id of the call."""
 
     event_id: str
@@ -162,7 +162,7 @@ class ApprovalAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientCallAsked:
+class ClientCallRequested:
     """A call of a tool that the client brought; the run ends with it, and the client answers in a new one."""
 
     id: str
@@ -179,8 +179,8 @@ RunEvent = (
     TextDelta
     | ReasoningDelta
     | CallStarted
-    | ApprovalAsked
-    | ClientCallAsked
+    | ApprovalRequested
+    | ClientCallRequested
     | CallProgressed
     | CallFinished
     | RunSuspended

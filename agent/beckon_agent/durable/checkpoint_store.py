@@ -24,7 +24,7 @@ from beckon_contract.jsontext import dumps
 from beckon_contract.tools import Tool
 
 
-def turn_to_store(step: int, turn: Turn, asked: Mapping[str, object] | None) -> StoredTurn:
+def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) -> StoredTurn:
     """Return an answer of the model as it is stored, with what it was asked."""
     return StoredTurn(
         step=step,
@@ -34,23 +34,23 @@ def turn_to_store(step: int, turn: Turn, asked: Mapping[str, object] | None) -> 
         usage=turn.usage,
         sent=turn.sent,
         written=[asdict(call) for call in turn.calls],
-        asked=asked,
+        asked=prompt,
     )
 
 
 def call_to_store(step: int, number: int, call: ToolCallState) -> StoredCall:
     """Return a call as it is stored before it is made; one that is not made has its result already."""
     prepared = call.prepared
-    known = prepared.way if isinstance(prepared.way, CallOutcome) else None
+    known = prepared.action if isinstance(prepared.action, CallOutcome) else None
     return StoredCall(
         event_id=call.event_id,
         step=step,
         number=number,
-        id=prepared.asked.id,
-        name=prepared.asked.name,
+        id=prepared.tool_call.id,
+        name=prepared.tool_call.name,
         arguments=prepared.arguments,
-        extra=prepared.asked.extra,
-        origin=prepared.asked.origin,
+        extra=prepared.tool_call.extra,
+        origin=prepared.tool_call.origin,
         state=_state(prepared),
         result=known.result if known else None,
         failed=known is not None and known.failed,
@@ -59,11 +59,11 @@ def call_to_store(step: int, number: int, call: ToolCallState) -> StoredCall:
 
 
 def _state(prepared: PreparedCall) -> CallState:
-    if isinstance(prepared.way, CallOutcome):
+    if isinstance(prepared.action, CallOutcome):
         return "done"
-    if isinstance(prepared.way, HandedBack):
+    if isinstance(prepared.action, HandedBack):
         return "client"
-    return "approval" if isinstance(prepared.way, NeedsApproval) else "open"
+    return "approval" if isinstance(prepared.action, NeedsApproval) else "open"
 
 
 def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -> RunProgress:
@@ -98,9 +98,9 @@ def _results(calls: Sequence[ToolCallState], characters: int) -> list[Message]:
 
 def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState:
     arguments = dumps(stored.arguments).decode()
-    asked = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
+    tool_call = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
     was_sent = stored.state == "sent"
-    prepared = PreparedCall(asked, stored.arguments, _action_of(stored, tools), again=was_sent)
+    prepared = PreparedCall(tool_call, stored.arguments, _action_of(stored, tools), again=was_sent)
     posted = was_sent and _reply_may_come(tools.get(stored.name))
     finished = None
     if stored.state == "done":
@@ -182,8 +182,8 @@ class StoredCheckpoints:
     async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         """Store an answer of the model with its calls, what was said in it, and what the model was asked."""
         calls_to_store = [call_to_store(step, number, call) for number, call in enumerate(calls)]
-        asked = None if self._asking.last is None else await self._archive.note(self._asking.last)
-        stored = replace(turn_to_store(step, turn, asked), seconds=self._asking.seconds)
+        prompt = None if self._asking.last is None else await self._archive.note(self._asking.last)
+        stored = replace(turn_to_store(step, turn, prompt), seconds=self._asking.seconds)
         await self._after_what_was_said(
             lambda said: self._journal.add_turn(self._run_id, self._holder, stored, calls_to_store, said)
         )
@@ -194,7 +194,7 @@ class StoredCheckpoints:
         Where the store does not answer, it is unknown whether it has that, but the call was not posted:
         so this is tried again until the store answers.
         """
-        if not isinstance(call.prepared.way, CallOutcome):
+        if not isinstance(call.prepared.action, CallOutcome):
             sent = partial(self._journal.sent, self._run_id, self._holder, call.event_id, seconds=seconds)
             await _until_stored(sent)
 
@@ -268,4 +268,4 @@ def _confirm(call: ToolCallState) -> None:
 
 
 def _exchanged(call: ToolCallState) -> Exchanged | None:
-    return None if call.noted is None else call.noted.stored(call.event_id, call.prepared.asked.name)
+    return None if call.noted is None else call.noted.stored(call.event_id, call.prepared.tool_call.name)

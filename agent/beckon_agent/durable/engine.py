@@ -97,25 +97,25 @@ class RunEngine:
         """Yield what happens and happened, from the first event on, with its number (1, 2, …)."""
         number, heard = 0, ReportsSeen()
         while True:
-            leg = self._legs.get(run_id)
+            worker = self._legs.get(run_id)
             # Before the log is read: what a run that has ended told, up to its end, is in it then.
-            run = None if leg is not None else await self._store.runs.get(run_id)
-            events = self._from_log(run_id, number) if leg is None else leg.broadcast.follow(number)
+            run = None if worker is not None else await self._store.runs.get(run_id)
+            events = self._from_log(run_id, number) if worker is None else worker.broadcast.follow(number)
             last: EngineEvent | None = None
             try:
                 async with aclosing(events) as coming:
                     async for number, last in coming:
                         yield number, last
             finally:
-                await self._unless_followed(run_id, leg, last)
+                await self._unless_followed(run_id, worker, last)
             if last is not None and is_last(last) and not (wait and isinstance(last, RunSuspended)):
                 return
-            if leg is None and (run is None or run.status in FINAL):
+            if worker is None and (run is None or run.status in FINAL):
                 return
             if run is not None and run.status == "suspended":
                 for report in heard.news(await self._store.journal.reports(run_id)):
                     yield number, report
-            await asyncio.sleep(0 if leg is not None or run_id in self._legs else self._pace.look)
+            await asyncio.sleep(0 if worker is not None or run_id in self._legs else self._pace.look)
 
     async def get(self, run_id: str) -> StoredRun | None:
         """Return a run as it is now."""
@@ -123,10 +123,10 @@ class RunEngine:
 
     async def cancel(self, run_id: str) -> StoredRun | None:
         """Cancel a run unless it has ended; return it as it is then."""
-        leg = self._legs.get(run_id)
-        if leg is not None:
+        worker = self._legs.get(run_id)
+        if worker is not None:
             with contextlib.suppress(NotHeld):
-                await leg.write()  # once the run has ended, nobody may
+                await worker.write()  # once the run has ended, nobody may
         if await self._store.runs.end(run_id, None, Ended("cancelled")):
             self._stop(run_id)
         return await self._store.runs.get(run_id)
@@ -185,7 +185,7 @@ class RunEngine:
     def _room(self) -> int:
         """Return how many runs of others may go on here: none where they would only be refused."""
         service = self._service
-        if service.draining or not service.roster.complete:
+        if service.draining or not service.registry.complete:
             return 0
         return max(0, service.max_runs - max(service.running, len(self._tasks)))
 
@@ -195,7 +195,7 @@ class RunEngine:
             lost = f"{run.lost} processes in a row were lost while they worked on the next step of the run"
             await self._give_up(run, "agent_lost", f"{lost}; it is not tried again")
             return
-        hosted = self._service.roster.find(run.agent)
+        hosted = self._service.registry.find(run.agent)
         if isinstance(hosted, AgentHandle):
             await self._resume(run, hosted)
         elif hosted is None:
@@ -237,16 +237,16 @@ class RunEngine:
             logger.warning("the runs of this process are taken over late: %s", error)
 
     def _begin(self, run: StoredRun, hosted: AgentHandle, options: Options, *, resumed: bool = False) -> None:
-        leg = self._legs[run.id] = RunWorker(
+        worker = self._legs[run.id] = RunWorker(
             self._store, run, self._holder, self._archive, self._announce, later=self._pace.hold
         )
-        leg.resumed = resumed
-        task = self._tasks[run.id] = asyncio.create_task(leg.work(self._service, hosted, options))
+        worker.resumed = resumed
+        task = self._tasks[run.id] = asyncio.create_task(worker.work(self._service, hosted, options))
 
         def done(_: object) -> None:
-            if self._legs.get(run.id) is leg:
+            if self._legs.get(run.id) is worker:
                 del self._legs[run.id], self._tasks[run.id]
-            if leg.lingers:
+            if worker.lingers:
                 self._forget_later(run.id)
             self._look_now.set()
 
@@ -263,9 +263,9 @@ class RunEngine:
         if task is not None:
             task.cancel()
 
-    async def _unless_followed(self, run_id: str, leg: RunWorker | None, last: EngineEvent | None) -> None:
+    async def _unless_followed(self, run_id: str, worker: RunWorker | None, last: EngineEvent | None) -> None:
         """Cancel a run in the foreground that its last follower has left before its end."""
-        if leg is None or leg.run.background or leg.broadcast.followers or leg.broadcast.over:
+        if worker is None or worker.run.background or worker.broadcast.followers or worker.broadcast.over:
             return
         if last is None or not is_last(last):
             await asyncio.shield(self.cancel(run_id))

@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator, Sequence
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import StoredCall
 from beckon_agent.core.run_types import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     RunFinished,
     RunSuspended,
 )
@@ -65,9 +65,9 @@ class EventNumbers:
 def _event_key(event: EngineEvent) -> EventKey | None:
     """Return what makes an event the same as one of an earlier process, `None` where each is another."""
     match event:
-        case CallStarted(id=call_id) | ClientCallAsked(id=call_id) | CallFinished(id=call_id):
+        case CallStarted(id=call_id) | ClientCallRequested(id=call_id) | CallFinished(id=call_id):
             return type(event), call_id
-        case ApprovalAsked(event_id=event_id):
+        case ApprovalRequested(event_id=event_id):
             return type(event), event_id
         case TurnNoted(step=step):
             return type(event), step
@@ -106,7 +106,7 @@ class Broadcast:
         """All events that were told."""
         return self._events
 
-    def tell(self, event: EngineEvent) -> None:
+    def publish(self, event: EngineEvent) -> None:
         """Add the next event."""
         if isinstance(event, CallStarted):
             self._running.add(event.id)

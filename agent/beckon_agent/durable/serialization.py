@@ -7,44 +7,43 @@ from pydantic import TypeAdapter
 
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.run_types import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     Options,
     RunFinished,
     RunSuspended,
 )
 from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 
-_KINDS: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind)
-    for kind in (
-        TextDelta,
-        ReasoningDelta,
-        CallStarted,
-        ApprovalAsked,
-        CallFinished,
-        AnswerDropped,
-        TurnNoted,
-        ClientCallAsked,
-        RunSuspended,
-        RunFinished,
-        RunFailed,
-    )
+# Stored logs name their events by these words, whatever the classes are called today.
+_NAMES: Mapping[type[EngineEvent], str] = {
+    TextDelta: "TextDelta",
+    ReasoningDelta: "ReasoningDelta",
+    CallStarted: "CallStarted",
+    ApprovalRequested: "ApprovalAsked",
+    CallFinished: "CallFinished",
+    AnswerDropped: "AnswerDropped",
+    TurnNoted: "TurnNoted",
+    ClientCallRequested: "ClientCallAsked",
+    RunSuspended: "RunSuspended",
+    RunFinished: "RunFinished",
+    RunFailed: "RunFailed",
 }
+_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {name: TypeAdapter(kind) for kind, name in _NAMES.items()}
 
 
 def event_to_document(event: EngineEvent) -> dict[str, object]:
     """Return an event as a JSON object: its fields, and its class as `type`."""
-    name = type(event).__name__
-    return {"type": name, **_KINDS[name].dump_python(event, mode="json")}
+    name = _NAMES[type(event)]
+    return {"type": name, **_ADAPTERS[name].dump_python(event, mode="json")}
 
 
 def event_from_document(document: Mapping[str, object]) -> EngineEvent:
     """Return the event that was written; raise `KeyError` or `ValueError` for anything else."""
     fields = {name: value for name, value in document.items() if name != "type"}
-    event: EngineEvent = _KINDS[str(document["type"])].validate_python(fields)
+    event: EngineEvent = _ADAPTERS[str(document["type"])].validate_python(fields)
     return event
 
 

@@ -93,7 +93,7 @@ class RunWorker:
                 if isinstance(event, RunFinished | RunFailed):  # of which the store does not know yet
                     self._over = event
                 else:
-                    self.broadcast.tell(event)
+                    self.broadcast.publish(event)
         self._written = self._numbers.last
         self.lingers = self._written > 0 and not self.run.kept
 
@@ -153,12 +153,12 @@ class RunWorker:
                 await self._announce_end(event)
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end(Ended(status, event.ending, event.usage, added=event.messages))
-                self.broadcast.tell(event)
+                self.broadcast.publish(event)
             case RunSuspended():
                 await self.after_what_was_said(
                     lambda said: self._store.runs.suspend(self.run.id, self._holder, said)
                 )
-                self.broadcast.tell(event)
+                self.broadcast.publish(event)
 
     async def _fail(self, code: str, message: str) -> None:
         failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
@@ -166,7 +166,7 @@ class RunWorker:
             self._publish(event, aloud=False)
             await self._announce_end(event)
             if await self._end(failed):
-                self.broadcast.tell(event)
+                self.broadcast.publish(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
@@ -198,7 +198,7 @@ class RunWorker:
         self._unwritten.append((event, later))
         self._news.set()
         if aloud and not later:
-            self.broadcast.tell(event)
+            self.broadcast.publish(event)
 
     async def _keep_writing(self) -> None:
         while True:
@@ -233,7 +233,7 @@ class RunWorker:
             del self._unwritten[: len(events)]
             for event, later in events:
                 if later:
-                    self.broadcast.tell(event)
+                    self.broadcast.publish(event)
             return result
 
 

@@ -28,7 +28,7 @@ class Order:
         self._published: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._places = {call.id: place for place, call in enumerate(recording.finished())}
 
-    def told(self, event: EngineEvent) -> None:
+    def published(self, event: EngineEvent) -> None:
         """Take note of what the replayed run has told."""
         if isinstance(event, CallFinished):
             self._published[event.id].set()
@@ -53,7 +53,7 @@ class End:
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
-        self.asked: Difference | None = None
+        self.other_prompt: Difference | None = None
         """Where the model was asked something else than it was then."""
 
     async def stay(self) -> NoReturn:

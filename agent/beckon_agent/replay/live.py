@@ -49,9 +49,9 @@ class LiveTools:
     """Makes calls for real, as those of any run of an agent; what may have effects, only with `effects`."""
 
     def __init__(
-        self, service: Service, hosted: AgentHandle, tell: Callable[[LiveCall], None], *, effects: bool
+        self, service: Service, hosted: AgentHandle, report: Callable[[LiveCall], None], *, effects: bool
     ) -> None:
-        self.tell = tell
+        self.report = report
         self._service = service
         self._hosted = hosted
         self._effects = effects
@@ -59,8 +59,8 @@ class LiveTools:
 
     async def make(self, call: PreparedCall) -> CallFinished:
         """Make a call that passed the inspection of today, under an id that no tool has seen."""
-        if isinstance(call.way, Tool) and not (call.way.read_only or self._effects):
-            call = call.refused(Reason.DENIED, f"not called: {call.way.name} may have effects")
+        if isinstance(call.action, Tool) and not (call.action.read_only or self._effects):
+            call = call.refused(Reason.DENIED, f"not called: {call.action.name} may have effects")
         agent = self._hosted.agent
         async with self._gate:
             finished = await self._service.caller.make(
@@ -69,7 +69,7 @@ class LiveTools:
                 agent=agent,
                 remaining=agent.limits.seconds,
             )
-        if isinstance(call.way, Tool):
+        if isinstance(call.action, Tool):
             self._service.metrics.call(finished, self._hosted.name)
         return finished
 
@@ -88,8 +88,8 @@ class LiveCaller(ToolCaller):
         then = self._recorded.calls.get(event_id)
         if then is not None and then.state == "done":
             now = await self._live.make(call)
-            called = isinstance(call.way, Tool)
-            self._live.tell(LiveCall(then.id, then.name, call.arguments, then.result, now.result, called))
+            called = isinstance(call.action, Tool)
+            self._live.report(LiveCall(then.id, then.name, call.arguments, then.result, now.result, called))
         return await self._recorded.make(
             call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
         )
@@ -106,5 +106,5 @@ def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
     if call.state != "done" or call.decision == "denied":
         return None
     tool_call = ToolCall(call.id, call.name, json_values.dumps(call.arguments))
-    way = prepare_calls([tool_call], tools)[0].way
-    return way.tool if isinstance(way, NeedsApproval) else way if isinstance(way, Tool) else None
+    action = prepare_calls([tool_call], tools)[0].action
+    return action.tool if isinstance(action, NeedsApproval) else action if isinstance(action, Tool) else None

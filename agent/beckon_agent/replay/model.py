@@ -32,13 +32,13 @@ class RecordedModel:
     @property
     def name(self) -> str:
         """The name of the model that was asked then."""
-        known = [asked.model for asked in self._recording.asked if asked is not None]
+        known = [prompt.model for prompt in self._recording.prompts if prompt is not None]
         return known[0] if known else ""
 
     async def tool_limit(self) -> int:
         """Return how many tools the model took then."""
-        asked = self._recording.asked[self._next] if self._next < len(self._recording.asked) else None
-        return _NO_LIMIT if asked is None or asked.limit is None else asked.limit
+        prompt = self._recording.prompts[self._next] if self._next < len(self._recording.prompts) else None
+        return _NO_LIMIT if prompt is None or prompt.limit is None else prompt.limit
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
@@ -59,7 +59,7 @@ class RecordedModel:
     async def _mind(self, step: int, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
         found = prompt_difference(self._recording, step, messages, tools)
         if found is not None:
-            self._end.asked = self._end.asked or found
+            self._end.other_prompt = self._end.other_prompt or found
             if not self._tolerant:
                 await self._end.stay()
 
@@ -86,8 +86,8 @@ class RecordedModel:
 def _cut(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
     """Yield an answer as its turn has it, cut as it was told: the loop sets off what follows a call."""
     left: dict[type[Piece], str] = {TextDelta: turn.text, ReasoningDelta: turn.reasoning}
-    told = sum(len(shape.text) for shape in shapes if isinstance(shape, TextDelta))
-    gap = max(0, told - len(turn.text))
+    shown = sum(len(shape.text) for shape in shapes if isinstance(shape, TextDelta))
+    gap = max(0, shown - len(turn.text))
     for shape in shapes:
         length = len(shape.text)
         if isinstance(shape, TextDelta):
@@ -119,14 +119,14 @@ def prompt_difference(
     recording: Recording, step: int, messages: Sequence[Message], tools: Sequence[Tool]
 ) -> Difference | None:
     """Return the first difference between what the model is asked now and what it was asked then."""
-    asked = recording.asked[step] if step < len(recording.asked) else None
-    system = messages[0] if asked is None else asked.system
+    prompt = recording.prompts[step] if step < len(recording.prompts) else None
+    system = messages[0] if prompt is None else prompt.system
     then = [system, *recording.found, *_added_before(recording, step, messages)]
     where = f"the model's request {step + 1}"
     found = first_difference(f"{where}: messages", then, list(messages))
-    if found is None and asked is not None:
+    if found is None and prompt is not None:
         found = first_difference(
-            f"{where}: tools", _by_name(asked.tools), _by_name([tool_document(tool) for tool in tools])
+            f"{where}: tools", _by_name(prompt.tools), _by_name([tool_document(tool) for tool in tools])
         )
     return found
 
@@ -162,14 +162,14 @@ class RecordedCaller(ToolCaller):
         recorded = self.calls.get(event_id)
         if recorded is None:  # of a turn that is not played as it was
             await self._end.stay()
-        if may_be_late and recorded.id in self._late and isinstance(call.way, Tool):
+        if may_be_late and recorded.id in self._late and isinstance(call.action, Tool):
             raise AnswersLater  # as then; its answer is handed in once the run waits for it
         await self._order.turn_of(recorded)
         result, failed = recorded.result, recorded.failed
-        if isinstance(call.way, CallOutcome):
-            result, failed = call.way.result, call.way.failed
+        if isinstance(call.action, CallOutcome):
+            result, failed = call.action.result, call.action.failed
         elif recorded.state != "done":
             await self._end.stay()
         seconds = self._seconds.get(recorded.id, recorded.seconds or 0.0)
-        asked = call.asked
-        return CallFinished(asked.id, asked.name, result, failed, seconds, recorded.tokens)
+        requested = call.tool_call
+        return CallFinished(requested.id, requested.name, result, failed, seconds, recorded.tokens)

@@ -32,7 +32,7 @@ class Played:
     """What came of a replay; `asked` is where the model was asked something else, if it was."""
 
     recording: Recording
-    asked: Difference | None
+    other_prompt: Difference | None
 
 
 async def play_recording(
@@ -53,7 +53,7 @@ async def play_recording(
     engine = RunEngine(store, Service(registry, caller, Metrics(), max_runs=2), "replay", _PACE)
     stage = _Stage(recording, store, engine, order, end)
     played = await stage.run(Ask(_new(recording), playing, options_from_request(recording.run.request)))
-    return Played(played, end.asked)
+    return Played(played, end.other_prompt)
 
 
 def _new(recording: Recording) -> NewRun:
@@ -96,7 +96,7 @@ class _Stage:
         async with aclosing(self.engine.follow(run_id, wait=True)) as followed:
             async for _, event in followed:
                 events.append(event)
-                self.order.told(event)
+                self.order.published(event)
                 if isinstance(event, RunSuspended):
                     await self._act(run_id, sum(isinstance(event, RunSuspended) for event in events))
         return events
@@ -196,7 +196,7 @@ class ReplayReport:
     @property
     def unknown(self) -> int:
         """For how many answers nobody kept what the model was asked."""
-        return sum(asked is None for asked in self.recording.asked)
+        return sum(prompt is None for prompt in self.recording.prompts)
 
 
 class Replayer:
@@ -262,7 +262,7 @@ class Replayer:
 
 def _report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> ReplayReport:
     """Compare; where the model was asked something else and that ended it, that is all to say."""
-    differences = [] if played.asked is None else [played.asked]
-    if played.asked is None or wish.live_tools:
+    differences = [] if played.other_prompt is None else [played.other_prompt]
+    if played.other_prompt is None or wish.live_tools:
         differences += compare_recordings(recording, played.recording)
     return ReplayReport(recording, wish.live_tools, calls, differences)

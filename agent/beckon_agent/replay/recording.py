@@ -47,7 +47,7 @@ class Recording:
     past: Past
     events: Sequence[EngineEvent]
     dropped: int
-    asked: Sequence[RecordedPrompt | None]
+    prompts: Sequence[RecordedPrompt | None]
 
     @property
     def is_whole(self) -> bool:
@@ -118,7 +118,7 @@ async def read(store: Store, run: StoredRun) -> Recording:
         past=past,
         events=events,
         dropped=dropped,
-        asked=await _prompts(store, past.turns),
+        prompts=await _prompts(store, past.turns),
     )
 
 
@@ -145,18 +145,22 @@ def _valid(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
 
 async def _prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
     noted = [turn.asked for turn in turns if turn.asked is not None]
-    named = {digest for asked in noted for digest in (asked["system"], asked["tools"])}
+    named = {digest for noted_prompt in noted for digest in (noted_prompt["system"], noted_prompt["tools"])}
     found = await store.materials.read(named)
-    tools = await store.materials.read(digest for asked in noted for digest in found.get(asked["tools"], ()))
+    tools = await store.materials.read(
+        digest for noted_prompt in noted for digest in found.get(noted_prompt["tools"], ())
+    )
     return [_whole(turn.asked, found | tools) for turn in turns]
 
 
-def _whole(asked: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> RecordedPrompt | None:
+def _whole(noted_prompt: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> RecordedPrompt | None:
     """Return what a turn was asked, `None` where not all of it is kept."""
-    if asked is None:
+    if noted_prompt is None:
         return None
     try:
-        tools = [materials[digest] for digest in materials[asked["tools"]]]
-        return RecordedPrompt(asked["model"], materials[asked["system"]], tools, asked.get("limit"))
+        tools = [materials[digest] for digest in materials[noted_prompt["tools"]]]
+        return RecordedPrompt(
+            noted_prompt["model"], materials[noted_prompt["system"]], tools, noted_prompt.get("limit")
+        )
     except KeyError:
         return None

@@ -35,11 +35,11 @@ def limit_calls(
     made = 0
     found: list[PreparedCall] = []
     for call in calls:
-        if not isinstance(call.way, Tool | NeedsApproval):
+        if not isinstance(call.action, Tool | NeedsApproval):
             found.append(call)
             continue
         made += 1
-        times = repeated.get(_identity(call.asked.name, call.arguments), 0)
+        times = repeated.get(_identity(call.tool_call.name, call.arguments), 0)
         if made > limits.calls_per_turn:
             message = (
                 f"not called: one turn makes at most {limits.calls_per_turn} calls; "
@@ -48,7 +48,7 @@ def limit_calls(
             found.append(call.refused(Reason.DENIED, message))
         elif times >= limits.repeated_calls:
             message = (
-                f"not called: {call.asked.name} was called {times} times with these same arguments, and "
+                f"not called: {call.tool_call.name} was called {times} times with these same arguments, and "
                 "brought nothing new; use other arguments or another tool, or answer with what you have"
             )
             found.append(call.refused(Reason.DENIED, message))

@@ -59,7 +59,7 @@ class _CallEvents:
     def _report(self, call: ToolCallState, report: ProgressReport) -> None:
         if call.event_id not in self._reports:
             self._queue.put_nowait(call.event_id)
-        tool_call = call.prepared.asked
+        tool_call = call.prepared.tool_call
         self._reports[call.event_id] = CallProgressed(
             tool_call.id, tool_call.name, report.done, report.total, report.message
         )

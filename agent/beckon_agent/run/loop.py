@@ -13,11 +13,11 @@ from beckon_agent.core.call_budget import propagate
 from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
 from beckon_agent.core.run_types import (
     Agent,
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     Ending,
     Model,
     Options,
@@ -145,7 +145,7 @@ class Run:
         calls = [call.checked_by_origin(may_wait=self._context.may_wait) for call in offer.read(turn)]
         calls = limit_calls(calls, self._added, self._agent.limits)
         calls = refuse_disallowed(calls, self._options, self._called)
-        self._called += sum(isinstance(call.way, Tool | NeedsApproval) for call in calls)
+        self._called += sum(isinstance(call.action, Tool | NeedsApproval) for call in calls)
         limit = self._limit_at(step)
         if limit:  # the model would never see what comes of these calls, and they may have effects
             calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
@@ -198,7 +198,9 @@ class Run:
 
     async def _call_all(
         self, calls: Sequence[ToolCallState]
-    ) -> AsyncGenerator[CallStarted | ClientCallAsked | ApprovalAsked | CallProgressed | CallFinished]:
+    ) -> AsyncGenerator[
+        CallStarted | ClientCallRequested | ApprovalRequested | CallProgressed | CallFinished
+    ]:
         """Make the calls of one turn side by side; their results stand in the order of the calls.
 
         Where calls are left that wait for a person, or for a tool that answers later, nothing is added,
@@ -206,8 +208,8 @@ class Run:
         """
         for call in calls:
             if self._needs_approval(call):  # it has not started, and may never
-                tool_call = call.prepared.asked
-                yield ApprovalAsked(
+                tool_call = call.prepared.tool_call
+                yield ApprovalRequested(
                     call.event_id, tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin
                 )
             else:
@@ -236,7 +238,7 @@ class Run:
 
     def _needs_approval(self, call: ToolCallState) -> bool:
         """Whether a call waits for a person."""
-        needs = isinstance(call.prepared.way, NeedsApproval) and not call.accepted
+        needs = isinstance(call.prepared.action, NeedsApproval) and not call.accepted
         return needs and self._context.may_wait and call.finished is None
 
     async def _finish(
@@ -256,7 +258,7 @@ class Run:
 
     def _patience_with(self, call: ToolCallState) -> float:
         """Return the seconds for which the run waits for an answer that comes later."""
-        tool = call.prepared.way
+        tool = call.prepared.action
         timeout = tool.timeout if isinstance(tool, Tool) else None
         return timeout or self._agent.limits.late_seconds
 
@@ -264,7 +266,7 @@ class Run:
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
     ) -> CallFinished:
         """Make one of these calls once there is room; the end of the run ends it, whatever its tool does."""
-        begun, tool_call = time.monotonic(), call.prepared.asked
+        begun, tool_call = time.monotonic(), call.prepared.tool_call
         try:
             async with asyncio.timeout(self._left), gate:
                 if call.posted:
@@ -289,13 +291,13 @@ class Run:
 
     def _wait_for(self, call: ToolCallState) -> float:
         """Return the seconds that the reply to a call may take."""
-        tool = call.prepared.way
+        tool = call.prepared.action
         timeout = tool.timeout if isinstance(tool, Tool) else None
         return min(timeout or self._agent.limits.call_timeout, self._left)
 
     async def _reply_to(self, call: ToolCallState) -> CallFinished:
         """Wait for the reply to a call that an earlier process posted."""
-        begun, tool_call = time.monotonic(), call.prepared.asked
+        begun, tool_call = time.monotonic(), call.prepared.tool_call
         finished = await self._context.journal.reply(call)
         if finished is not None:
             return finished
@@ -329,19 +331,19 @@ class Run:
         return "step_limit" if step + 1 >= self._agent.limits.steps else None
 
 
-def _opening(call: ToolCallState) -> CallStarted | ClientCallAsked:
+def _opening(call: ToolCallState) -> CallStarted | ClientCallRequested:
     """Return how a call is told of first."""
-    tool_call = call.prepared.asked
+    tool_call = call.prepared.tool_call
     if _is_theirs(call):
-        return ClientCallAsked(tool_call.id, tool_call.name, dumps(call.prepared.arguments).decode())
+        return ClientCallRequested(tool_call.id, tool_call.name, dumps(call.prepared.arguments).decode())
     return CallStarted(tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin)
 
 
 def _is_theirs(call: ToolCallState) -> bool:
     """Whether the client makes a call itself."""
-    return isinstance(call.prepared.way, HandedBack)
+    return isinstance(call.prepared.action, HandedBack)
 
 
 def _may_cost(call: ToolCallState) -> bool:
     """Whether a call may use tokens that are not counted yet: its tool may be an agent."""
-    return call.finished is None and isinstance(call.prepared.way, Tool | NeedsApproval)
+    return call.finished is None and isinstance(call.prepared.action, Tool | NeedsApproval)

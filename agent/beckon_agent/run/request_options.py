@@ -31,9 +31,9 @@ def refuse_disallowed(calls: Sequence[PreparedCall], options: Options, before: i
     """
     found: list[PreparedCall] = []
     for call in (_if_allowed(call, options) for call in calls):
-        before += not isinstance(call.way, CallOutcome | HandedBack)
+        before += not isinstance(call.action, CallOutcome | HandedBack)
         within = options.max_tool_calls is None or before <= options.max_tool_calls
-        if within or isinstance(call.way, HandedBack):
+        if within or isinstance(call.action, HandedBack):
             found.append(call)
         else:
             message = f"this request allows {options.max_tool_calls} calls in all; answer without more"
@@ -42,7 +42,11 @@ def refuse_disallowed(calls: Sequence[PreparedCall], options: Options, before: i
 
 
 def _if_allowed(call: PreparedCall, options: Options) -> PreparedCall:
-    if options.allowed_tools is None or call.asked.name in options.allowed_tools or call.way is FIND_TOOLS:
+    if (
+        options.allowed_tools is None
+        or call.tool_call.name in options.allowed_tools
+        or call.action is FIND_TOOLS
+    ):
         return call
     names = ", ".join(options.allowed_tools) or "none"
     return call.refused(Reason.DENIED, f"this request allows these tools only: {names}")

@@ -50,17 +50,17 @@ class OfferedTools:
     def read(self, turn: Turn) -> list[PreparedCall]:
         """Return the calls of an answer after inspection."""
         calls = prepare_calls(turn.calls, self.known, cut_off=turn.finish_reason in _CUT_OFF)
-        return [call.handed_back() if call.asked.name in self.theirs else call for call in calls]
+        return [call.handed_back() if call.tool_call.name in self.theirs else call for call in calls]
 
     def searched(self, calls: Sequence[PreparedCall]) -> list[PreparedCall]:
         """Return the calls, those of `find_tools` with their answer: they are no event."""
-        return [self._answered(call) if call.way is FIND_TOOLS else call for call in calls]
+        return [self._answered(call) if call.action is FIND_TOOLS else call for call in calls]
 
     def _answered(self, call: PreparedCall) -> PreparedCall:
         return (
             call
             if self.finder is None
-            else replace(call, way=CallOutcome(self.finder.answer(call.arguments)))
+            else replace(call, action=CallOutcome(self.finder.answer(call.arguments)))
         )
 
 

@@ -119,7 +119,7 @@ class Metrics:
         """Count a call that was read in a text and stayed text."""
         self._refused.labels(agent, call.name or "(unknown)", call.reason).inc()
 
-    def asked(self, agent: str, tools: int) -> None:
+    def model_request(self, agent: str, tools: int) -> None:
         """Count a request to the model, which has so many tools."""
         self._sent.labels(agent).observe(tools)
 

@@ -60,7 +60,7 @@ class RunObserver:
             raise
         finally:
             ending = run.ending or "failed"
-            run.tell(span, ending)
+            run.record(span, ending)
             span.end()
             # Not under the span of the run, which is current only while the run itself is awaited.
             logger.info("run of %s: %s, after %.3f s", self._agent, ending, time.monotonic() - begun_at)
@@ -88,7 +88,7 @@ class _RunSeen:
         elif isinstance(event, RunSuspended):
             self.ending = _SUSPENDED
 
-    def tell(self, span: Span, ending: str) -> None:
+    def record(self, span: Span, ending: str) -> None:
         """Put it into the span of the run."""
         if span.is_recording():
             span.set_attributes({"beckon.run.ending": ending, **_usage(self.usage)})
@@ -122,7 +122,7 @@ class _WatchedModel:
         span = begun("chat", SpanKind.CLIENT, self._attributes(tools, options))
         if span.is_recording():
             span.set_attributes(tool_spans.input_attribute(messages))
-        self._metrics.asked(self._agent, len(tools))
+        self._metrics.model_request(self._agent, len(tools))
         answer = _AnswerMeasures()
         try:
             async with aclosing(within(span, self._model.stream(messages, tools, options))) as items:
@@ -139,7 +139,7 @@ class _WatchedModel:
             failed(span, type(error).__name__)
             raise
         finally:
-            answer.tell(span)
+            answer.record(span)
             span.end()
             for call in answer.turn.calls if answer.turn else ():
                 self._metrics.obtained(self._agent, call.origin)
@@ -179,7 +179,7 @@ class _AnswerMeasures:
         elif self.first is None:
             self.first = time.monotonic() - self.begun
 
-    def tell(self, span: Span) -> None:
+    def record(self, span: Span) -> None:
         """Put what is known of the answer into its span."""
         if not span.is_recording():
             return

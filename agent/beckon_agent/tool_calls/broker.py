@@ -154,8 +154,8 @@ class BrokerRoute:
             return replace(unknown_outcome("the connection to the event platform was lost"), lost=True)
 
     def _warn(self, error: Exception) -> None:
-        frames = str(error) or type(error).__name__
-        logger.warning("request %s: the shim at %s does not answer: %s", request_id(), self._url, frames)
+        text = str(error) or type(error).__name__
+        logger.warning("request %s: the shim at %s does not answer: %s", request_id(), self._url, text)
 
     async def _post(self, call: OutgoingCall, event: CloudEvent, wait: float) -> CallOutcome:
         headers, body = to_binary(event)

@@ -87,13 +87,13 @@ class ToolCaller:
         where it is unknown whether the tool has it.
         """
         known = (
-            not isinstance(call.way, CallOutcome)
-            or tool_spans.failure_reason(call.way.result) != Reason.UNKNOWN_TOOL
+            not isinstance(call.action, CallOutcome)
+            or tool_spans.failure_reason(call.action.result) != Reason.UNKNOWN_TOOL
         )
-        name = call.asked.name[:SHOWN_NAME]
+        name = call.tool_call.name[:SHOWN_NAME]
         with (
             about(agent=agent.name, tool=name, event_id=event_id),
-            trace_tool_call(call.asked, call.arguments, agent.name, known=known) as span,
+            trace_tool_call(call.tool_call, call.arguments, agent.name, known=known) as span,
         ):
             finished, outcome = await self._make(call, event_id, agent, remaining, may_be_late)
             if outcome.later:
@@ -113,21 +113,21 @@ class ToolCaller:
         self, call: PreparedCall, event_id: str, agent: Agent, remaining: float, may_be_late: bool
     ) -> tuple[CallFinished, CallOutcome]:
         begun = time.monotonic()
-        match call.way:
+        match call.action:
             case Tool() as tool:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
-                origin = call.asked.origin
+                origin = call.tool_call.origin
                 event = OutgoingCall(event_id, tool, call.arguments, agent.source, wait, may_be_late, origin)
                 outcome = await self._send(event)
             case NeedsApproval() | HandedBack():
-                outcome = _without_approval(call.asked)
+                outcome = _without_approval(call.tool_call)
             case CallOutcome() as outcome:
                 pass
         seconds = time.monotonic() - begun
-        asked, result, tokens = call.asked, outcome.result, outcome.tokens
-        finished = CallFinished(asked.id, asked.name, result, outcome.failed, seconds, tokens)
-        if self._observer is not None and isinstance(call.way, Tool) and not outcome.later:
-            self._observer.call_ended(call.way, tool_spans.outcome_label(finished))
+        tool_call, result, tokens = call.tool_call, outcome.result, outcome.tokens
+        finished = CallFinished(tool_call.id, tool_call.name, result, outcome.failed, seconds, tokens)
+        if self._observer is not None and isinstance(call.action, Tool) and not outcome.later:
+            self._observer.call_ended(call.action, tool_spans.outcome_label(finished))
         return finished, outcome
 
     async def _send(self, call: OutgoingCall) -> CallOutcome:

@@ -42,21 +42,23 @@ class PreparedCall:
     The arguments of a refused call are what the model wrote, where that is an object at all.
     """
 
-    asked: ToolCall
+    tool_call: ToolCall
     arguments: Mapping[str, object]
-    way: Tool | CallOutcome | NeedsApproval | HandedBack
+    action: Tool | CallOutcome | NeedsApproval | HandedBack
     again: bool = False
     """Whether an earlier process may have sent it already."""
 
     def refused(self, reason: Reason, message: str) -> "PreparedCall":
         """Return the same call, not to be made; a refusal that it has already stays."""
         return (
-            self if isinstance(self.way, CallOutcome) else replace(self, way=failed_outcome(reason, message))
+            self
+            if isinstance(self.action, CallOutcome)
+            else replace(self, action=failed_outcome(reason, message))
         )
 
     def handed_back(self) -> "PreparedCall":
         """Return the same call for the client to make; a refusal that it has already stays."""
-        return self if isinstance(self.way, CallOutcome) else replace(self, way=HandedBack())
+        return self if isinstance(self.action, CallOutcome) else replace(self, action=HandedBack())
 
     def checked_by_origin(self, *, may_wait: bool) -> "PreparedCall":
         """Apply the rules for calls that were read from text: refused, left to a person, or as before.
@@ -64,7 +66,7 @@ class PreparedCall:
         A recovered call of a tool that writes is left to a person where one can decide (`may_wait`): its
         markup was never meant to be text, so nothing but the reader's rules says that it is a call.
         """
-        tool, origin = self.way, self.asked.origin
+        tool, origin = self.action, self.tool_call.origin
         if origin == "api" or not isinstance(tool, Tool):
             return self
         if tool.text_calls == "Refuse":
@@ -72,12 +74,12 @@ class PreparedCall:
             return self.refused(Reason.DENIED, message)
         recovered_write = origin == "recovered" and not tool.read_only and may_wait
         needs_approval = tool.text_calls == "Approve" or recovered_write
-        return replace(self, way=NeedsApproval(tool)) if needs_approval else self
+        return replace(self, action=NeedsApproval(tool)) if needs_approval else self
 
     def as_message_part(self) -> Message:
         """Return the call as it stands in an assistant message: its arguments always an object."""
-        function = {"name": self.asked.name, "arguments": jsontext.dumps(self.arguments).decode()}
-        return {**self.asked.extra, "id": self.asked.id, "type": "function", "function": function}
+        function = {"name": self.tool_call.name, "arguments": jsontext.dumps(self.arguments).decode()}
+        return {**self.tool_call.extra, "id": self.tool_call.id, "type": "function", "function": function}
 
 
 def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[str, Tool]:
@@ -99,14 +101,14 @@ def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[
 
 
 def prepare_calls(
-    asked: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False
+    calls: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False
 ) -> list[PreparedCall]:
     """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
 
     Where the answer was `cut_off`, at its token limit or because its stream ended, the last call may be
     half a call: then only whole JSON counts, because a repair would make up what is missing.
     """
-    whole = list(asked)
+    whole = list(calls)
     half = whole.pop() if cut_off and whole and not json_values.is_object(whole[-1].arguments) else None
     prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
     if half is None:

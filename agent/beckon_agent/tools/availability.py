@@ -10,7 +10,7 @@ from beckon_agent.tools.explain import (
     CallRoute,
     Explanation,
     delivery_words,
-    route,
+    route_stations,
 )
 from beckon_contract.addresses import AddressBook, Unaddressable
 from beckon_contract.catalogue import Catalogue
@@ -78,7 +78,7 @@ class Judge:
             type_,
             description,
             conditions,
-            route(event_type, type_, broker, routes, conditions, direct=direct),
+            route_stations(event_type, type_, broker, routes, conditions, direct=direct),
             tuple(self._findings(resource, found, passing, broker)),
         )
 

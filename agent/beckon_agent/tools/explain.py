@@ -78,7 +78,7 @@ class Explanation:
         return next((found for found in self.conditions if found.type == name), None)
 
 
-def route(
+def route_stations(
     event_type: str,
     kind: str,
     broker: str,
@@ -113,7 +113,11 @@ def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
 
 def _services(routes: Sequence[CallRoute]) -> list[Station]:
     found = {
-        (route.service, route.problem or route.address, "broken" if route.problem else "ok"): None
+        (
+            route.service,
+            route.problem or route.address,
+            "broken" if route.problem else "ok",
+        ): None
         for route in routes
         if route.service or route.problem
     }

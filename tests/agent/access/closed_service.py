@@ -13,7 +13,7 @@ import httpx
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.access import AuthMiddleware
-from beckon_agent.app import Kept, build_app
+from beckon_agent.app import RunStorage, build_app
 from beckon_agent.auth.authentication import Authenticator, authenticator
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.auth.quotas import LimitedCaller, Quotas
@@ -144,7 +144,7 @@ async def closed_service(
         shared = Quotas(counters or store.counters)
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
-        kept = Kept(store, RunEngine(store, service, "test"))
+        kept = RunStorage(store, RunEngine(store, service, "test"))
         app = build_app(
             service, lambda app: AuthMiddleware(app, checks), max_request_bytes=100_000, kept=kept
         )

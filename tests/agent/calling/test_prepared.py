@@ -31,11 +31,11 @@ def asked(name: str, arguments: str, call_id: str = "aaaaaaaaa", **extra: Any) -
 
 def reason(call: PreparedCall) -> str:
     """Return why a call is refused, empty where it is not."""
-    if not isinstance(call.way, CallOutcome):
+    if not isinstance(call.action, CallOutcome):
         return ""
-    assert call.way.failed
-    assert isinstance(call.way.result, dict)
-    return str(call.way.result["error"]["reason"])
+    assert call.action.failed
+    assert isinstance(call.action.result, dict)
+    return str(call.action.result["error"]["reason"])
 
 
 @pytest.mark.parametrize("arguments", ["", "{}", "null", "  "])
@@ -66,22 +66,22 @@ def test_a_call_is_made_or_refused_with_its_reason(name: str, arguments: str, wh
 def test_a_call_of_a_tool_that_wants_approval_waits_for_it() -> None:
     (call,) = prepare_calls([asked("danger", "{}")], TOOLS)
 
-    assert call.way == NeedsApproval(TOOLS["danger"])
+    assert call.action == NeedsApproval(TOOLS["danger"])
 
 
 def test_a_name_that_the_model_made_up_is_not_repeated_at_length() -> None:
     (call,) = prepare_calls([asked("x" * 100_000, "{}")], TOOLS)
 
-    assert isinstance(call.way, CallOutcome)
-    assert len(str(call.way.result)) < 300
+    assert isinstance(call.action, CallOutcome)
+    assert len(str(call.action.result)) < 300
 
 
 def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> None:
     found = prepare_calls([asked("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
 
     assert [call.arguments for call in found] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
-    assert found[0].asked.id == "aaaaaaaaa"
-    assert len({call.asked.id for call in found}) == 3
+    assert found[0].tool_call.id == "aaaaaaaaa"
+    assert len({call.tool_call.id for call in found}) == 3
 
 
 def test_objects_of_which_one_does_not_fit_are_not_made_into_calls() -> None:
@@ -165,5 +165,5 @@ def test_a_call_read_from_text_is_made_approved_or_refused_by_its_origin(
 
     (call,) = (one.checked_by_origin(may_wait=may_wait) for one in prepare_calls([written], {"ping": tool}))
 
-    found = "approval" if isinstance(call.way, NeedsApproval) else reason(call) or "made"
+    found = "approval" if isinstance(call.action, NeedsApproval) else reason(call) or "made"
     assert found == expected

@@ -38,7 +38,7 @@ class Engines:
 
     def ask(self, text: str = "go", *, background: bool = True, previous: str | None = None) -> Ask:
         """Return a question for the agent."""
-        hosted = self.agent.service.roster.find("beckon")
+        hosted = self.agent.service.registry.find("beckon")
         assert isinstance(hosted, AgentHandle)
         run = NewRun(
             id=f"run_{secrets.token_hex(8)}",

@@ -24,7 +24,7 @@ async def followed(broadcast: Broadcast, after: int = 0) -> list[tuple[int, Engi
 
 async def test_a_report_takes_no_number_and_the_newest_is_heard() -> None:
     broadcast = Broadcast()
-    broadcast.tell(STARTED)
+    broadcast.publish(STARTED)
     broadcast.report(report(1))
     broadcast.report(report(2))
 
@@ -39,10 +39,10 @@ async def test_nobody_hears_of_a_report_before_the_call_or_behind_its_end() -> N
         coming = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         assert not coming.done()
-        broadcast.tell(STARTED)
+        broadcast.publish(STARTED)
         assert await coming == (1, STARTED)
         assert await anext(events) == (1, report(1))
-        broadcast.tell(FINISHED)
+        broadcast.publish(FINISHED)
         assert await anext(events) == (2, FINISHED)
 
     assert await followed(broadcast) == [(1, STARTED), (2, FINISHED)]
@@ -50,9 +50,9 @@ async def test_nobody_hears_of_a_report_before_the_call_or_behind_its_end() -> N
 
 async def test_each_follower_hears_a_report_once() -> None:
     broadcast = Broadcast()
-    broadcast.tell(STARTED)
+    broadcast.publish(STARTED)
     broadcast.report(report(1))
     async with aclosing(broadcast.follow()) as events:
         assert [await anext(events), await anext(events)] == [(1, STARTED), (1, report(1))]
-        broadcast.tell(FINISHED)
+        broadcast.publish(FINISHED)
         assert await anext(events) == (2, FINISHED)

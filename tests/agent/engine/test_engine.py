@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from beckon_agent.core.run_types import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
-    ClientCallAsked,
+    ClientCallRequested,
     ClientTool,
     RunFinished,
     RunSuspended,
@@ -91,7 +91,7 @@ async def test_an_approval_suspends_the_run_and_the_decision_resumes_it_anywhere
         async with shared.running() as engine:
             run = await engine.start(shared.ask())
             events = await everything(engine, run.id)
-        (asked,) = [event for event in events if isinstance(event, ApprovalAsked)]
+        (asked,) = [event for event in events if isinstance(event, ApprovalRequested)]
         assert isinstance(events[-1], RunSuspended)
         assert BENCH.calls == ["a"]
 
@@ -108,7 +108,7 @@ async def test_a_call_that_is_not_allowed_is_told_to_the_model(engines: StartEng
     async with engines(asks_for(("test_danger", {})), says("As you wish.")) as shared:
         async with shared.running() as engine:
             run = await engine.start(shared.ask())
-            (asked,) = [e for e in await everything(engine, run.id) if isinstance(e, ApprovalAsked)]
+            (asked,) = [e for e in await everything(engine, run.id) if isinstance(e, ApprovalRequested)]
             await engine.decide(asked.event_id, "denied", by="ann", reason="too dear")
             await everything(engine, run.id, wait=True)
 
@@ -196,7 +196,7 @@ async def test_a_tool_of_the_clients_is_handed_back_and_answered_in_the_next_run
     async with engines(mixed, says("It is 7.")) as shared, shared.running() as engine:
         run = await engine.start(replace(shared.ask(), client_tools=[theirs]))
         events = await everything(engine, run.id)
-        (asked,) = [event for event in events if isinstance(event, ClientCallAsked)]
+        (asked,) = [event for event in events if isinstance(event, ClientCallRequested)]
         answer = {"role": "tool", "tool_call_id": asked.id, "content": "7"}
         following = shared.ask(previous=run.id)
         following = replace(following, run=replace(following.run, input=[answer]))

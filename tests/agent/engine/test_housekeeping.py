@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.core.run_types import ApprovalAsked, RunFinished
+from beckon_agent.core.run_types import ApprovalRequested, RunFinished
 from beckon_agent.durable.retention import Housekeeping
 from tests.agent.engine.conftest import StartEngines
 from tests.agent.engine.crashing import Crashing
@@ -40,7 +40,7 @@ async def test_the_end_of_a_run_that_is_not_kept_is_heard_at_the_replica_that_be
         ask = replace(ask, run=replace(ask.run, kept=False))
         async with shared.running() as first:
             run = await first.start(ask)
-            (asked,) = [e for e in await everything(first, run.id) if isinstance(e, ApprovalAsked)]
+            (asked,) = [e for e in await everything(first, run.id) if isinstance(e, ApprovalRequested)]
         async with shared.running() as second:
             follower = asyncio.create_task(everything(first, run.id, wait=True))
             await second.decide(asked.event_id, "approved", by="ann")

@@ -9,7 +9,7 @@ import pytest
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.core.model_types import TextDelta
 from beckon_agent.core.records import Ended, LogEntries, NewRun
-from beckon_agent.core.run_types import ApprovalAsked, CallFinished, Limits, RunFinished
+from beckon_agent.core.run_types import ApprovalRequested, CallFinished, Limits, RunFinished
 from beckon_agent.durable.base import EngineEvent
 from beckon_agent.durable.serialization import event_to_document
 from beckon_agent.store.base import Store
@@ -85,7 +85,7 @@ class Waking(SingleAgent):
 async def test_a_run_waits_until_the_agents_are_known(engines: StartEngines) -> None:
     async with engines(says("Done.")) as shared:
         ask = shared.ask()
-        shared.agent.service.roster = Waking(ask.hosted, asyncio.Event().wait)
+        shared.agent.service.registry = Waking(ask.hosted, asyncio.Event().wait)
         run = await shared.store.runs.create(ask.run, holder="dead", seconds=-1)
         async with shared.running() as engine, asyncio.timeout(PATIENCE):
             events = await everything(engine, run.id)
@@ -237,13 +237,13 @@ async def test_a_run_that_waits_for_a_person_outlives_its_process(
             events: list[EngineEvent] = []
             async for _, event in second.follow(run.id, wait=True):
                 events.append(event)
-                if isinstance(event, ApprovalAsked):
+                if isinstance(event, ApprovalRequested):
                     await second.decide(event.event_id, "approved", by="ann")
 
         assert await is_now(shared.store, run.id, "completed")
         assert isinstance(events[-1], RunFinished)
         assert text(events).endswith("Done.")
-        assert sum(isinstance(event, ApprovalAsked) for event in events) == 1
+        assert sum(isinstance(event, ApprovalRequested) for event in events) == 1
         assert sum(isinstance(event, CallFinished) for event in events) == 2
         assert sorted(BENCH.calls) == ["a", "danger"]
 

@@ -18,7 +18,7 @@ from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.api.events.late_answers import LateAnswers
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.app import Kept, build_app
+from beckon_agent.app import RunStorage, build_app
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.model.client import ModelClient
@@ -197,9 +197,9 @@ class Rig:
             rules = EventRules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
             late = LateAnswers(session, rules)
             holder = f"test-{secrets.token_hex(4)}"
-            engine = RunEngine(store, service, holder, BEAT, announce=late.tell)
-            kept = Kept(store, engine, rules, ReplyKeys(KEY))
-            app = build_app(service, open_door, max_request_bytes=200_000, kept=kept)
+            engine = RunEngine(store, service, holder, BEAT, announce=late.send)
+            kept = RunStorage(store, engine, rules, ReplyKeys(KEY))
+            app = build_app(service, open_door, max_request_bytes=200_000, storage=kept)
             url = await stack.enter_async_context(served(app, self.port))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))
             yield LongAgent(model, store, service, engine, http)

@@ -305,7 +305,7 @@ async def _dies_while_it_waits(rig: Rig, store: Store) -> str:
     """Begin a run in another process, which dies when its tool has the call; return the id of the run."""
     dying = Crashing(store, 100, lands=True)
     async with rig.worker(dying, REPORT) as (engine, service):
-        hosted = service.roster.find("beckon")
+        hosted = service.registry.find("beckon")
         assert isinstance(hosted, AgentHandle)
         new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
         await engine.start(Ask(new, hosted, Options()))

@@ -49,8 +49,8 @@ def test_no_more_calls_are_made_than_the_request_allows() -> None:
 def test_a_refusal_names_what_is_allowed() -> None:
     (refused, *_) = refuse_disallowed(CALLS, Options(allowed_tools=("echo",)), 0)
 
-    assert isinstance(refused.way, CallOutcome)
-    assert "echo" in str(refused.way.result)
+    assert isinstance(refused.action, CallOutcome)
+    assert "echo" in str(refused.action.result)
 
 
 def test_results_are_what_counts_of_earlier_turns() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
-from beckon_agent.core.run_types import ApprovalAsked, CallFinished, RunFinished, RunSuspended
+from beckon_agent.core.run_types import ApprovalRequested, CallFinished, RunFinished, RunSuspended
 from beckon_agent.durable.base import EngineEvent
 from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue import Catalogue
@@ -28,11 +28,11 @@ ECHO = asks_for(("test_echo", {"text": "hi"}))
 
 def forget(shared: Engines) -> None:
     """Let the agent choose as another process would, which has sent nothing yet."""
-    roster = shared.agent.service.roster
+    roster = shared.agent.service.registry
     hosted = roster.find("beckon")
     assert isinstance(hosted, AgentHandle)
     anew = AgentHandle(hosted.name, hosted.agent, hosted.model, hosted.catalogue, chooser=FittingTools())
-    shared.agent.service.roster = SingleAgent(anew, roster.watch)
+    shared.agent.service.registry = SingleAgent(anew, roster.watch)
 
 
 def finished(events: list[EngineEvent]) -> list[str]:
@@ -86,7 +86,7 @@ async def test_a_run_that_waited_goes_on_with_the_tools_it_had_though_others_cam
         async with shared.running() as engine:
             run = await engine.start(shared.ask(QUESTION))
             events = await everything(engine, run.id)
-        (asked,) = [event for event in events if isinstance(event, ApprovalAsked)]
+        (asked,) = [event for event in events if isinstance(event, ApprovalRequested)]
         assert isinstance(events[-1], RunSuspended)
         before = sent(shared.agent.asked[0])
         gone, *kept = before[1:]

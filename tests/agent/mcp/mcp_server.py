@@ -96,7 +96,7 @@ async def mcp_server(
     async with ModelClient(NOBODY, "", "m") as client, aiohttp.ClientSession() as session:
         hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), catalogue)
         service = Service(
-            roster=SingleAgent(hosted, asyncio.Event().wait),
+            registry=SingleAgent(hosted, asyncio.Event().wait),
             caller=ToolCaller(Dispatcher(session, shim)),
             metrics=Metrics(),
             max_runs=max_runs,

@@ -48,7 +48,7 @@ class ByHeader:
 
 def only_echo_for_ada(server: McpServer) -> None:
     """Let everybody use the agent, Ada with one tool, Bob with another one."""
-    hosted = server.service.roster.find("beckon")
+    hosted = server.service.registry.find("beckon")
     assert isinstance(hosted, AgentHandle)
     rules = tuple(
         ToolRule(Callers(frozenset({who})), ToolSelector(names=frozenset({tool})))
@@ -56,7 +56,7 @@ def only_echo_for_ada(server: McpServer) -> None:
     )
     agent = replace(hosted.agent, terms=Terms(Access(Callers(frozenset({"*"})), rules)))
     permitted = replace(hosted, agent=agent)
-    server.service.roster = PermittedAgents(SingleAgent(permitted, asyncio.Event().wait))
+    server.service.registry = PermittedAgents(SingleAgent(permitted, asyncio.Event().wait))
 
 
 def client(server: McpServer, http: httpx2.AsyncClient, mode: str) -> Client:
@@ -145,11 +145,11 @@ async def test_nobody_cancels_the_call_of_another(tmp_path: Path) -> None:
     cancellations, key, heard = Cancellations(store.counters, 0.01), ("a" * 32, "7"), list[str]()
     try:
         with acting_as(bob):
-            await cancellations.tell(key)
+            await cancellations.announce(key)
         with acting_as(ada), contextlib.suppress(TimeoutError):
             await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("bob")), 0.3)
         with acting_as(ada):
-            await cancellations.tell(key)
+            await cancellations.announce(key)
             await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("ada")), PATIENCE)
     finally:
         await store.aclose()

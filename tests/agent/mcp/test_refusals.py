@@ -146,7 +146,7 @@ async def test_an_agent_that_is_not_ready_is_asked_again_later(
     start_mcp: StartMcp, roster: Troubled, told: str
 ) -> None:
     async with start_mcp() as server:
-        server.service.roster = roster
+        server.service.registry = roster
         response = await server.http.post("/mcp", json={}, headers=headers(LEGACY))
 
     assert response.status_code == 503

@@ -12,7 +12,7 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
-from beckon_agent.app import Kept, build_app
+from beckon_agent.app import RunStorage, build_app
 from beckon_agent.core.context import ANONYMOUS, Principal, acting_as
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
@@ -83,10 +83,10 @@ class Replaying:
 
     def change(self, **members: Any) -> None:
         """Give the agent another prompt or other limits from now on."""
-        found = self.agent.service.roster.find("beckon")
+        found = self.agent.service.registry.find("beckon")
         assert isinstance(found, AgentHandle)
         changed = replace(found, agent=replace(found.agent, **members))
-        self.agent.service.roster = SingleAgent(changed, asyncio.Event().wait)
+        self.agent.service.registry = SingleAgent(changed, asyncio.Event().wait)
 
     def change_tool(self, name: str, tool: Tool | None = None, **members: Any) -> None:
         """Change what is declared of a tool, or put another in its place."""
@@ -136,7 +136,7 @@ class _ByHeader:
 async def replaying(agent: RunningAgent, store: Store) -> AsyncIterator[Replaying]:
     """Serve the whole application of an agent, with its runs stored."""
     engine = RunEngine(store, agent.service, f"test-{secrets.token_hex(4)}", QUICK)
-    app = build_app(agent.service, _ByHeader, max_request_bytes=200_000, kept=Kept(store, engine))
+    app = build_app(agent.service, _ByHeader, max_request_bytes=200_000, storage=RunStorage(store, engine))
     async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
         yield Replaying(agent, engine, store, http, url)
 

@@ -307,9 +307,9 @@ async def test_a_replay_is_a_request_that_has_to_be_let_in(start_service: StartS
 async def test_a_run_of_an_agent_that_is_gone_cannot_be_replayed(start_service: StartService) -> None:
     async with start_service(says("Done.")) as service:
         run = await service.run()
-        found = service.agent.service.roster.find("beckon")
+        found = service.agent.service.registry.find("beckon")
         assert isinstance(found, AgentHandle)
-        service.agent.service.roster = SingleAgent(replace(found, name="other"), asyncio.Event().wait)
+        service.agent.service.registry = SingleAgent(replace(found, name="other"), asyncio.Event().wait)
         answer = await service.post(run)
 
     assert answer.status_code == 409

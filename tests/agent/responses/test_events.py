@@ -14,7 +14,13 @@ from beckon_agent.api.responses.events import Encoder
 from beckon_agent.api.responses.stream import events_of_turns
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
 from beckon_agent.core.records import Past, StoredCall, StoredTurn
-from beckon_agent.core.run_types import ApprovalAsked, CallFinished, CallStarted, RunFinished, RunSuspended
+from beckon_agent.core.run_types import (
+    ApprovalRequested,
+    CallFinished,
+    CallStarted,
+    RunFinished,
+    RunSuspended,
+)
 from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
@@ -48,8 +54,8 @@ def finished(call_id: str) -> CallFinished:
     return CallFinished(call_id, "f", "out", False, 0.1)
 
 
-def asked(call_id: str) -> ApprovalAsked:
-    return ApprovalAsked(f"event.{call_id}", call_id, "f", {"a": 1})
+def asked(call_id: str) -> ApprovalRequested:
+    return ApprovalRequested(f"event.{call_id}", call_id, "f", {"a": 1})
 
 
 async def test_what_a_dead_process_began_to_say_is_no_part_of_the_response() -> None:

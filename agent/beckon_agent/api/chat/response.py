@@ -11,7 +11,7 @@ from beckon_agent.core.run_types import (
     CallFinished,
     CallProgressed,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     Ending,
     RunEvent,
     RunFinished,
@@ -42,7 +42,7 @@ class Completion:
     """One answer, told as chunks or gathered into a whole; `agent` is its `model`."""
 
     agent: str
-    tell_events: bool
+    with_events: bool
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
     run: str = field(default_factory=new_run_id)
@@ -61,9 +61,9 @@ class Completion:
                 return self._chunk({"content": text})
             case ReasoningDelta(text):
                 return self._chunk({"reasoning_content": text})
-            case CallStarted() | CallProgressed() | CallFinished() if self.tell_events:
+            case CallStarted() | CallProgressed() | CallFinished() if self.with_events:
                 return self._chunk({}, beckon=call_document(event))
-            case ClientCallAsked():
+            case ClientCallRequested():
                 call = {"index": self.handed, **self._handed(event)}
                 self.handed += 1
                 return self._chunk({"tool_calls": [call]})
@@ -80,7 +80,7 @@ class Completion:
         text = "".join(event.text for event in events if isinstance(event, TextDelta))
         reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
         finished = next(event for event in events if isinstance(event, RunFinished))
-        handed = [self._handed(event) for event in events if isinstance(event, ClientCallAsked)]
+        handed = [self._handed(event) for event in events if isinstance(event, ClientCallRequested)]
         content = None if handed and not text else text
         message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
         if handed:
@@ -98,14 +98,14 @@ class Completion:
             "choices": [choice],
             "usage": usage_document(finished.usage),
         }
-        if self.tell_events:
+        if self.with_events:
             calls = [
                 call_document(event) for event in events if isinstance(event, CallStarted | CallFinished)
             ]
             document["beckon"] = {"events": calls}
         return document
 
-    def _handed(self, call: ClientCallAsked) -> dict[str, object]:
+    def _handed(self, call: ClientCallRequested) -> dict[str, object]:
         function = {"name": call.name, "arguments": call.arguments}
         return {"id": handed_id(self.run, call.id), "type": "function", "function": function}
 

@@ -176,7 +176,7 @@ async def _stream(
 ) -> AsyncGenerator[bytes]:
     try:
         yield completion.opening()
-        async for happened in events.told(pace.keep_alive):
+        async for happened in events.batches(pace.keep_alive):
             yield (
                 b"".join(_to_chunks(completion, happened, with_usage=with_usage)) if happened else KEEP_ALIVE
             )

@@ -32,7 +32,7 @@ class LateAnswers:
     session: aiohttp.ClientSession
     rules: EventRules
 
-    async def tell(self, run: StoredRun, hosted: AgentHandle, events: Sequence[EngineEvent]) -> None:
+    async def send(self, run: StoredRun, hosted: AgentHandle, events: Sequence[EngineEvent]) -> None:
         """Send the answer of a run that had to wait, where somebody waits for it; never raises."""
         if run.face != FACE or not self.rules.sink:
             return

@@ -83,7 +83,7 @@ def router(service: Service, engine: Engine, rules: EventRules | None = None) ->
     )
     async def take_event(request: Request) -> Response:
         """Let the service's own agent answer an event."""
-        return await answered(request, service.roster.default)
+        return await answered(request, service.registry.default)
 
     @routes.post(
         "/events/{agent:path}",
@@ -212,12 +212,12 @@ def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]
 
 
 def _chosen(service: Service, name: str) -> AgentHandle:
-    match service.roster.find(name):
+    match service.registry.find(name):
         case AgentHandle() as found:
             return found
         case UnavailableAgent() as found:
             raise _problem(503, "agent-not-ready", "Agent not ready", not_served(found))
-    if not service.roster.complete:
+    if not service.registry.complete:
         starting = "the agents are not all known yet; come again"
         raise _problem(503, "overloaded", "Overloaded", starting)
     detail = f"there is no agent {name[:80]!r}; post to /events/NAME with one of: {known_agents(service)}"

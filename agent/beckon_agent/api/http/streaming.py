@@ -133,7 +133,7 @@ class PacedStream(Generic[Item]):
         self._make_room()
         return items
 
-    async def told(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
+    async def batches(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
         """Yield the items as they come, and none of them whenever there was none for so many seconds."""
         while True:
             while not await self.ready(keep_alive):

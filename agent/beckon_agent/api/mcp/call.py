@@ -73,7 +73,7 @@ class RequestedCall:
     hosted: AgentHandle
     name: str
     arguments: str
-    tell: SendProgress | None
+    send_progress: SendProgress | None
 
 
 class McpCalls:
@@ -107,7 +107,7 @@ class McpCalls:
         if scope is not None:
             scope.cancel()
         else:
-            await self._cancellations.tell(key)
+            await self._cancellations.announce(key)
 
     @contextlib.contextmanager
     def _known(self, key: Key, scope: anyio.CancelScope) -> Iterator[None]:
@@ -124,9 +124,9 @@ class McpCalls:
                 del self._running[key]
 
     def _reported(self, wanted: RequestedCall) -> contextlib.AbstractAsyncContextManager[None]:
-        if wanted.tell is None:
+        if wanted.send_progress is None:
             return contextlib.nullcontext()
-        return ProgressSender(wanted.name, wanted.tell, self._report_every).told()
+        return ProgressSender(wanted.name, wanted.send_progress, self._report_every).sending()
 
 
 def _refused(wanted: RequestedCall, outcome: CallOutcome) -> CallFinished:

@@ -30,7 +30,7 @@ class Cancellations:
         self._look_every = look_every
         self._noting: set[asyncio.Task[None]] = set()
 
-    async def tell(self, key: Key) -> None:
+    async def announce(self, key: Key) -> None:
         """Let the other replicas know that the current principal has cancelled a call."""
         if self._counters is None or key[0] is None:
             return

@@ -41,10 +41,10 @@ class Listener:
 
     def look(self) -> Mapping[str, Tool]:
         """Return the tools as they are now for the one who listens."""
-        found = self._asker.run(self._service.roster.find, self._agent)
+        found = self._asker.run(self._service.registry.find, self._agent)
         return found.catalogue.current.tools if isinstance(found, AgentHandle) else {}
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Say that something has changed."""
         self._news.set()
 
@@ -100,7 +100,7 @@ class Changes:
             for listener in self._listeners:
                 now = listener.look()
                 if compared.differ(listener.seen, now):
-                    listener.tell()
+                    listener.notify()
                 listener.seen = now
             await asyncio.sleep(_LOOK_SECONDS)
         self._looking = None

@@ -23,10 +23,10 @@ class ProgressSender:
     a millionth more.
     """
 
-    def __init__(self, name: str, tell: SendProgress, every: float) -> None:
+    def __init__(self, name: str, send: SendProgress, every: float) -> None:
         """`every` are the seconds after which a call of which nothing is heard is told to go on."""
         self._name = name
-        self._tell = tell
+        self._send = send
         self._every = every
         self._last = 0.0
         self._total: float | None = None
@@ -35,7 +35,7 @@ class ProgressSender:
         self._over = False
 
     @contextlib.asynccontextmanager
-    async def told(self) -> AsyncIterator[None]:
+    async def sending(self) -> AsyncIterator[None]:
         """Tell of the call that is made in this block; when it ends well, all was told."""
         sending = asyncio.create_task(self._send_reports())
         try:
@@ -73,12 +73,12 @@ class ProgressSender:
     async def _report(self, report: ProgressReport) -> None:
         self._total = report.total
         self._last = report.done if report.done > self._last else self._a_little_more()
-        await self._tell(self._last, self._total, report.message or None)
+        await self._send(self._last, self._total, report.message or None)
 
     async def _sign_of_life(self, message: str) -> None:
         self._last = self._a_little_more()
         total = self._total if self._total is not None and self._total > self._last else None
-        await self._tell(self._last, total, message)
+        await self._send(self._last, total, message)
 
     def _a_little_more(self) -> float:
         return self._last + max(_LEAST, abs(self._last) * _LEAST)

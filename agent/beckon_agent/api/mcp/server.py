@@ -194,7 +194,7 @@ class McpFace:
         policy = replace(self._settings.origins, pages_checked=True)
         if (problem := policy.refuse(request.headers.raw)) is not None:
             return refuse_request(problem.status, problem.detail)
-        registry = self._service.roster
+        registry = self._service.registry
         name = request.path_params.get("agent") or registry.default
         match registry.find(name):
             case AgentHandle() as found:

@@ -47,7 +47,7 @@ class ResponseCreator:
         if answers is not None:
             await decide(answers, engine)
             return answers.run, answers.part
-        hosted = find_agent(self.service, body.model or self.service.roster.default)
+        hosted = find_agent(self.service, body.model or self.service.registry.default)
         options = body.options()
         check_tools(options, hosted.catalogue.current.tools)
         previous = await self._previous(body, owner)
@@ -68,7 +68,7 @@ class ResponseCreator:
             previous=previous,
             conversation=body.conversation_id,
             background=bool(body.background),
-            kept=body.kept,
+            kept=body.is_stored,
         )
         try:
             return await engine.start(Ask(new, hosted, options, options.client_tools)), 1

@@ -15,11 +15,11 @@ from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_types import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     RunFinished,
     RunSuspended,
 )
@@ -147,16 +147,18 @@ class Encoder:
             case RunFailed(code, message):
                 self._fail(code, message)
 
-    def _encode_call(self, event: CallStarted | CallFinished | ApprovalAsked | ClientCallAsked) -> None:
+    def _encode_call(
+        self, event: CallStarted | CallFinished | ApprovalRequested | ClientCallRequested
+    ) -> None:
         self._close_text("completed")
         match event:
             case CallStarted():
                 self._start_call(event)
             case CallFinished():
                 self._finish_call(event)
-            case ApprovalAsked():
+            case ApprovalRequested():
                 self._ask(event)
-            case ClientCallAsked():
+            case ClientCallRequested():
                 self._hand_back(event)
 
     def _grow(self, kind: Literal["message", "reasoning"], delta: str) -> None:
@@ -239,7 +241,7 @@ class Encoder:
         self._emit_item("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
         self._done(index, {**self._added[index], **answer})
 
-    def _ask(self, call: ApprovalAsked) -> None:
+    def _ask(self, call: ApprovalRequested) -> None:
         if call.id in self._approvals:
             return
         if call.id in self._calls:  # it was told of as if it began
@@ -251,7 +253,7 @@ class Encoder:
         item = output.approval_request(identity, call.name, json_values.dumps(call.arguments), call.origin)
         self._done(self._add(item), item)
 
-    def _hand_back(self, call: ClientCallAsked) -> None:
+    def _hand_back(self, call: ClientCallRequested) -> None:
         identity = self._next_id("fc")
         index = self._add(output.function_call(identity, call.id, call.name, "", "in_progress"))
         self._emit_item("response.function_call_arguments.delta", index, delta=call.arguments)

@@ -154,7 +154,7 @@ class CreateRequest(Cleaned):
         return found.id if isinstance(found, ConversationName) else found
 
     @property
-    def kept(self) -> bool:
+    def is_stored(self) -> bool:
         """Whether the response can be asked for later."""
         return self.store is not False
 
@@ -169,7 +169,7 @@ class CreateRequest(Cleaned):
         if self.previous_response_id and self.conversation_id:
             message = "send either 'previous_response_id' or 'conversation', not both"
             raise ApiError(400, message, code="mutually_exclusive", param="previous_response_id")
-        if self.background and not self.kept:
+        if self.background and not self.is_stored:
             message = "a response in the background must be stored: leave 'store' out, or send true"
             raise ApiError(400, message, code="invalid_request", param="store")
 

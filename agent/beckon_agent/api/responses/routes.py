@@ -36,14 +36,14 @@ _ERRORS = openai_responses(
 class _Face:
     """What all routes work with."""
 
-    desk: ResponseCreator
+    creator: ResponseCreator
     teller: ResponseStreamer
     pace: StreamPace
     owner_of: OwnerOf
 
     async def find(self, response_id: str, request: Request) -> tuple[StoredRun, int]:
         """Return the run and the part that the caller means."""
-        return await self.desk.find(response_id, self.owner_of(request))
+        return await self.creator.find(response_id, self.owner_of(request))
 
     async def now(self, run: StoredRun, part: int, response_id: str) -> Response:
         """Answer with a response as it is."""
@@ -81,7 +81,7 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
     async def create(body: CreateRequest, request: Request) -> Response:
         """Answer an input, calling the cluster's tools on the way."""
         with api_errors():
-            run, part = await face.desk.begin(body, face.owner_of(request))
+            run, part = await face.creator.begin(body, face.owner_of(request))
             if body.stream:
                 return face.stream(run, part, -1, hold=False, include=body.include)
             if body.background:

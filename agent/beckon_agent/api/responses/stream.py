@@ -17,10 +17,10 @@ from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL, Past, StoredCall, StoredRun, StoredTurn
 from beckon_agent.core.run_types import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     RunFinished,
     RunSuspended,
 )
@@ -50,9 +50,9 @@ def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent
     others = [call for call in calls if call not in waiting]
     for call in calls:
         if call.state == "client":
-            yield ClientCallAsked(call.id, call.name, json_values.dumps(call.arguments))
+            yield ClientCallRequested(call.id, call.name, json_values.dumps(call.arguments))
         elif call in waiting:
-            yield ApprovalAsked(call.event_id, call.id, call.name, call.arguments, call.origin)
+            yield ApprovalRequested(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
     yield from (_finished(call) for call in others if call.state == "done")
@@ -153,7 +153,9 @@ class ResponseStreamer:
 
 
 def _calls(events: Sequence[EngineEvent]) -> int:
-    return sum(1 for event in events if isinstance(event, CallStarted | ApprovalAsked | ClientCallAsked))
+    return sum(
+        1 for event in events if isinstance(event, CallStarted | ApprovalRequested | ClientCallRequested)
+    )
 
 
 async def server_sent(
@@ -166,7 +168,7 @@ async def server_sent(
     """
     number = 0
     try:
-        async for several in batches.told(keep_alive):
+        async for several in batches.batches(keep_alive):
             if not several:
                 yield KEEP_ALIVE
             for event in chain.from_iterable(several):

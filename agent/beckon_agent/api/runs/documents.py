@@ -77,7 +77,7 @@ def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> Document:
     }
 
 
-def call_document(call: StoredCall, asked_at: float | None) -> Document:
+def call_document(call: StoredCall, requested_at: float | None) -> Document:
     """Return a call with its state, its times and what came of it."""
     arguments, arguments_cut = _shown(call.arguments)
     result, result_cut = _shown(call.result)
@@ -88,7 +88,7 @@ def call_document(call: StoredCall, asked_at: float | None) -> Document:
         "origin": call.origin,
         "arguments": arguments,
         "state": call.state,
-        "asked_at": asked_at,
+        "asked_at": requested_at,
         "sent_at": call.sent_at,
         "finished_at": call.finished_at,
         "seconds": call.seconds,

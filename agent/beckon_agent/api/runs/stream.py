@@ -10,11 +10,11 @@ from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL
 from beckon_agent.core.run_types import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
-    ClientCallAsked,
+    ClientCallRequested,
     RunFinished,
     RunSuspended,
 )
@@ -30,8 +30,8 @@ _NAMES: dict[type[EngineEvent], str] = {
     TextDelta: "text",
     ReasoningDelta: "reasoning",
     CallStarted: "call",
-    ApprovalAsked: "approval",
-    ClientCallAsked: "client_call",
+    ApprovalRequested: "approval",
+    ClientCallRequested: "client_call",
     CallFinished: "result",
     TurnNoted: "turn",
     AnswerDropped: "dropped",
@@ -81,7 +81,7 @@ def _report(report: CallProgressed) -> dict[str, Any]:
 async def server_sent(stream: PacedStream[NumberedEvent], keep_alive: float) -> AsyncGenerator[bytes]:
     """Yield events as server-sent ones, each under its number, and comments while nothing happens."""
     try:
-        async for items in stream.told(keep_alive):
+        async for items in stream.batches(keep_alive):
             yield b"".join(_line(*item) for item in items) or KEEP_ALIVE
     finally:
         await stream.close()

@@ -21,13 +21,13 @@ _MOST = 64  # pieces in one transaction: the first of them waits for the last
 @dataclass(slots=True)
 class _Job:
     work: Callable[[Connection], Any]
-    told: asyncio.Future[Any]
+    future: asyncio.Future[Any]
     result: object = None
     error: BaseException | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        return self.told.get_loop()
+        return self.future.get_loop()
 
 
 class GroupCommit:
@@ -42,13 +42,13 @@ class GroupCommit:
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
         """Run work after all that came before; what it changed is stored when this returns."""
-        told: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._lock:
-            self._waiting.append(_Job(work, told))
+            self._waiting.append(_Job(work, future))
             asleep, self._awake = not self._awake, True
         if asleep:
             self._thread.submit(self._work_off)
-        return await told
+        return await future
 
     def finish(self, last: Callable[[], None]) -> None:
         """Wait for the work under way, then do one last thing in the thread, and end it."""
@@ -79,7 +79,7 @@ class GroupCommit:
 
 
 def _do(piece: _Job, connection: Connection, *, alone: bool) -> None:
-    if piece.told.cancelled():
+    if piece.future.cancelled():
         return
     try:
         with plain_errors(), _undone_for_itself(connection, alone=alone):
@@ -109,9 +109,9 @@ def _undone_for_itself(connection: Connection, *, alone: bool) -> Iterator[None]
 
 def _settle(pieces: Sequence[_Job]) -> None:
     for piece in pieces:
-        if piece.told.done():
+        if piece.future.done():
             continue
         if piece.error is None:
-            piece.told.set_result(piece.result)
+            piece.future.set_result(piece.result)
         else:
-            piece.told.set_exception(piece.error)
+            piece.future.set_exception(piece.error)
