@@ -146,7 +146,7 @@ async def closed_service(
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
         kept = RunStorage(store, RunEngine(store, service, "test"))
         app = build_app(
-            service, lambda app: AuthMiddleware(app, checks), max_request_bytes=100_000, kept=kept
+            service, lambda app: AuthMiddleware(app, checks), max_request_bytes=100_000, storage=kept
         )
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield ClosedService(http, model, roster, service, store)
