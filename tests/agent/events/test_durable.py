@@ -13,7 +13,7 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from beckon_contract.events import CloudEvent
-from tests.agent.engine.engines import QUICK
+from tests.agent.durable.engines import QUICK
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held
 from tests.agent.scripted_model import Script, says
 from tests.patience import eventually

@@ -10,7 +10,7 @@ from beckon_agent.core.records import NewRun
 from beckon_agent.core.run_types import Limits, Options
 from beckon_agent.durable.base import Ask
 from beckon_agent.store.base import Store
-from tests.agent.engine.crashing import Crashing
+from tests.agent.durable.crashing import Crashing
 from tests.agent.long.rig import Rig, reply
 from tests.agent.replay.replaying import events
 from tests.agent.running_agent import user

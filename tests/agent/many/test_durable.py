@@ -9,9 +9,9 @@ from beckon_agent.core.run_types import ApprovalRequested, CallFinished, RunFini
 from beckon_agent.durable.base import EngineEvent
 from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue import Catalogue
-from tests.agent.engine.conftest import StartEngines, engines
-from tests.agent.engine.crashing import Crashing
-from tests.agent.engine.engines import Engines, everything, text
+from tests.agent.durable.conftest import StartEngines, engines
+from tests.agent.durable.crashing import Crashing
+from tests.agent.durable.engines import Engines, everything, text
 from tests.agent.many.plenty import LIMIT, SETUP, filler, sent, surround
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH

@@ -11,8 +11,8 @@ from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.select import FittingTools, Situation
 from beckon_contract.catalogue import Catalogue
-from tests.agent.access.closed_service import Several, terms
-from tests.agent.access.test_rules import Unasked
+from tests.agent.auth.closed_service import Several, terms
+from tests.agent.auth.test_rules import Unasked
 from tests.agent.many.plenty import filler
 from tests.agent.running_agent import Still, user
 

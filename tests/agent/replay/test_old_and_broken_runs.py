@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent.engine.crashing import Crashing
-from tests.agent.engine.engines import Engines, everything
+from tests.agent.durable.crashing import Crashing
+from tests.agent.durable.engines import Engines, everything
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import Replaying, ended
 from tests.agent.scripted_model import Reply, asks_for, chunk, refuses, says, sse

@@ -12,7 +12,7 @@ import pytest
 import trustme
 import uvicorn
 
-from tests.agent.access.issuer import AUDIENCE, Issuer
+from tests.agent.auth.issuer import AUDIENCE, Issuer
 from tests.cluster.install.releases import Helm
 from tests.cluster.kube import until
 from tests.cluster.machine.places import places
