@@ -11,7 +11,7 @@ from aiohttp import web
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.recorded_events import recording_events
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
-from tests.agent.tool_calls.test_dispatch import a_call
+from tests.agent.tool_calls.test_broker import a_call
 from tests.patience import until
 from tests.shim.support import CALL, KEY, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 from tests.shim.test_progress import report

@@ -6,8 +6,8 @@ import aiohttp
 
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome
+from tests.agent.tool_calls.test_broker import REPLY, a_call, answering, error
 from tests.agent.tool_calls.test_direct import a_call as direct_call
-from tests.agent.tool_calls.test_dispatch import REPLY, a_call, answering, error
 from tests.shim.support import serving
 
 ACCEPTED = {**REPLY, "ce-beckonstate": "accepted"}

@@ -13,7 +13,7 @@ from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports, read_report
 from beckon_contract.events import CloudEvent
-from tests.agent.tool_calls.test_dispatch import REPLY, a_call, error
+from tests.agent.tool_calls.test_broker import REPLY, a_call, error
 
 EVENT = {"specversion": "1.0", "id": "r", "source": "/t", "type": "my.echo.reply"}
 Behaviour = Callable[[web.Request], Any]
