@@ -1,6 +1,6 @@
-"""Model keys from Secrets of a cluster or files, re-read so that a new key needs no restart.
+"""Model keys from Secrets, re-read so that a new key needs no restart; on a laptop, Secrets are files.
 
-On a laptop, files are laid out as Kubernetes mounts Secrets.
+The files are laid out as Kubernetes mounts Secrets.
 """
 
 import asyncio
@@ -10,9 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beckon_agent.agents.kubernetes_api import KubernetesApi
 from beckon_contract.agent_resources import SecretKey
-from beckon_kube.server import Refused, Unreachable
 
 logger = logging.getLogger(__name__)
 
@@ -141,38 +139,6 @@ class KeyRing:
                 "SecretKeyNotFound", f"the key {key!r} of the Secret {name} is empty; put the key there"
             )
         return Key(text)
-
-
-class Secrets:
-    """Reads the Secrets that Agents name."""
-
-    def __init__(self, server: KubernetesApi) -> None:
-        self._server = server
-
-    async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
-        """Return the entries of the Secret of a key; raise `NoSecret`, or `NoAnswer` for now."""
-        try:
-            return await self._server.secret(wanted.namespace, wanted.secret.name)
-        except Unreachable as error:
-            raise NoAnswer from error
-        except Refused as error:
-            if error.passing:
-                raise NoAnswer from error
-            raise (_missing(wanted) if error.status == 404 else _forbidden(wanted)) from error
-
-
-def _missing(wanted: SecretEntry) -> NoSecret:
-    name, key = wanted.secret.name, wanted.secret.key
-    command = f"kubectl -n {wanted.namespace} create secret generic {name} --from-literal={key}=…"
-    return NoSecret("SecretNotFound", f"there is no Secret {name}; write one: {command}")
-
-
-def _forbidden(wanted: SecretEntry) -> NoSecret:
-    message = (
-        f"the agent service may not read the Secret {wanted.secret.name}; "
-        f"add the name to the resourceNames of the Role beckon-agent in namespace {wanted.namespace}"
-    )
-    return NoSecret("SecretForbidden", message)
 
 
 _MAX_BYTES = 1024 * 1024  # of a Secret, in Kubernetes

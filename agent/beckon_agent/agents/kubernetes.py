@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from beckon_agent.agents.answering import AnsweringReporter
 from beckon_agent.agents.configured import AgentEntry, Agents, Parts, Place
 from beckon_agent.agents.default_agent import Own
-from beckon_agent.agents.keys import KeyRing, SecretEntry, Secrets
-from beckon_agent.agents.kubernetes_api import KubernetesApi
+from beckon_agent.agents.keys import KeyRing, SecretEntry
+from beckon_agent.agents.kubernetes_api import KubernetesApi, Secrets
 from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, differs, status_of
 from beckon_agent.agents.kubernetes_tools import ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec

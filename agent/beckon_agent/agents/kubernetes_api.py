@@ -1,4 +1,4 @@
-"""The few requests of the agent to the API server."""
+"""The few requests of the agent to the API server, the reading of Secrets among them."""
 
 import binascii
 import logging
@@ -12,6 +12,7 @@ import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
+from beckon_agent.agents.keys import NoAnswer, NoSecret, SecretEntry
 from beckon_contract.resources import Key
 from beckon_contract.tool_resources import API_VERSION, PLURAL
 from beckon_kube.server import (
@@ -24,6 +25,7 @@ from beckon_kube.server import (
     NotConfigured,
     Page,
     Query,
+    Refused,
     Unreachable,
     page_query,
     read_change,
@@ -169,3 +171,35 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
         return await response.read()
     except (aiohttp.ClientError, TimeoutError) as error:
         raise Unreachable(told(error)) from None
+
+
+class Secrets:
+    """Reads the Secrets that Agents name."""
+
+    def __init__(self, server: KubernetesApi) -> None:
+        self._server = server
+
+    async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
+        """Return the entries of the Secret of a key; raise `NoSecret`, or `NoAnswer` for now."""
+        try:
+            return await self._server.secret(wanted.namespace, wanted.secret.name)
+        except Unreachable as error:
+            raise NoAnswer from error
+        except Refused as error:
+            if error.passing:
+                raise NoAnswer from error
+            raise (_missing(wanted) if error.status == 404 else _forbidden(wanted)) from error
+
+
+def _missing(wanted: SecretEntry) -> NoSecret:
+    name, key = wanted.secret.name, wanted.secret.key
+    command = f"kubectl -n {wanted.namespace} create secret generic {name} --from-literal={key}=…"
+    return NoSecret("SecretNotFound", f"there is no Secret {name}; write one: {command}")
+
+
+def _forbidden(wanted: SecretEntry) -> NoSecret:
+    message = (
+        f"the agent service may not read the Secret {wanted.secret.name}; "
+        f"add the name to the resourceNames of the Role beckon-agent in namespace {wanted.namespace}"
+    )
+    return NoSecret("SecretForbidden", message)

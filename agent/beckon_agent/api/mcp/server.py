@@ -223,7 +223,7 @@ class McpFace:
         async with self._loading:
             if self._handlers is None:
                 protocol = await asyncio.to_thread(_import)
-                calling = protocol.Calling(
+                calling = protocol.McpCalls(
                     self._service, self._settings.report_every, self._settings.cancellations
                 )
                 served = protocol.Protocol(calling, self._changes)
