@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "agents.md"
-ROOMS = [ROOT / "agent" / "beckon_agent" / room for room in ("cluster", "folders", "hosting")]
+AGENTS = ROOT / "agent" / "beckon_agent" / "agents"
 
 # Where a reason stands among the arguments of what makes a condition.
 _PLACE = {"Condition": 2, "Verdict": 1, "NoModel": 0, "NoSecret": 0}
@@ -15,7 +15,7 @@ _PLACE = {"Condition": 2, "Verdict": 1, "NoModel": 0, "NoSecret": 0}
 
 def reasons() -> Iterator[str]:
     """Yield the reasons that are written down in the code."""
-    for path in (path for room in ROOMS for path in room.glob("*.py")):
+    for path in AGENTS.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _PLACE:
                 for argument in node.args[_PLACE[node.func.id] :][:1]:
