@@ -4,7 +4,7 @@ import sys
 
 from beckon_cli.settings_page import TABLES, page
 from beckon_operator.settings import Settings as OperatorSettings
-from beckon_operator.webhook.settings import Settings as WebhookSettings
+from beckon_operator.webhook.settings import WebhookSettings
 
 CLUSTER = (
     ("The operator", "`python -m beckon_operator`", OperatorSettings),

@@ -1,18 +1,44 @@
-"""Carries one event to one Trigger: attempts, back-off, the reply, the dead letter."""
+"""Delivery of one event to one Trigger: attempts, back-off, the reply, the dead letter.
+
+A dead letter is the original event with Knative's error attributes (knative/eventing
+pkg/kncloudevents/event_dispatcher.go), and with its TTL: a sink that is a Broker again would
+otherwise send an undeliverable event round for ever.
+"""
 
 import asyncio
+import base64
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from beckon_broker.answers import Setback, read_answer, read_dead_letter_answer
-from beckon_broker.deadletters import dead_letter
-from beckon_broker.envelope import Envelope, Refused, seal_reply
+from beckon_broker.envelope import TTL, Envelope, Refused, seal_reply
 from beckon_broker.lane import Lane
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Headers, NoAnswer, Post
 from beckon_broker.topology import ingress_url
-from beckon_contract.events import CloudEvent, to_binary, to_structured
+from beckon_contract.events import AttributeValue, CloudEvent, to_binary, to_structured
+
+DESTINATION = "knativeerrordest"
+CODE = "knativeerrorcode"
+DATA = "knativeerrordata"
+MAX_DATA_BYTES = 768  # 1024 characters in Base64, Knative's bound
+
+
+def dead_letter(envelope: Envelope, destination: str, setback: Setback) -> CloudEvent:
+    """Return the original event with where it could not go, the status code, and the answer's body.
+
+    The body is cut so that its Base64 has at most 1024 characters; an empty one gives no attribute.
+    """
+    error: dict[str, AttributeValue] = {
+        TTL: envelope.ttl,
+        DESTINATION: destination,
+        CODE: setback.code,
+    }
+    if setback.data:
+        error[DATA] = base64.b64encode(setback.data[:MAX_DATA_BYTES]).decode()
+    return envelope.event.without(DATA).extended(**error)
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,7 @@
-"""The parts of one broker process, connected: it runs from the first refresh to the last delivery."""
+"""The parts of one broker process, and the routes that its manifests describe.
+
+It runs from the first refresh to the last delivery.
+"""
 
 import asyncio
 import logging
@@ -6,22 +9,51 @@ import signal
 import socket
 from collections.abc import Callable
 
+from beckon_broker.admission import Admission, NotReady
 from beckon_broker.app import Pages, build_app
 from beckon_broker.backlog import Backlog
 from beckon_broker.dispatcher import Dispatcher, Pace
 from beckon_broker.ingress import Ingress
 from beckon_broker.metrics import Metrics
-from beckon_broker.routing import Routing
 from beckon_broker.sender import Post, Sender
 from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
+from beckon_broker.topology import Topology, build_topology
 from beckon_manifests.folders import ManifestFolders
 from beckon_manifests.following import Follower
 from beckon_runtime.asgi import server_config
 
-_CLOSING_SECONDS = 2
-
 logger = logging.getLogger(__name__)
+
+
+class Routing:
+    """Makes a topology of what the folders say, and hands it to the dispatcher."""
+
+    def __init__(self, manifests: ManifestFolders, dispatcher: Dispatcher, base_url: str) -> None:
+        self._manifests = manifests
+        self._dispatcher = dispatcher
+        self._base_url = base_url
+        self._admission = Admission()
+        self._said: frozenset[NotReady] = frozenset()
+
+    def read(self) -> Topology | None:
+        """Return the topology if the folders have changed; blocks."""
+        if not self._manifests.refresh():
+            return None
+        return build_topology(self._admission.review(self._manifests.resources), self._base_url)
+
+    def apply(self, topology: Topology) -> None:
+        """Put a topology in force, and say once of each object that is not ready why."""
+        self._dispatcher.apply(topology)
+        for note in topology.not_ready:
+            if note not in self._said:
+                logger.warning("%s is not ready: %s: %s", note.key, note.reason, note.message)
+        self._said = frozenset(topology.not_ready)
+        ready = len(topology.subscriptions())
+        logger.info("brokers: %d, ready triggers: %d", len(topology.brokers), ready)
+
+
+_CLOSING_SECONDS = 2
 
 
 class Service:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from beckon_contract.agent_terms import NO_TERMS, Terms, read_terms
-from beckon_contract.fields import Fields, InvalidFields, Report
+from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 from beckon_contract.resources import Resource
 from beckon_contract.tool_resources import API_VERSION, GROUP
 from beckon_contract.tool_selectors import ToolSelector, read_tool_selector
@@ -108,7 +108,7 @@ def is_agent(resource: Resource) -> bool:
 
 def read_agent(resource: Resource) -> AgentResource:
     """Read an Agent; raise `InvalidAgent` with every mistake that the CRD's schema let pass."""
-    report = Report()
+    report = ReportProblem()
     if resource.api_version != API_VERSION or resource.kind != KIND:
         Fields({}, "", report).problem("apiVersion", f"must be {API_VERSION} with kind {KIND}")
     spec = Fields(resource.spec, "spec", report)

@@ -1,17 +1,51 @@
-"""Everything that is wrong with a set of manifests, or hardly meant, and what to write instead."""
+"""Mistakes and likely mistakes in a set of manifests, and what to write instead."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
+from difflib import get_close_matches
 
+from beckon_contract.agent_resources import InvalidAgent, is_agent, read_agent
 from beckon_contract.catalogue import Catalogue, build_catalogue
-from beckon_contract.check_agents import check_agent
 from beckon_contract.check_eventtypes import check_event_type, check_shared_types, check_tool
 from beckon_contract.check_triggers import check_broker, check_loop, check_trigger
 from beckon_contract.eventtypes import GROUP
-from beckon_contract.findings import Finding, warning
+from beckon_contract.findings import Finding, errors, warning
 from beckon_contract.resources import Key, Resource, Unreadable
 from beckon_contract.routes import DEFAULT_CALLER
 from beckon_contract.tools import Refusal
+
+
+def check_agent(resource: Resource, catalogue: Catalogue) -> Iterator[Finding]:
+    """Yield what is wrong with an Agent, or hardly meant."""
+    if not is_agent(resource):
+        return
+    try:
+        agent = read_agent(resource)
+    except InvalidAgent as problem:
+        yield from errors(resource, problem.problems)
+        return
+    known = _names(agent.namespace, catalogue)
+    yield from _unknown(resource, "spec.tools.names", agent.tools.names or (), known)
+    yield from _unknown(resource, "spec.tools.pinned", agent.pinned or (), known)
+
+
+def _names(namespace: str, catalogue: Catalogue) -> set[str]:
+    tools = [tool for tool in catalogue.tools.values() if tool.namespace == namespace]
+    return {
+        *(tool.name for tool in tools),
+        *(tool.event_type for tool in tools),
+        *(one.event_type for one in catalogue.refusals if one.namespace == namespace),
+        *(one.event_type for one in catalogue.skipped if one.namespace == namespace),
+    }
+
+
+def _unknown(resource: Resource, field: str, names: Iterable[str], known: set[str]) -> Iterator[Finding]:
+    for name in sorted(set(names) - known):
+        # Others may be in other manifests: only what looks like a slip of the pen is told.
+        if near := get_close_matches(name, sorted(known), n=1, cutoff=0.8):
+            message = f"no EventType of these manifests is called {name!r}; is {near[0]!r} meant?"
+            yield warning(resource, field, message)
+
 
 _CHECKS = {"EventType": check_event_type, "Trigger": check_trigger, "Broker": check_broker}
 

@@ -33,7 +33,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SigningKey:
     """One secret that signs tokens: at least 16 bytes, never shown."""
 
     secret: bytes = field(repr=False)
@@ -45,7 +45,7 @@ class Key:
             )
 
     @classmethod
-    def parse(cls, text: str) -> "Key":
+    def parse(cls, text: str) -> "SigningKey":
         """Read a key written in hexadecimal or Base64 (either alphabet).
 
         Raises `ValueError`; its message never holds the key.
@@ -59,7 +59,7 @@ class Key:
         return cls(base64.b64decode(plain + "=" * (-len(plain) % 4)))
 
     @classmethod
-    def random(cls) -> "Key":
+    def random(cls) -> "SigningKey":
         """Return a fresh key, good for as long as this process lives."""
         return cls(secrets.token_bytes(32))
 
@@ -71,7 +71,7 @@ class Keyring:
     To rotate, put the new key second everywhere, then first everywhere, then drop the old one.
     """
 
-    keys: Sequence[Key]
+    keys: Sequence[SigningKey]
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -80,7 +80,7 @@ class Keyring:
     @classmethod
     def parse(cls, text: str) -> "Keyring":
         """Read keys separated by commas or lines; raise `ValueError` that never holds a key."""
-        keys = [Key.parse(part) for part in re.split(r"[,\s]+", text) if part]
+        keys = [SigningKey.parse(part) for part in re.split(r"[,\s]+", text) if part]
         if len(keys) > _MOST_KEYS:
             raise ValueError(f"there are {len(keys)} keys; at most {_MOST_KEYS} may be in force")
         return cls(keys)
@@ -153,11 +153,11 @@ def is_of_call(keyring: Keyring, claim: Claim, call_id: bytes) -> bool:
     return genuine
 
 
-def _proof(key: Key, random: bytes, call_id: bytes) -> bytes:
+def _proof(key: SigningKey, random: bytes, call_id: bytes) -> bytes:
     return hmac.digest(key.secret, _CALL_CONTEXT + random + call_id, "sha256")[:_PROOF_BYTES]
 
 
-def _sign(key: Key, named: str) -> str:
+def _sign(key: SigningKey, named: str) -> str:
     return _encode(hmac.digest(key.secret, _CONTEXT + named.encode("ascii"), "sha256")[:_MAC_BYTES])
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from beckon_contract.fields import Fields, InvalidFields, Report
+from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 from beckon_contract.resources import DEFAULT_NAMESPACE
 
 BackoffPolicy = Literal["linear", "exponential"]
@@ -126,7 +126,7 @@ def parse_delivery(
     spec: Mapping[str, object] | None, path: str = "spec.delivery", namespace: str = DEFAULT_NAMESPACE
 ) -> Delivery:
     """Read a delivery spec of an object in this namespace; raise `DeliveryError` with every mistake."""
-    report = Report()
+    report = ReportProblem()
     delivery = read_delivery(Fields(spec or {}, path, report), namespace)
     if report.problems:
         raise DeliveryError(report.problems)
@@ -137,7 +137,7 @@ def parse_destination(
     spec: Mapping[str, object] | None, path: str, namespace: str = DEFAULT_NAMESPACE
 ) -> Destination:
     """Read a destination named by an object in this namespace; raise `DeliveryError` with every mistake."""
-    report = Report()
+    report = ReportProblem()
     destination = read_destination(Fields(spec or {}, path, report), namespace)
     if report.problems:
         raise DeliveryError(report.problems)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from beckon_contract.delivery import Reference
-from beckon_contract.fields import FieldProblem, Fields, InvalidFields, Report
+from beckon_contract.fields import FieldProblem, Fields, InvalidFields, ReportProblem
 from beckon_contract.resources import Key, Resource
 
 GROUP = "eventing.knative.dev"
@@ -91,7 +91,7 @@ def parse_event_type(resource: Resource) -> EventType:
     if resource.version not in VERSIONS:
         message = f"{resource.api_version} is not served by Knative; write {GROUP}/v1beta2"
         raise InvalidEventType([FieldProblem("apiVersion", message)], "UnsupportedVersion")
-    report = Report()
+    report = ReportProblem()
     spec = Fields(resource.spec, "spec", report)
     values = _from_attributes(spec) if resource.version == "v1beta3" else _from_fields(spec)
     _check_name(resource.name, report)
@@ -210,7 +210,7 @@ def _check_value(fields: Fields, name: str, value: str | None) -> None:
         fields.problem(name, "must have no control characters and no space around it")
 
 
-def _check_name(name: str, report: Report) -> None:
+def _check_name(name: str, report: ReportProblem) -> None:
     """Note a metadata.name that the API server refuses (RFC 1123 subdomain)."""
     if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
         message = f"{name[:60]!r} is no Kubernetes name: lower-case letters, digits, '-' and '.', at most 253"

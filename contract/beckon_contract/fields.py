@@ -29,7 +29,7 @@ class InvalidFields(ValueError):
 
 
 @dataclass(slots=True)
-class Report:
+class ReportProblem:
     """What one pass found: `problems` make the object invalid, `warnings` do not."""
 
     problems: list[FieldProblem] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Report:
 class Fields:
     """One mapping inside a manifest, with its path and the report of the whole pass."""
 
-    def __init__(self, values: Mapping[str, object], path: str, report: Report) -> None:
+    def __init__(self, values: Mapping[str, object], path: str, report: ReportProblem) -> None:
         self.values = values
         self.path = path
         self.report = report

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from beckon_contract.cesql import CesqlSyntaxError, parse
 from beckon_contract.events import AttributeValue
-from beckon_contract.fields import Fields, InvalidFields, Report
+from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 
 Attributes = Mapping[str, AttributeValue]
 EventFilter = Callable[[Attributes], bool]
@@ -53,7 +53,7 @@ def compile_filter(trigger_spec: Mapping[str, object]) -> EventFilter:
 
     Raises `FilterError` with every mistake where Knative's webhook refuses the Trigger.
     """
-    report = Report()
+    report = ReportProblem()
     event_filter = read_filter(Fields(trigger_spec, "spec", report))
     if report.problems:
         raise FilterError(report.problems)

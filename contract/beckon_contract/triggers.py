@@ -19,7 +19,7 @@ from beckon_contract.delivery import (
     read_destination,
     read_reference,
 )
-from beckon_contract.fields import FieldProblem, Fields, InvalidFields, Report, describe
+from beckon_contract.fields import FieldProblem, Fields, InvalidFields, ReportProblem, describe
 from beckon_contract.filters import EventFilter, read_filter
 from beckon_contract.resources import Key, Resource
 
@@ -64,7 +64,7 @@ class Broker:
 
 def parse_trigger(resource: Resource) -> Trigger:
     """Read a Trigger; raise `InvalidResource` with every mistake."""
-    report = Report()
+    report = ReportProblem()
     _check_kind(resource, "Trigger", report)
     spec = Fields(resource.spec, "spec", report)
     spec.refuse_unknown(_TRIGGER_FIELDS)
@@ -91,7 +91,7 @@ def parse_trigger(resource: Resource) -> Trigger:
 
 def parse_broker(resource: Resource) -> Broker:
     """Read a Broker; raise `InvalidResource` with every mistake."""
-    report = Report()
+    report = ReportProblem()
     _check_kind(resource, "Broker", report)
     spec = Fields(resource.spec, "spec", report)
     spec.refuse_unknown(_BROKER_FIELDS)
@@ -111,7 +111,7 @@ def parse_broker(resource: Resource) -> Broker:
     )
 
 
-def _check_kind(resource: Resource, kind: str, report: Report) -> None:
+def _check_kind(resource: Resource, kind: str, report: ReportProblem) -> None:
     if (resource.group, resource.kind) != (GROUP, kind):
         found = f"{resource.api_version} {resource.kind}"
         report.problems.append(FieldProblem("kind", f"must be a {kind} of {GROUP}, not {found}"))
@@ -130,7 +130,7 @@ def _broker_name(spec: Fields) -> str:
     return name or ""
 
 
-def _check_annotations(resource: Resource, broker: str, report: Report) -> None:
+def _check_annotations(resource: Resource, broker: str, report: ReportProblem) -> None:
     dependency = resource.annotations.get(DEPENDENCY_ANNOTATION)
     if dependency is not None:
         _check_dependency(dependency, resource.namespace, report)
@@ -145,7 +145,7 @@ def _check_annotations(resource: Resource, broker: str, report: Report) -> None:
         report.problems.append(FieldProblem(path, message))
 
 
-def _check_dependency(text: str, namespace: str, report: Report) -> None:
+def _check_dependency(text: str, namespace: str, report: ReportProblem) -> None:
     """Check the annotation that names an object to wait for, an ObjectReference in JSON."""
     path = f"metadata.annotations[{DEPENDENCY_ANNOTATION}]"
     try:

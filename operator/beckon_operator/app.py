@@ -1,4 +1,7 @@
-"""The operator as a whole: what runs beside what, in which order it starts, how it leaves."""
+"""The operator as a whole: its parts, their order at start and stop, and its HTTP.
+
+Health, readiness and metrics are served, and the versions of the watched kinds are looked up first.
+"""
 
 import asyncio
 import gc
@@ -6,28 +9,94 @@ import logging
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import httpx2
 import stamina
+from aiohttp import web
 from lightkube.config.kubeconfig import SingleConfig
 
+from beckon_contract.origins import OriginPolicy
 from beckon_operator.api import Api, Refused
 from beckon_operator.cluster_lease import ClusterLease
-from beckon_operator.health import Health
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import Rules
-from beckon_operator.kinds import Kind
+from beckon_operator.kinds import (
+    BROKERS,
+    EVENT_TYPE_VERSIONS,
+    EVENT_TYPES,
+    SERVICES,
+    TOOLS,
+    TRIGGERS,
+    Kind,
+)
 from beckon_operator.lease import Leadership
 from beckon_operator.ledger import Ledger
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
 from beckon_operator.notes import Notebook
 from beckon_operator.own_secrets import ensure_first_key, ensure_shim_keys
+from beckon_operator.serving import serve
 from beckon_operator.settings import Settings
-from beckon_operator.versions import served_kinds
 from beckon_operator.watching import watch
 from beckon_operator.writer import Writer
+from beckon_runtime.connections import ConnectionLimits
+
+
+async def served_kinds(api: Api) -> tuple[Kind, ...]:
+    """Return the kinds that the API server serves, EventTypes in the best version only.
+
+    Tools come first: what they hold helps to read EventTypes. Raises what a request of `Api` raises.
+    """
+    versions = [replace(EVENT_TYPES, version=version) for version in EVENT_TYPE_VERSIONS]
+    event_types = [kind for kind in versions if await _serves(api, kind)]
+    others = [kind for kind in (TOOLS, BROKERS, SERVICES, TRIGGERS) if await _serves(api, kind)]
+    return (*others, *event_types[:1])
+
+
+async def _serves(api: Api, kind: Kind) -> bool:
+    try:
+        found = await api.get(f"/apis/{kind.api_version}")
+    except Refused as error:
+        if error.status == 404:
+            return False
+        raise
+    return any(one.get("name") == kind.plural for one in found.get("resources") or ())
+
+
+class Health:
+    """Answers `/healthz`, `/readyz` and `/metrics`; ready is what has nothing in `why_unready`."""
+
+    def __init__(self, metrics: Metrics, why_unready: Callable[[], str]) -> None:
+        self._metrics = metrics
+        self._why_unready = why_unready
+        self._app = app = web.Application()
+        app.router.add_get("/healthz", self._alive)
+        app.router.add_get("/readyz", self._ready)
+        app.router.add_get("/metrics", self._count)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, listener: socket.socket, policy: OriginPolicy, limits: ConnectionLimits) -> None:
+        """Serve on a socket that is bound."""
+        self._runner = await serve(self._app, listener, policy, limits)
+
+    async def stop(self) -> None:
+        """Close every connection."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _alive(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        why = self._why_unready()
+        return web.Response(status=503 if why else 200, text=f"{why or 'ok'}\n")
+
+    async def _count(self, _: web.Request) -> web.Response:
+        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=self._metrics.text(), headers=headers)
+
 
 logger = logging.getLogger(__name__)
 

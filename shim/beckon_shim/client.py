@@ -10,14 +10,27 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 from beckon_shim.ack import Ack
 from beckon_shim.connection import Connection, Post
 from beckon_shim.messages import RawHeader
 from beckon_shim.targets import Target
-from beckon_shim.trust import trusting
+
+
+@lru_cache(maxsize=64)
+def trusting(ca_certs: str) -> ssl.SSLContext:
+    """Return a context that verifies names and certificates against the system's and these PEM certificates.
+
+    Raises `OSError` or `ValueError` for certificates that cannot be read. Kept, since reading the
+    system's store takes milliseconds in which no call goes on.
+    """
+    context = ssl.create_default_context()
+    if ca_certs:
+        context.load_verify_locations(cadata=ca_certs)
+    return context
+
 
 _CONNECT_SECONDS = 10.0
 _OPENING_AT_ONCE = 64

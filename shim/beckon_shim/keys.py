@@ -4,7 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from beckon_contract.correlation import Key, Keyring
+from beckon_contract.correlation import Keyring, SigningKey
 from beckon_shim.tokens import Tokens
 
 _LOOK_SECONDS = 10.0
@@ -22,7 +22,7 @@ def load_keys(text: str, path: Path | None) -> Keyring:
     if text:
         return Keyring.parse(text)
     logger.warning("no keys are set: a random one is used, which serves one replica until it restarts")
-    return Keyring([Key.random()])
+    return Keyring([SigningKey.random()])
 
 
 async def follow_keys(path: Path, tokens: Tokens, seconds: float = _LOOK_SECONDS) -> None:

@@ -1,14 +1,21 @@
-"""The running shim: built from its settings, served on two ports, drained before it ends."""
+"""The running shim: built from its settings, served on two ports, drained before it ends.
+
+In front of the handlers: the check of Host and Origin, and the authentication of callers. Every call
+carries a credential made with a key of the shim.
+"""
 
 import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from beckon_contract.call_credentials import SCHEME, BadCredential, check_request
 from beckon_contract.correlation import Keyring
-from beckon_shim.authentication import Authenticated
+from beckon_contract.origins import OriginPolicy
+from beckon_contract.problem import Problem
 from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits
 from beckon_shim.client import Client
@@ -18,9 +25,9 @@ from beckon_shim.doubts import Doubts
 from beckon_shim.exchange import Exchange, Marks
 from beckon_shim.keys import follow_keys
 from beckon_shim.late import LateReplies
-from beckon_shim.messages import Handler
+from beckon_shim.lines import ids_in
+from beckon_shim.messages import Answer, Handler, HangUp, Request, Respond, of_problem
 from beckon_shim.metrics import Metrics
-from beckon_shim.origins import CheckedOrigins
 from beckon_shim.peers import Addresses, Peers, PodAddresses
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.receipts import Receipts
@@ -31,6 +38,66 @@ from beckon_shim.status import Status
 from beckon_shim.targets import Templates
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Waiters
+
+
+class CheckedOrigins:
+    """A handler that never sees a request of a web page, nor one for another host."""
+
+    def __init__(self, handler: Handler, policy: OriginPolicy) -> None:
+        self._handler = handler
+        self._policy = policy
+
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Refuse, or hand on."""
+        problem = self._policy.refuse(request.headers)
+        if problem is None:
+            return self._handler.handle(request, respond)
+        respond(of_problem(problem, "rejected"))
+        return None
+
+    def too_large(self, request: Request, limit: int) -> Answer:
+        """Return the answer to a request whose body is over the limit; nothing of it is secret."""
+        return self._handler.too_large(request, limit)
+
+
+_OUTCOME = "unauthenticated"
+
+logger = logging.getLogger(__name__)
+
+
+class Authenticated:
+    """A handler of calls that only callers with a credential reach.
+
+    Health and metrics, which are not POSTed, stay open to probes.
+    """
+
+    def __init__(self, handler: Handler, tokens: Tokens, metrics: Metrics) -> None:
+        self._handler = handler
+        self._tokens = tokens
+        self._metrics = metrics
+
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Pass a request on, or answer it with 401."""
+        if request.method == "POST":
+            try:
+                check_request(self._tokens.keyring, request.path, request.headers, request.body, time.time())
+            except BadCredential as error:
+                self._metrics.call(_OUTCOME)
+                logger.info("a call: %s: %s", _OUTCOME, error, extra=ids_in(request.headers))
+                respond(_refusal(error))
+                return None
+        return self._handler.handle(request, respond)
+
+    def too_large(self, request: Request, limit: int) -> Answer:
+        """Return the answer to a request whose body is over the limit."""
+        return self._handler.too_large(request, limit)
+
+
+def _refusal(error: BadCredential) -> Answer:
+    """Return 401: the event was not sent."""
+    problem = Problem(401, _OUTCOME, "No valid credential", str(error), {"delivered": False})
+    return of_problem(problem, _OUTCOME, (b"www-authenticate", SCHEME.encode()))
+
 
 if TYPE_CHECKING:
     from beckon_shim.cluster import Cluster
@@ -44,8 +111,6 @@ _SIDE_SECONDS = 5.0
 # The IP of a Pod that is gone answers nothing at all, and a Broker waits meanwhile.
 _SIDE_CONNECT_SECONDS = 1.5
 _LAST_SECONDS = 2.0
-
-logger = logging.getLogger(__name__)
 
 
 class Service:

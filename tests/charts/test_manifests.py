@@ -15,7 +15,7 @@ from beckon_agent.settings import Settings as AgentSettings
 from beckon_cli.settings_page import names
 from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_operator.settings import Settings as OperatorSettings
-from beckon_operator.webhook.settings import Settings as WebhookSettings
+from beckon_operator.webhook.settings import WebhookSettings
 from beckon_shim.settings import Settings as ShimSettings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from beckon_cli.misspelt import misspelt
+from beckon_cli.commands.up import misspelt
 from tests.cli.run_beckon import beckon
 from tests.shared_data import shared_data
 

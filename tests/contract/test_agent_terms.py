@@ -14,12 +14,12 @@ from beckon_contract.agent_terms import (
     ToolRule,
     read_terms,
 )
-from beckon_contract.fields import Fields, Report
+from beckon_contract.fields import Fields, ReportProblem
 from beckon_contract.tool_selectors import Requirement, ToolSelector
 
 
 def read(spec: dict[str, Any]) -> tuple[Terms, list[str]]:
-    report = Report()
+    report = ReportProblem()
     terms = read_terms(Fields(spec, "spec", report))
     return terms, [str(problem) for problem in report.problems]
 

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from beckon_contract.correlation import (
     MAX_TOKEN,
     Claim,
-    Key,
     Keyring,
+    SigningKey,
     check_replica,
     is_of_call,
     mint,
     verify,
 )
 
-OLD, NEW = Key(b"o" * 32), Key(b"n" * 32)
+OLD, NEW = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
 RING = Keyring([NEW])
 REPLICAS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 
@@ -97,7 +97,7 @@ def test_a_token_belongs_to_the_call_that_it_was_minted_for(call: bytes, other: 
     ],
 )
 def test_keys_are_written_in_hexadecimal_or_base64(text: str) -> None:
-    assert len(Key.parse(text).secret) >= 16
+    assert len(SigningKey.parse(text).secret) >= 16
 
 
 @pytest.mark.parametrize(
@@ -105,13 +105,13 @@ def test_keys_are_written_in_hexadecimal_or_base64(text: str) -> None:
 )
 def test_a_weak_or_garbled_key_is_refused_without_being_shown(text: str) -> None:
     with pytest.raises(ValueError, match="openssl rand") as refusal:
-        Key.parse(text)
+        SigningKey.parse(text)
     assert not text or text not in str(refusal.value)
 
 
 def test_a_key_is_not_shown_and_a_ring_is_not_empty() -> None:
     assert "nnnn" not in repr(RING)
-    assert Key.random() != Key.random()
+    assert SigningKey.random() != SigningKey.random()
     with pytest.raises(ValueError, match="at least one"):
         Keyring([])
 

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from beckon_contract.correlation import Key, Keyring
+from beckon_contract.correlation import Keyring, SigningKey
 from beckon_shim.cluster import Cluster
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
@@ -162,7 +162,7 @@ async def shim_in_front_of(
         **settings,
     }
     chosen = Settings.model_validate(values)
-    keyring = Keyring([Key.parse(key) for key in chosen.keys.split(",")])
+    keyring = Keyring([SigningKey.parse(key) for key in chosen.keys.split(",")])
     service = Service(
         chosen, keyring, listen(chosen.host, chosen.port), listen(chosen.host, chosen.reply_port), cluster
     )

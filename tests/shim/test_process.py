@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from beckon_contract.call_credentials import sign_request
-from beckon_contract.correlation import Key, Keyring, verify
+from beckon_contract.correlation import Keyring, SigningKey, verify
 from beckon_shim.__main__ import main
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, eventually, until
@@ -112,7 +112,7 @@ async def test_what_was_posted_and_still_waits_when_draining_ends_has_an_unknown
 async def test_keys_may_come_from_a_file(broker: Server, tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"{KEY}\n{'00' * 16}\n")
-    keys = Keyring([Key.parse(KEY)])
+    keys = Keyring([SigningKey.parse(KEY)])
     async with running(broker, keys="", keys_file=str(file)) as shim, aiohttp.ClientSession() as client:
         waiting = asyncio.create_task(shim.call(client))
         await until(lambda: len(broker.posts) == 1)

@@ -5,7 +5,7 @@ import json
 import pytest
 from aiohttp import web
 
-from beckon_contract.correlation import Key, Keyring
+from beckon_contract.correlation import Keyring, SigningKey
 from tests.patience import until
 from tests.shim.support import Posted, Server, Shim, reply_headers, serving, shim_in_front_of, waiting_call
 
@@ -42,7 +42,7 @@ async def test_a_token_of_another_key_wakes_nobody(broker: Server) -> None:
 
 
 async def test_keys_rotate_while_calls_wait(shim: Shim, broker: Server) -> None:
-    old, new = Key.parse("00112233445566778899aabbccddeeff"), Key.random()
+    old, new = SigningKey.parse("00112233445566778899aabbccddeeff"), SigningKey.random()
     early = await waiting_call(shim, broker)
     shim.service.tokens.rotate(Keyring([new, old]))
     late = await waiting_call(shim, broker)

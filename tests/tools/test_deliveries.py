@@ -4,8 +4,8 @@ import pytest
 
 from beckon_contract.deliveries import DELIVERIES, read_deliveries, told
 from beckon_tools import Hints, Retry, tool
+from beckon_tools.app import Deliveries
 from beckon_tools.declaration import AnyTool
-from beckon_tools.deliveries import Deliveries
 from beckon_tools.outcomes.shared import CallKey
 from tests.tools.serving import call, calling
 

@@ -1,8 +1,13 @@
-"""The HTTP face of a tool: a bare ASGI application, one route for calls, two for health, one for metrics."""
+"""The HTTP application of a tool: a bare ASGI application with routes for calls, health and metrics.
+
+It counts how often each call came: a Broker repeats what failed or seemed to, and only the tool sees it.
+"""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +20,6 @@ from beckon_contract.logs import about
 from beckon_contract.problem import MEDIA_TYPE, Problem, for_dead_letter
 from beckon_tools.calls import IdempotentFault, run_call
 from beckon_tools.declaration import AnyTool, Tool
-from beckon_tools.deliveries import Deliveries
 from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.errors import Retry
 from beckon_tools.expiry import has_expired
@@ -30,6 +34,48 @@ from beckon_tools.signature import InvalidArguments
 from beckon_tools.spans import processing
 
 logger = logging.getLogger(__name__)
+
+Times = Callable[[], Awaitable[int]]
+"""Returns how often a call has come by now."""
+
+
+class Deliveries:
+    """Counts deliveries by call, of the `capacity` calls that came last.
+
+    With `shared` the replicas count together. They count for people to look at: where that fails, what
+    this process has seen is told.
+    """
+
+    def __init__(self, capacity: int, shared: SharedOutcomes | None = None) -> None:
+        self._capacity = capacity
+        self._shared = shared
+        self._seen: OrderedDict[CallKey, int] = OrderedDict()  # the last to come at the end
+
+    @asynccontextmanager
+    async def arrival(self, key: CallKey) -> AsyncIterator[Times]:
+        """Count a delivery, and say how many there were; what is shared is counted while the call runs."""
+        self._seen[key] = self._seen.pop(key, 0) + 1
+        if len(self._seen) > self._capacity:
+            self._seen.popitem(last=False)
+        counting = asyncio.create_task(self._count(self._shared, key)) if self._shared else None
+
+        async def times() -> int:
+            everywhere = await counting if counting else 1
+            return max(everywhere, self._seen.get(key, 1))
+
+        try:
+            yield times
+        finally:
+            if counting:
+                await asyncio.wait((counting,))
+
+    async def _count(self, shared: SharedOutcomes, key: CallKey) -> int:
+        try:
+            return await shared.delivered(key)
+        except Unavailable as error:
+            logger.warning("a delivery of event %s is not counted with the others: %s", key.id, error)
+            return 1
+
 
 _LONGEST_ID = 128  # characters of what a stranger calls a request
 _ABANDONED_SECONDS = 5.0  # given at the end to runs whose caller has hung up

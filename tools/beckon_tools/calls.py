@@ -1,10 +1,18 @@
-"""One run of a tool: the arguments read, the function run, its outcome as the data of a reply."""
+"""One run of a tool: the arguments read, the function run, its outcome as the data of a reply.
+
+Plain functions run beside the event loop, in a thread a call, as many as calls may run. They do not run in
+the loop's executor: it has a handful of threads, so that calls would wait for each other, and the process
+would wait at its end for a function that nobody can stop.
+"""
 
 import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from contextvars import copy_context
 from datetime import datetime
 from typing import Any
 
@@ -26,7 +34,45 @@ from beckon_tools.results import NotJson
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.spans import failed
-from beckon_tools.threads import in_thread
+
+
+async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any]) -> object:
+    """Call a function in a thread, in the context of the caller; raise what it raises.
+
+    Cancelled, it leaves the thread to itself.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[object] = loop.create_future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            result = context.run(function, **arguments)
+        except BaseException as error:
+            tell(_fail, error)
+        else:
+            tell(_end, result)
+
+    def tell(how: Callable[..., None], value: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(how, ended, value)
+
+    threading.Thread(target=work, name="tool", daemon=True).start()
+    return await ended
+
+
+def _end(ended: asyncio.Future[object], result: object) -> None:
+    if not ended.done():
+        ended.set_result(result)
+
+
+def _fail(ended: asyncio.Future[object], error: BaseException) -> None:
+    if ended.done():
+        return
+    if isinstance(error, StopIteration):  # a future cannot hold one
+        error = RuntimeError(f"the function raised {error!r}")
+    ended.set_exception(error)
+
 
 logger = logging.getLogger(__name__)
 

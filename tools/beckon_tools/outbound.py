@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EventAnswer:
     """What a web service answered; `document` is its JSON, whatever the status."""
 
     status: int
@@ -42,7 +42,7 @@ class Outbound:
         """Return the way out that the settings allow."""
         return cls(service, settings.outbound_timeout, settings.outbound_limit, settings.user_agent)
 
-    async def get_json(self, url: str, query: Mapping[str, str]) -> Answer:
+    async def get_json(self, url: str, query: Mapping[str, str]) -> EventAnswer:
         """GET a JSON document; raise `ToolError` where there is none to be had.
 
         Error statuses with a JSON body are returned, for the caller knows what they mean.
@@ -79,13 +79,13 @@ class Outbound:
                 raise ToolError(f"{self.service} answered with more than {self.limit} bytes")
         return body
 
-    def _answer(self, status: int, body: bytes) -> Answer:
+    def _answer(self, status: int, body: bytes) -> EventAnswer:
         if status == 429:
             raise ToolError(f"{self.service} takes no more requests for now (429); try later")
         if 300 <= status < 400 or status >= 500:
             raise ToolError(f"{self.service} answered with status {status}")
         try:
-            return Answer(status, orjson.loads(body))
+            return EventAnswer(status, orjson.loads(body))
         except orjson.JSONDecodeError:
             raise ToolError(f"{self.service} answered with status {status} and no JSON") from None
 

@@ -87,7 +87,7 @@ async def flush_outbox() -> bool:
     return await outbox.is_empty()
 
 
-class _Answer(NamedTuple):
+class _StoredAnswer(NamedTuple):
     """One row: an event for a sink, "" for the one that `K_SINK` names. Times in seconds since 1970."""
 
     id: str
@@ -116,7 +116,7 @@ class Outbox:
             await send(event, "answer", sink=sink)  # which raises, with the cure
         text, now = to_structured(event)[1].decode(), time.time()
         until = max(now + KEEP_SECONDS, expires.timestamp() if expires else 0)
-        answer = _Answer(event.id, sink, text, until, 0)
+        answer = _StoredAnswer(event.id, sink, text, until, 0)
         try:
             mine = await asyncio.to_thread(self._put, answer, now)
         except (OSError, sqlite3.Error) as error:
@@ -131,7 +131,7 @@ class Outbox:
         due = await asyncio.to_thread(self._due)
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def attempt(answer: _Answer) -> None:
+        async def attempt(answer: _StoredAnswer) -> None:
             async with limit:
                 if await asyncio.to_thread(self._lease, answer):
                     await self._attempt(answer)
@@ -171,7 +171,7 @@ class Outbox:
                 f"{OUTBOX}: {self.path} cannot be written: {error}; name a file in a folder that can be"
             ) from None
 
-    async def _attempt(self, answer: _Answer) -> str:
+    async def _attempt(self, answer: _StoredAnswer) -> str:
         """Send an answer once; return why it is given up, "" where it is acknowledged or stays."""
         try:
             event = from_structured(answer.event.encode())
@@ -202,7 +202,7 @@ class Outbox:
         with self._open() as database:
             return database.execute(statement, values).rowcount
 
-    def _put(self, answer: _Answer, now: float) -> bool:
+    def _put(self, answer: _StoredAnswer, now: float) -> bool:
         """Write an answer and lease it; `False` where another attempt has the lease."""
         with self._open() as database:
             (number,) = database.execute("SELECT count(*) FROM beckon_outbox").fetchone()
@@ -212,14 +212,14 @@ class Outbox:
             lease = (now + _LEASE_SECONDS, answer.id, answer.sink, now)
             return database.execute(_LEASE, lease).rowcount == 1
 
-    def _lease(self, answer: _Answer) -> bool:
+    def _lease(self, answer: _StoredAnswer) -> bool:
         now = time.time()
         return self._execute(_LEASE, now + _LEASE_SECONDS, answer.id, answer.sink, now) == 1
 
-    def _due(self) -> list[_Answer]:
+    def _due(self) -> list[_StoredAnswer]:
         now = time.time()
         with self._open() as database:
-            return [_Answer(*row) for row in database.execute(_DUE, (now, now, _AT_ONCE * 8))]
+            return [_StoredAnswer(*row) for row in database.execute(_DUE, (now, now, _AT_ONCE * 8))]
 
     def _seconds(self) -> float:
         """Return in how many seconds the next answer is due, infinity where there is none."""

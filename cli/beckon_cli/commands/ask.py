@@ -3,18 +3,50 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from rich.text import Text
 
 from beckon_cli.client import AgentClient
 from beckon_cli.errors import CommandError
-from beckon_cli.keyboard import typed_lines
 from beckon_cli.local.session import agent_session
 from beckon_cli.output import call_text, compact, err, out, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
 from beckon_cli.stored import StoredAnswer, document_of
+
+
+async def typed_lines(prompt: str) -> AsyncGenerator[str]:
+    """Yield the lines of standard input that are not blank; the prompt is shown on a terminal only.
+
+    A thread of its own reads: it may be left behind in the middle of a line when the program ends,
+    which the loop's own threads may not.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    wanted = threading.Semaphore(0)
+
+    def read() -> None:
+        while True:
+            wanted.acquire()
+            if sys.stdin.isatty():
+                sys.stdout.write(prompt)
+                sys.stdout.flush()
+            line = sys.stdin.readline()
+            loop.call_soon_threadsafe(lines.put_nowait, line or None)
+            if not line:
+                return
+
+    threading.Thread(target=read, name="keyboard", daemon=True).start()
+    while True:
+        wanted.release()
+        line = await lines.get()
+        if line is None:
+            return
+        if line := line.strip():
+            yield line
+
 
 Message = dict[str, object]
 
@@ -89,7 +121,7 @@ class _Conversation:
         self._client = client
         self._agent = agent
         self._holder = asyncio.current_task()
-        self._answering: asyncio.Task[_Answer] | None = None
+        self._answering: asyncio.Task[_ShownAnswer] | None = None
 
     async def say(self, line: str) -> None:
         """Say something and show the answer."""
@@ -116,7 +148,7 @@ class _Conversation:
             self._holder.cancel()
 
 
-class _Answer:
+class _ShownAnswer:
     """An answer as it comes: its text, and the calls that were made for it."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -169,8 +201,10 @@ class _Answer:
             out.print(Text(line, style=style))
 
 
-async def _answer(client: AgentClient, agent: str, messages: Sequence[Message], *, quiet: bool) -> _Answer:
-    answer = _Answer(quiet=quiet)
+async def _answer(
+    client: AgentClient, agent: str, messages: Sequence[Message], *, quiet: bool
+) -> _ShownAnswer:
+    answer = _ShownAnswer(quiet=quiet)
     with err.status("waiting for the model …") as waiting:
         async for chunk in client.chat(agent, messages):
             event = chunk.get("beckon") or {}

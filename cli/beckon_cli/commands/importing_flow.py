@@ -58,7 +58,7 @@ class How:
     ] = False
 
 
-class Made(Protocol):
+class ImportedFiles(Protocol):
     """What was made beside the manifests."""
 
     def document(self) -> dict[str, object]:
@@ -71,15 +71,15 @@ class Made(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ImportTarget:
     """A project around the manifests: their folder in it, and what makes the rest of it."""
 
     folder: Path
-    make: Callable[[Found[Tool]], Made]
+    make: Callable[[Found[Tool]], ImportedFiles]
 
 
 def carry_out(
-    find: Callable[[], Found[Tool]], where: Where, how: How, project: Project | None = None
+    find: Callable[[], Found[Tool]], where: Where, how: How, project: ImportTarget | None = None
 ) -> None:
     """Find, then show, compare or write; raise `CommandError`, with status 2 for what can be asked better."""
     folder = project.folder if project else where.output
@@ -129,7 +129,7 @@ def _show(found: Found[Tool], *, json: bool) -> None:
         out.print(line)
 
 
-def _write(found: Found[Tool], where: Where, project: Project | None, *, json: bool) -> None:
+def _write(found: Found[Tool], where: Where, project: ImportTarget | None, *, json: bool) -> None:
     placement = Placement(where.adapter, where.broker, where.namespace)
     written = list(files(found, placement, single=where.single))
     folder = project.folder if project else where.output

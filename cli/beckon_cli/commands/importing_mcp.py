@@ -8,19 +8,25 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from beckon_cli.commands.importing_flow import How, Project, Where, carry_out
+from beckon_cli.commands.importing_flow import How, ImportTarget, Where, carry_out
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Service, Tool
 from beckon_cli.importing.mcp.bridge import Bridge, cluster_service, local_service
 from beckon_cli.importing.mcp.finding import Wanted, find
-from beckon_cli.importing.mcp.project import MANIFESTS, Made, Wishes, make_project, refuse_odd_names
+from beckon_cli.importing.mcp.project import (
+    MANIFESTS,
+    CommandOptions,
+    CommandProject,
+    make_project,
+    refuse_odd_names,
+)
 from beckon_cli.importing.mcp.reading import NoPlace, Place
 from beckon_cli.importing.mcp.recipe import recipe_of, refuse_secrets
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Which:
+class McpSelection:
     """Which tools, and under which names."""
 
     select: Annotated[
@@ -63,12 +69,12 @@ class Image:
     ] = False
 
 
-_WHICH, _WHERE, _HOW, _IMAGE = Which(), Where(), How(), Image()
+_WHICH, _WHERE, _HOW, _IMAGE = McpSelection(), Where(), How(), Image()
 
 
 def mcp(
     *server: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    which: Which = _WHICH,
+    which: McpSelection = _WHICH,
     image: Image = _IMAGE,
     where: Where = _WHERE,
     how: How = _HOW,
@@ -124,14 +130,14 @@ def _check(place: Place, where: Where, image: Image) -> None:
         raise CommandError(f"--env {missing[0]}: the environment here has none; export it first", status=2)
 
 
-def _project(place: Place, where: Where, image: Image, how: How) -> Project:
+def _project(place: Place, where: Where, image: Image, how: How) -> ImportTarget:
     into = image.into or Path()
     # What cannot be written is told before the server is started.
     recipe = None if how.diff else recipe_of(place.command, image.base_image)
 
-    def make(found: Found[Tool]) -> Made:
-        wishes = Wishes(image.image, image.base_image, image.env, image.secret, image.renew)
+    def make(found: Found[Tool]) -> CommandProject:
+        wishes = CommandOptions(image.image, image.base_image, image.env, image.secret, image.renew)
         bridge = Bridge(found.title, where.namespace, plain=image.deployment, broker=where.broker)
         return make_project(into, recipe or recipe_of(place.command, image.base_image), bridge, wishes)
 
-    return Project(into / MANIFESTS, make)
+    return ImportTarget(into / MANIFESTS, make)

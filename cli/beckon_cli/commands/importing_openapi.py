@@ -11,14 +11,14 @@ from beckon_cli.commands.importing_flow import How, Where, carry_out
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Tool
 from beckon_cli.importing.openapi.finding import Reading, find
-from beckon_cli.importing.openapi.importer import Wishes
+from beckon_cli.importing.openapi.importer import OpenApiOptions
 from beckon_cli.importing.openapi.servers import ServerChoice
 from beckon_cli.output import err
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Which:
+class OpenApiSelection:
     """Which operations, and under which names."""
 
     select: Annotated[
@@ -58,10 +58,12 @@ class Which:
     ] = None
 
 
-_WHICH, _WHERE, _HOW = Which(), Where(), How()
+_WHICH, _WHERE, _HOW = OpenApiSelection(), Where(), How()
 
 
-def openapi(source: str, /, *, which: Which = _WHICH, where: Where = _WHERE, how: How = _HOW) -> None:
+def openapi(
+    source: str, /, *, which: OpenApiSelection = _WHICH, where: Where = _WHERE, how: How = _HOW
+) -> None:
     """Make EventTypes, Triggers and rules of an API's description; `importing` has the words of its help.
 
     Parameters
@@ -72,13 +74,13 @@ def openapi(source: str, /, *, which: Which = _WHICH, where: Where = _WHERE, how
     carry_out(lambda: _find(source, which), where, how)
 
 
-def _find(source: str, which: Which) -> Found[Tool]:
+def _find(source: str, which: OpenApiSelection) -> Found[Tool]:
     if which.server and not which.server.isdecimal() and "://" not in which.server:
         raise CommandError(
             f"--server {which.server!r} is neither https://HOST/PATH nor a number that --list shows", status=2
         )
     fixed = dict(_pair("--set", each) for each in which.set_)
-    wishes = Wishes(which.prefix, which.credential, frozenset(which.argument), fixed)
+    wishes = OpenApiOptions(which.prefix, which.credential, frozenset(which.argument), fixed)
     variables = dict(_pair("--server-variable", each) for each in which.server_variable)
     choice = ServerChoice(which.server.rstrip("/"), variables)
     reading = Reading(which.root, lambda line: err.print(Text(line)))

@@ -1,12 +1,19 @@
-"""`beckon up`: start the local platform and keep it running."""
+"""`beckon up`: start the local platform and keep it running.
+
+The terminal sends Ctrl-C to the whole foreground process group. `make` in that group
+would end with status 130 however well everything was stopped, so `beckon` takes the
+foreground for a group of its own, as a shell does for its jobs, and gives it back.
+"""
 
 import asyncio
 import contextlib
+import difflib
 import logging.config
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +21,44 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from beckon_cli.foreground import foreground_of_our_own
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.running import running_platform
-from beckon_cli.misspelt import misspelt
 from beckon_cli.output import err, out
 from beckon_cli.settings import Settings, child_environment, load_settings
+from beckon_cli.settings_page import TABLES, names
 from beckon_contract.logs import log_config
+
+
+def misspelt(given: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each name that begins like a setting of ours and is none."""
+    known = {name for _, _, settings in TABLES for name, _ in names(settings)}
+    for name in sorted(given):
+        if name.startswith("BECKON_") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield f"there is no setting {name}{hint}"
+
+
+@contextlib.contextmanager
+def foreground_of_our_own() -> Iterator[None]:
+    """Hold the terminal's foreground, if `make` and a terminal are there; else do nothing."""
+    if "MAKELEVEL" not in os.environ or not sys.stdin.isatty():
+        yield
+        return
+    terminal = sys.stdin.fileno()
+    before = os.tcgetpgrp(terminal)
+    # The one who is not in the foreground may not change it, unless it does not listen. And
+    # nobody would wake us from Ctrl-Z: the shell waits for `make`.
+    for number in (signal.SIGTTOU, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(terminal, os.getpgrp())
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            os.tcsetpgrp(terminal, before)
+
 
 _QUESTION = "What is 17% of 2340?"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -14,7 +14,7 @@ from beckon_cli.errors import CommandError
 from beckon_cli.local import generated, plan
 from beckon_cli.local.ports import free_ports, is_free
 from beckon_cli.local.process import Process
-from beckon_cli.local.services import LocalService, ServiceName, Wanted, wanted
+from beckon_cli.local.services import LocalService, ServiceName, WantedService, wanted
 from beckon_cli.settings import Settings, child_environment
 from beckon_contract.agent_resources import is_agent
 from beckon_contract.resources import DEFAULT_NAMESPACE
@@ -145,7 +145,7 @@ class Platform:
                 logger.warning("nothing serves %s here: %s", name, cure)
         self._missing = dict(missing)
 
-    def _write_generated(self, needs: Wanted) -> None:
+    def _write_generated(self, needs: WantedService) -> None:
         addresses = {name: local.url for name, local in needs.services.items() if local.url}
         running = {name: process for name, process in self._tools.items() if not process.gave_up}
         addresses.update({name: process.program.url for name, process in running.items()})

@@ -54,7 +54,7 @@ class LocalService:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedService:
     """What a set of manifests asks of this machine."""
 
     services: Mapping[ServiceName, LocalService]
@@ -70,7 +70,7 @@ class Wanted:
         }
 
 
-def wanted(resources: Iterable[Resource], agent: str = "") -> Wanted:
+def wanted(resources: Iterable[Resource], agent: str = "") -> WantedService:
     """Read from manifests which Services and Brokers must be there; broken ones ask for nothing.
 
     `agent` is the address of the agent that runs here.
@@ -98,7 +98,7 @@ def wanted(resources: Iterable[Resource], agent: str = "") -> Wanted:
         name: replace(_local(name, known.get(name), agent), broker=feeding.get(name, "default"))
         for name in sorted(asked)
     }
-    return Wanted(services, brokers)
+    return WantedService(services, brokers)
 
 
 def _local(name: ServiceName, manifest: Resource | None, agent: str) -> LocalService:

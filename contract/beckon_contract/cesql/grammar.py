@@ -1,7 +1,10 @@
-"""The grammar of CESQL (CESQL 1.0, sections 2 and 3.6), from text to closures."""
+"""The grammar of CESQL (CESQL 1.0, sections 2 and 3.6), from text to closures.
+
+LIKE has patterns of its own (section 3.4.3).
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
@@ -10,9 +13,41 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 
 from beckon_contract.cesql import operators
 from beckon_contract.cesql.functions import call
-from beckon_contract.cesql.patterns import compile_pattern
 from beckon_contract.cesql.syntax import MAX_DEPTH, MAX_LENGTH, CesqlSyntaxError
 from beckon_contract.cesql.values import MAX_INTEGER, MIN_INTEGER, Evaluator
+
+_PART = re.compile(r"\\[%_]|.", re.DOTALL)
+
+
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    r"""Return the matcher of a pattern: % any characters, _ one character, \% and \_ themselves.
+
+    The pattern is cut at each % and its pieces are searched one after the other, the leftmost
+    place first. That decides in time pattern times text: one regular expression with many
+    wildcards would let a hostile text take for ever.
+    """
+    pieces: list[list[str]] = [[]]
+    for part in _PART.findall(pattern):
+        if part == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append("." if part == "_" else re.escape(part[-1]))
+    compiled = [re.compile("".join(piece), re.DOTALL) for piece in pieces]
+    if len(compiled) == 1:
+        whole = compiled[0]
+        return lambda text: whole.fullmatch(text) is not None
+    head, *middle, tail = compiled
+    tail_size = len(pieces[-1])
+
+    def matches(text: str) -> bool:
+        found = head.match(text)
+        for piece in middle:
+            found = found and piece.search(text, found.end())
+        start = len(text) - tail_size
+        return found is not None and found.end() <= start and tail.match(text, start) is not None
+
+    return matches
+
 
 # Binary operators of one precedence are one flat rule, so that a long chain is no deep tree.
 # Unary operators bind tighter than LIKE and IN, and those tighter than every other (section 3.6).

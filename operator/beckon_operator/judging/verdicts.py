@@ -1,24 +1,68 @@
-"""The verdict on an EventType: the spec and the conditions of its Tool."""
+"""The verdict on an EventType: the spec and the conditions of its Tool.
 
-from collections.abc import Collection, Iterable, Mapping
+The condition Available says whether a call gets through at this moment. It does not count for Ready: a tool
+whose route is as it was when it worked stays offered through an outage of its Broker, and its calls wait.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from beckon_contract.conditions import Condition
+from beckon_contract.conditions import READY, Condition
 from beckon_contract.entries import Entry, EntryReader
 from beckon_contract.eventtypes import NO_DESCRIPTION
 from beckon_contract.resources import Resource
+from beckon_contract.routes import Listener
 from beckon_contract.tool_resources import ready_from, tool_spec
 from beckon_contract.tools import Skipped, Tool
 from beckon_contract.ways import Way
-from beckon_operator.judging.around import Around
-from beckon_operator.judging.availability import AVAILABLE, judge_available
+from beckon_operator.judging.around import Around, BrokerView
 from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
 from beckon_operator.judging.declaring import judge_declared
 from beckon_operator.judging.last_ready import ObjectVersion
 from beckon_operator.judging.replying import ANSWERABLE, judge_answerable, reply_triggers
 from beckon_operator.judging.routing import ROUTED, judge_routed, ways_of
 from beckon_operator.observed import Observed
+
+AVAILABLE = "Available"
+_WAITS = "calls wait for it and are tried again within their deadline"
+
+
+def judge_available(tool: Tool, around: Around, route: Sequence[Condition]) -> Condition:
+    """Return the condition; `route` holds Routed and Answerable, and the first that is not True decides."""
+    missing = next((one for one in route if one.status != "True"), None)
+    if missing is not None:
+        return Condition(AVAILABLE, missing.status, missing.reason, missing.message)
+    if tool.dispatch == "direct":
+        return Condition(AVAILABLE, "True", "Direct", "calls need no Broker")
+    broker = around.brokers[tool.broker]
+    outage = around.once_a_broker(AVAILABLE, tool.broker, lambda: _of_broker(tool.broker, broker, around))
+    listeners = around.listeners(tool.type)
+    unavailable = _all_unavailable([listeners[name] for name in tool.routes])
+    # The Broker is named before its Triggers, which are not ready because it is not.
+    if unavailable is None or outage.reason == "BrokerUnavailable":
+        return outage
+    message = f"Trigger {unavailable.trigger.name} is not ready for now ({unavailable.unavailable}); {_WAITS}"
+    return Condition(AVAILABLE, "False", "TriggerUnavailable", message)
+
+
+def _of_broker(name: str, broker: BrokerView, around: Around) -> Condition:
+    """Return what all tools of a Broker share: the Broker itself, and the Trigger of replies."""
+    if broker.ready is None or broker.ready.status != "True":
+        why = broker.ready.words if broker.ready else f"no condition {READY}"
+        message = f"Broker {name} is not ready for now ({why}); {_WAITS}"
+        return Condition(AVAILABLE, "False", "BrokerUnavailable", message)
+    unavailable = _all_unavailable(reply_triggers(name, around))
+    if unavailable is not None:
+        called = f"Trigger {unavailable.trigger.name}, which brings replies,"
+        message = f"{called} is not ready for now ({unavailable.unavailable}); replies wait for it"
+        return Condition(AVAILABLE, "False", "ReplyTriggerUnavailable", message)
+    return Condition(AVAILABLE, "True", AVAILABLE, "Broker and Triggers are ready")
+
+
+def _all_unavailable(listeners: Sequence[Listener]) -> Listener | None:
+    """Return the first of some Triggers where all are unavailable, else `None`."""
+    return listeners[0] if listeners and all(one.unavailable for one in listeners) else None
 
 
 @dataclass(frozen=True, slots=True)

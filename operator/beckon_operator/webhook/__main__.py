@@ -11,15 +11,15 @@ from pydantic import ValidationError
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
 from beckon_operator.serving import CannotListen
-from beckon_operator.webhook.cluster import Cluster
+from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.service import Service
-from beckon_operator.webhook.settings import Settings
+from beckon_operator.webhook.settings import WebhookSettings
 
 
 def main() -> int:
     """Run until SIGTERM or SIGINT; return 0, or 2 where it cannot start."""
     try:
-        settings = Settings()
+        settings = WebhookSettings()
     except ValidationError as error:
         lines = (setting_problem("BECKON_WEBHOOK_", one["loc"], one["msg"]) for one in error.errors())
         return _refuse("; ".join(lines))
@@ -35,13 +35,13 @@ def main() -> int:
         return _refuse(str(error))
 
 
-async def _serve(settings: Settings, access: KubeConfig) -> int:
+async def _serve(settings: WebhookSettings, access: KubeConfig) -> int:
     client = AsyncClient(access, namespace=settings.namespace, field_manager="beckon-webhook")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    cluster = Cluster(client, settings.namespace, settings.secret, settings.configuration)
+    cluster = WebhookCluster(client, settings.namespace, settings.secret, settings.configuration)
     try:
         await Service(settings, cluster).run(stop)
     finally:

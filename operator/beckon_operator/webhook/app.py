@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from beckon_contract.problem import MEDIA_TYPE, Problem
-from beckon_operator.webhook.metrics import Metrics
+from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.reviews import Malformed, Outcome, answer
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; an object has at most 1.5 MiB in etcd, an update carries two
@@ -25,7 +25,7 @@ class Draining:
         self.begun = False
 
 
-def review_app(metrics: Metrics, draining: Draining) -> web.Application:
+def review_app(metrics: WebhookMetrics, draining: Draining) -> web.Application:
     """Return the application that answers reviews."""
 
     async def mutate(request: web.Request) -> web.Response:
@@ -49,7 +49,7 @@ def review_app(metrics: Metrics, draining: Draining) -> web.Application:
     return app
 
 
-def health_app(metrics: Metrics, why_not_ready: Callable[[], str | None]) -> web.Application:
+def health_app(metrics: WebhookMetrics, why_not_ready: Callable[[], str | None]) -> web.Application:
     """Return the application for probes and Prometheus."""
 
     async def healthz(_: web.Request) -> web.Response:
@@ -72,7 +72,7 @@ def health_app(metrics: Metrics, why_not_ready: Callable[[], str | None]) -> web
     return app
 
 
-class _Refused(Exception):
+class _RefusedReview(Exception):
     """A request that is answered with a problem document."""
 
     def __init__(self, problem: Problem) -> None:
@@ -80,8 +80,8 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def _problem(status: int, slug: str, title: str, detail: str) -> _Refused:
-    return _Refused(Problem(status, slug, title, detail))
+def _problem(status: int, slug: str, title: str, detail: str) -> _RefusedReview:
+    return _RefusedReview(Problem(status, slug, title, detail))
 
 
 async def _json_body(request: web.Request) -> bytes:
@@ -106,7 +106,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     headers: dict[str, str] = {}
     try:
         return await handler(request)
-    except _Refused as refused:
+    except _RefusedReview as refused:
         problem = refused.problem
     except web.HTTPException as error:
         problem = Problem(error.status, "http", error.reason, _detail(error))

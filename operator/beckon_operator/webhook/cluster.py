@@ -1,6 +1,6 @@
 """The Secret and the MutatingWebhookConfiguration, read from the API server and written to it.
 
-Every write names the version of the object that it was decided on, and raises `Conflict` where
+Every write names the version of the object that it was decided on, and raises `WriteConflict` where
 another replica was faster.
 """
 
@@ -18,7 +18,7 @@ from lightkube.types import PatchType
 _LABELS = {"app.kubernetes.io/name": "beckon", "app.kubernetes.io/component": "webhook"}
 
 
-class Conflict(Exception):
+class WriteConflict(Exception):
     """Another replica has written the object since it was read."""
 
 
@@ -46,7 +46,7 @@ class Stored:
     version: str = ""
 
 
-class Cluster:
+class WebhookCluster:
     """The two objects of one webhook."""
 
     def __init__(self, client: AsyncClient, namespace: str, secret: str, configuration: str) -> None:
@@ -78,7 +78,7 @@ class Cluster:
         return Stored(data, _version(found.metadata))
 
     async def store(self, data: Mapping[str, bytes], before: Stored) -> None:
-        """Write the data of the Secret; raise `Conflict` unless it is still the one before."""
+        """Write the data of the Secret; raise `WriteConflict` unless it is still the one before."""
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         async with _guarded():
             if not before.version:
@@ -93,7 +93,7 @@ class Cluster:
             )
 
     async def publish(self, bundle: bytes, before: Trust) -> None:
-        """Make the API server trust a bundle; raise `Conflict` unless nobody changed it meanwhile."""
+        """Make the API server trust a bundle; raise `WriteConflict` unless nobody changed it meanwhile."""
         encoded = base64.b64encode(bundle).decode()
         webhooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in before.bundles]
         patch = {"metadata": {"resourceVersion": before.version}, "webhooks": webhooks}
@@ -107,7 +107,7 @@ async def _guarded() -> AsyncIterator[None]:
         yield
     except ApiError as error:
         if error.response.status_code == 409:
-            raise Conflict from error
+            raise WriteConflict from error
         raise
 
 

@@ -15,9 +15,9 @@ import httpx2
 import stamina
 
 from beckon_operator.webhook.certificates import Pair, Unusable, is_valid
-from beckon_operator.webhook.cluster import Cluster, Conflict, Stored, Trust
+from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster, WriteConflict
 from beckon_operator.webhook.holdings import Holdings, read_holdings
-from beckon_operator.webhook.metrics import Metrics
+from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.rotation import Policy, Step, decide, take
 
 logger = logging.getLogger("beckon_operator.webhook")
@@ -38,7 +38,11 @@ class Keeper:
     """
 
     def __init__(
-        self, cluster: Cluster, policy: Policy, metrics: Metrics, clock: Callable[[], datetime] = utc_now
+        self,
+        cluster: WebhookCluster,
+        policy: Policy,
+        metrics: WebhookMetrics,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.context = server_context()
         self.loaded = asyncio.Event()
@@ -71,7 +75,7 @@ class Keeper:
             await asyncio.sleep(every)
 
     async def round(self) -> None:
-        """Put right what is not; raise what the API server says, or `Conflict`."""
+        """Put right what is not; raise what the API server says, or `WriteConflict`."""
         # The trust first: a bundle may only be written over one that is older than the Secret that
         # it is made of, or a slow replica would take a newer authority out of it again.
         trust = await self._cluster.trust()
@@ -126,12 +130,12 @@ class Keeper:
     def _complain(self, error: Exception) -> None:
         """Tell of a failure once, not every round."""
         self._metrics.upkeep_failed()
-        text = "other replicas write all the time" if isinstance(error, Conflict) else _cause(error)
+        text = "other replicas write all the time" if isinstance(error, WriteConflict) else _cause(error)
         if not self.loaded.is_set():
             self._problem = f"the certificates cannot be looked after: {text}"
         if text != self._complaint:
             self._complaint = text
-            unforeseen = None if isinstance(error, Conflict | httpx2.HTTPError) else error
+            unforeseen = None if isinstance(error, WriteConflict | httpx2.HTTPError) else error
             logger.warning(
                 "the certificates cannot be looked after: %s; trying again", text, exc_info=unforeseen
             )
@@ -165,7 +169,7 @@ def _passes(error: Exception) -> bool:
     """Whether a failure may be over in a moment."""
     if isinstance(error, httpx2.HTTPStatusError):
         return error.response.status_code in {408, 429} or error.response.status_code >= 500
-    return isinstance(error, Conflict | httpx2.TransportError)
+    return isinstance(error, WriteConflict | httpx2.TransportError)
 
 
 def _read(stored: Stored) -> Holdings | None:

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from beckon_operator.webhook.reviews import Outcome
 
 
-class Metrics:
+class WebhookMetrics:
     """The metrics of one webhook, in a registry of its own."""
 
     def __init__(self) -> None:

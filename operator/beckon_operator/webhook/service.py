@@ -8,10 +8,10 @@ from aiohttp import web
 
 from beckon_operator.serving import open_port, serve
 from beckon_operator.webhook.app import Draining, health_app, review_app
-from beckon_operator.webhook.cluster import Cluster
+from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.keeper import Keeper
-from beckon_operator.webhook.metrics import Metrics
-from beckon_operator.webhook.settings import Settings
+from beckon_operator.webhook.metrics import WebhookMetrics
+from beckon_operator.webhook.settings import WebhookSettings
 
 logger = logging.getLogger("beckon_operator.webhook")
 
@@ -22,9 +22,9 @@ class Service:
     `url` and `health_url` say where it listens, and are empty until it does.
     """
 
-    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+    def __init__(self, settings: WebhookSettings, cluster: WebhookCluster) -> None:
         self._settings = settings
-        self._metrics = Metrics()
+        self._metrics = WebhookMetrics()
         self._keeper = Keeper(cluster, settings.policy(), self._metrics)
         self._draining = Draining()
         self.url = self.health_url = ""

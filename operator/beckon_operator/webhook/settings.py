@@ -17,7 +17,7 @@ _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
-class Settings(ServingSettings):
+class WebhookSettings(ServingSettings):
     """Everything that can be set; each field says what it means."""
 
     model_config = SettingsConfigDict(
@@ -97,7 +97,7 @@ class Settings(ServingSettings):
         return names
 
     @model_validator(mode="after")
-    def _agree(self) -> "Settings":
+    def _agree(self) -> "WebhookSettings":
         # What an authority signs last must end before the authority does, in its last third.
         if self.certificate_days * 3 > self.authority_days:
             raise ValueError("certificate_days must be at most a third of authority_days")

@@ -29,7 +29,7 @@ from beckon_agent.store.sql.open import open_store
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_contract.agent_terms import Terms, read_terms
-from beckon_contract.fields import Fields, Report
+from beckon_contract.fields import Fields, ReportProblem
 from tests.agent.auth.counters import CountersInMemory
 from tests.agent.auth.issuer import AUDIENCE, Issuer
 from tests.agent.event_platform import EventPlatform
@@ -40,7 +40,7 @@ from tests.agent.serving import served
 
 def terms(**spec: Any) -> Terms:
     """Return terms as an Agent's spec says them."""
-    report = Report()
+    report = ReportProblem()
     read = read_terms(Fields(spec, "spec", report))
     assert report.problems == []
     return read

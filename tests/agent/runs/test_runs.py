@@ -10,7 +10,7 @@ import pytest
 
 from beckon_agent.api.runs.documents import exchanged_document
 from beckon_agent.core.records import Exchanged
-from beckon_contract.correlation import Key, Keyring, mint
+from beckon_contract.correlation import Keyring, SigningKey, mint
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import RunningFace
 from tests.agent.scripted_model import Reply, asks_for, chunk, says, sse
@@ -178,7 +178,7 @@ async def test_the_events_of_calls_are_there_as_they_were_sent_and_as_they_came(
 
 
 async def test_an_event_that_was_stored_with_its_token_is_shown_without() -> None:
-    token = mint(Keyring([Key.random()]), "shim-0")
+    token = mint(Keyring([SigningKey.random()]), "shim-0")
     reply = {"event": {"id": "r1", "replyid": token, "data": "1"}}
 
     shown = exchanged_document(Exchanged("e1", "add", None, reply))

@@ -11,7 +11,7 @@ from aiohttp import web
 from beckon_agent.api.runs.documents import exchanged_document
 from beckon_agent.core.records import Exchanged
 from beckon_agent.core.run_types import Limits
-from beckon_contract.correlation import Key, Keyring, mint
+from beckon_contract.correlation import Keyring, SigningKey, mint
 from tests.agent.conftest import say_it_plainly
 from tests.agent.event_platform import EventPlatform, described, event_platform
 from tests.agent.responses.conftest import StartFace
@@ -69,7 +69,7 @@ async def test_no_face_of_a_run_shows_the_token_of_a_call(
 
 
 async def test_what_an_earlier_version_stored_of_a_call_that_timed_out_is_shown_without_its_token() -> None:
-    token = mint(Keyring([Key.random()]), "shim-0", b"e1")
+    token = mint(Keyring([SigningKey.random()]), "shim-0", b"e1")
     problem = {"status": 504, "detail": "no reply came", "correlation": token, "more": [f"see {token}."]}
 
     shown = exchanged_document(Exchanged("e1", "add", None, {"problem": problem}))

@@ -15,7 +15,7 @@ from beckon_agent.tool_calls.recorded_events import (
     recording_events,
     without_tokens,
 )
-from beckon_contract.correlation import Key, Keyring, mint
+from beckon_contract.correlation import Keyring, SigningKey, mint
 from beckon_contract.events import CloudEvent
 
 
@@ -54,7 +54,7 @@ def test_all_else_is_kept_byte_for_byte(data: bytes, kind: str) -> None:
 @pytest.mark.parametrize("name", ["replyid", "correlationid", "backid"])
 @pytest.mark.parametrize("size", [10, MAX_STORED])
 def test_of_a_token_nothing_is_kept_whatever_its_attribute_is_called(name: str, size: int) -> None:
-    token = mint(Keyring([Key.random()]), "shim-0", b"1")
+    token = mint(Keyring([SigningKey.random()]), "shim-0", b"1")
     data = json.dumps({"replyid": token, "text": "x" * size}).encode()
     reply = CloudEvent("1", "/s", "t", data, "application/json", extensions={name: token, "chain": "a.b.c"})
 
@@ -66,7 +66,7 @@ def test_of_a_token_nothing_is_kept_whatever_its_attribute_is_called(name: str, 
 
 
 def test_a_result_that_looks_like_a_token_is_kept_as_it_is() -> None:
-    token = mint(Keyring([Key.random()]), "shim-0")
+    token = mint(Keyring([SigningKey.random()]), "shim-0")
 
     assert without_tokens({"id": token, "data": token, "replyid": token}) == {
         "id": token,

@@ -10,7 +10,7 @@ from mcp_types import Tool, ToolAnnotations
 from beckon_cli.importing.candidates import Found, NoSource, Skipped
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.mcp.reading import Place
-from beckon_cli.importing.mcp.tools import Imported, Server, import_tools, object_name
+from beckon_cli.importing.mcp.tools import ImportedTools, Server, import_tools, object_name
 from beckon_cli.importing.needs import needs
 from beckon_contract.check import check
 from beckon_contract.resources import parse_manifests
@@ -23,7 +23,7 @@ FILES = Server("files", Place("https://files.example/mcp"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
 
-def become(tool: Tool) -> Imported | Skipped:
+def become(tool: Tool) -> ImportedTools | Skipped:
     (found,) = import_tools([tool], FILES)
     return found
 
@@ -63,7 +63,7 @@ def test_what_the_server_says_of_a_tool_becomes_annotations(
 ) -> None:
     found = become(Tool(name="a", input_schema=SCHEMA, annotations=said))
 
-    assert isinstance(found, Imported)
+    assert isinstance(found, ImportedTools)
     assert found.hints == hints
 
 
@@ -75,14 +75,14 @@ def test_a_tool_that_cannot_be_one_is_skipped_with_the_reason() -> None:
 
     assert isinstance(broken, Skipped)
     assert "its parameters cannot be used" in broken.reason
-    assert isinstance(first, Imported)
+    assert isinstance(first, ImportedTools)
     assert twin == Skipped("readFile", "files.read-file", "another tool is called files.read-file already")
 
 
 def test_a_tool_without_a_description_is_described_by_its_name() -> None:
     found = become(Tool(name="a", input_schema=SCHEMA))
 
-    assert isinstance(found, Imported)
+    assert isinstance(found, ImportedTools)
     assert found.description == "Call the tool a."
 
 

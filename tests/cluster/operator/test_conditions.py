@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from beckon_contract.correlation import Key
+from beckon_contract.correlation import SigningKey
 from tests.cluster.audit import writers
 from tests.cluster.kube import Kube, condition, until
 from tests.cluster.operator.account import Account
@@ -363,7 +363,7 @@ def test_the_shims_keys_are_made(account: Account) -> None:
     made = account.home.get("secret", "beckon-shim-keys")
 
     (line,) = base64.b64decode(made["data"]["keys"]).decode().splitlines()
-    assert len(Key.parse(line).secret) == 32
+    assert len(SigningKey.parse(line).secret) == 32
 
 
 def test_nothing_went_wrong_unseen_and_no_key_was_logged(running: Running, account: Account) -> None:

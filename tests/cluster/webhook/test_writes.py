@@ -10,7 +10,7 @@ import pytest
 from lightkube import AsyncClient, KubeConfig
 
 from beckon_operator.webhook.certificates import new_authority
-from beckon_operator.webhook.cluster import Cluster, Conflict, Stored
+from beckon_operator.webhook.cluster import Stored, WebhookCluster, WriteConflict
 from beckon_operator.webhook.keeper import utc_now
 from tests.cluster.kube import Kube
 
@@ -38,32 +38,32 @@ def configuration(kube: Kube) -> Iterator[str]:
 
 
 @pytest.fixture
-async def cluster(namespace: Kube, configuration: str) -> AsyncIterator[Cluster]:
+async def cluster(namespace: Kube, configuration: str) -> AsyncIterator[WebhookCluster]:
     client = AsyncClient(KubeConfig.from_file(os.environ["KUBECONFIG"]))
-    yield Cluster(client, namespace.namespace, "certificates", configuration)
+    yield WebhookCluster(client, namespace.namespace, "certificates", configuration)
     await client.close()
 
 
-async def test_a_secret_is_made_once(cluster: Cluster) -> None:
+async def test_a_secret_is_made_once(cluster: WebhookCluster) -> None:
     missing = await cluster.stored()
     assert missing == Stored({})
     await cluster.store({"a": b"1"}, missing)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflict):
         await cluster.store({"a": b"2"}, missing)
 
     assert (await cluster.stored()).data == {"a": b"1"}
 
 
 async def test_a_secret_is_changed_by_who_has_seen_its_last_version(
-    cluster: Cluster, namespace: Kube
+    cluster: WebhookCluster, namespace: Kube
 ) -> None:
     await cluster.store({"a": b"1", "gone": b"1"}, await cluster.stored())
     namespace.run("label", "secret", "certificates", "owner=b")
     before = await cluster.stored()
     await cluster.store({"a": b"2", "new": bytes([0, 255])}, before)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflict):
         await cluster.store({"a": b"3"}, before)
 
     assert (await cluster.stored()).data == {"a": b"2", "new": bytes([0, 255])}
@@ -71,7 +71,7 @@ async def test_a_secret_is_changed_by_who_has_seen_its_last_version(
 
 
 async def test_the_trust_of_every_webhook_is_changed_by_who_has_seen_its_last_version(
-    cluster: Cluster, kube: Kube, configuration: str
+    cluster: WebhookCluster, kube: Kube, configuration: str
 ) -> None:
     before = await cluster.trust()
     assert before is not None
@@ -79,7 +79,7 @@ async def test_the_trust_of_every_webhook_is_changed_by_who_has_seen_its_last_ve
     # The API server takes nothing for a bundle but certificates.
     await cluster.publish(CERTIFICATE, before)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflict):
         await cluster.publish(CERTIFICATE * 2, before)
 
     after = await cluster.trust()
@@ -92,7 +92,7 @@ async def test_the_trust_of_every_webhook_is_changed_by_who_has_seen_its_last_ve
 
 async def test_a_configuration_that_is_not_there_is_no_failure(namespace: Kube) -> None:
     client = AsyncClient(KubeConfig.from_file(os.environ["KUBECONFIG"]))
-    cluster = Cluster(client, namespace.namespace, "certificates", "t-wh-nowhere")
+    cluster = WebhookCluster(client, namespace.namespace, "certificates", "t-wh-nowhere")
 
     assert await cluster.trust() is None
     await client.close()

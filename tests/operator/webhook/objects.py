@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 
-from beckon_operator.webhook.cluster import Cluster, Conflict, Stored, Trust
+from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster, WriteConflict
 
 
 @types.coroutine
@@ -14,7 +14,7 @@ def another_may_go_first() -> Generator[None]:
     yield
 
 
-class Objects(Cluster):
+class Objects(WebhookCluster):
     """The two objects with the API server's rule: a write must name the version that it replaces."""
 
     def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
@@ -33,13 +33,13 @@ class Objects(Cluster):
     async def store(self, data: Mapping[str, bytes], before: Stored) -> None:
         await another_may_go_first()
         if before.version != self.secret.version:
-            raise Conflict
+            raise WriteConflict
         self.secret = Stored(dict(data), str(int(before.version or 0) + 1))
 
     async def publish(self, bundle: bytes, before: Trust) -> None:
         await another_may_go_first()
         if before.version != str(len(self.bundles)):
-            raise Conflict
+            raise WriteConflict
         self.bundles.append((self.now, bundle))
 
     def believed(self, settle: timedelta) -> list[list[x509.Certificate]]:

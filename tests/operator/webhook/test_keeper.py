@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beckon_operator.webhook.certificates import is_signed_by, is_valid
-from beckon_operator.webhook.cluster import Conflict, Stored
+from beckon_operator.webhook.cluster import Stored, WriteConflict
 from beckon_operator.webhook.holdings import read_holdings
 from beckon_operator.webhook.keeper import Keeper
-from beckon_operator.webhook.metrics import Metrics
+from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.rotation import Policy
 from tests.operator.webhook.objects import Objects
 
@@ -27,7 +27,7 @@ class Replica:
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        self.keeper = Keeper(objects, POLICY, Metrics(), lambda: objects.now)
+        self.keeper = Keeper(objects, POLICY, WebhookMetrics(), lambda: objects.now)
         self._round: Generator[None] | None = None
 
     def go_on(self) -> None:
@@ -35,7 +35,7 @@ class Replica:
             self._round = self.keeper.round().__await__()
         try:
             next(self._round)
-        except (StopIteration, Conflict):
+        except (StopIteration, WriteConflict):
             self._round = None
 
     def finish(self) -> None:

@@ -17,12 +17,12 @@ from cryptography import x509
 
 from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.app import MAX_BODY
-from beckon_operator.webhook.cluster import Cluster, Stored, Trust
+from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster
 from beckon_operator.webhook.holdings import read_holdings
 from beckon_operator.webhook.keeper import server_context
 from beckon_operator.webhook.rotation import Step, take
 from beckon_operator.webhook.service import Service
-from beckon_operator.webhook.settings import Settings
+from beckon_operator.webhook.settings import WebhookSettings
 from tests.operator.webhook.asking import TEXT, event_type, request
 from tests.operator.webhook.objects import Objects
 from tests.patience import PATIENCE
@@ -31,8 +31,8 @@ REVIEW = json.dumps(request(event_type(TEXT)))
 JSON = {"Content-Type": "application/json"}
 
 
-def configured(**changes: object) -> Settings:
-    return Settings.model_validate(
+def configured(**changes: object) -> WebhookSettings:
+    return WebhookSettings.model_validate(
         {"port": 0, "health_port": 0, "poll_seconds": 0.01, "drain_seconds": 0, "extra_names": "127.0.0.1"}
         | changes
     )
@@ -237,7 +237,7 @@ def test_old_protocols_are_not_spoken() -> None:
 
 
 def test_the_double_has_no_other_face_than_the_real_one() -> None:
-    assert {name for name in vars(Objects) if name in vars(Cluster)} >= {
+    assert {name for name in vars(Objects) if name in vars(WebhookCluster)} >= {
         "trust",
         "stored",
         "store",

@@ -8,7 +8,7 @@ import pytest
 
 from beckon_contract.events import CloudEvent
 from beckon_tools import sink
-from beckon_tools.adapter.bridge.passing import passed_on
+from beckon_tools.adapter.bridge.caller import passed_on
 from beckon_tools.adapter.bridge.settings import NamedServer
 from tests.patience import PATIENCE
 from tests.tools.adapter.plain_api import adapting, way_to

@@ -7,7 +7,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from beckon_contract.jsontext import NotJsonError, dumps, loads
-from beckon_tools.adapter.outbound.way import Answer
+from beckon_tools.adapter.outbound.way import HttpAnswer
 from beckon_tools.adapter.rule import JSON, HttpRule
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.results import Media
@@ -45,7 +45,7 @@ _WORDS = (
 )
 
 
-def result_of(rule: HttpRule, answer: Answer, host: str, *, repeatable: bool) -> object:
+def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool) -> object:
     """Return the result of a call.
 
     Raises `InvalidArguments` for what the model can mend (400, 422), and `ToolError` for other refusals.
@@ -67,7 +67,7 @@ def is_json(media_type: str) -> bool:
     return media_type == JSON or media_type.endswith("+json") or media_type == "text/json"
 
 
-def _document(answer: Answer, host: str) -> object:
+def _document(answer: HttpAnswer, host: str) -> object:
     if is_json(answer.media_type):
         try:
             document: object = loads(answer.body)
@@ -97,14 +97,14 @@ def _is_textual(media_type: str) -> bool:
     return media_type in _TEXTUAL or media_type.endswith(_TEXTUAL_SUFFIXES)
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: HttpAnswer) -> str:
     try:
         return answer.body.decode(answer.charset or "utf-8", errors="replace")
     except LookupError:
         return answer.body.decode("utf-8", errors="replace")
 
 
-def _select(expression: str, answer: Answer, document: object, host: str) -> object:
+def _select(expression: str, answer: HttpAnswer, document: object, host: str) -> object:
     if isinstance(document, Media | str) and not is_json(answer.media_type):
         raise ToolError(
             f"{host} answered with {answer.media_type or 'no JSON'}; the rule's result needs JSON"
@@ -116,7 +116,7 @@ def _select(expression: str, answer: Answer, document: object, host: str) -> obj
         raise ToolError(f"the rule's result does not fit what {host} answered: {first[:MAX_WORDS]}") from None
 
 
-def _fail(answer: Answer, host: str, *, repeatable: bool) -> NoReturn:
+def _fail(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
     said = _words(answer)
     told = f"{host} answered {answer.status}" + (f": {said}" if said else "")
     if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
@@ -130,14 +130,14 @@ def _fail(answer: Answer, host: str, *, repeatable: bool) -> NoReturn:
     raise ToolError(told)
 
 
-def _has_not_begun(answer: Answer) -> bool:
+def _has_not_begun(answer: HttpAnswer) -> bool:
     """Whether the API refused the request before it did anything: too many of them, or come later."""
     if answer.redirected:
         return False
     return answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
 
 
-def _words(answer: Answer) -> str:
+def _words(answer: HttpAnswer) -> str:
     """Return what an API says of its refusal, in one short line."""
     if is_json(answer.media_type) or not answer.media_type:
         try:

@@ -12,7 +12,7 @@ from beckon_tools.adapter.answers import result_of
 from beckon_tools.adapter.calls import Call, Run
 from beckon_tools.adapter.outbound.credentials import NoCredential
 from beckon_tools.adapter.outbound.hosts import NotAllowed
-from beckon_tools.adapter.outbound.way import Answer, TooLarge, Unreachable, Way
+from beckon_tools.adapter.outbound.way import HttpAnswer, TooLarge, Unreachable, Way
 from beckon_tools.adapter.request import HttpRequest, build_request
 from beckon_tools.adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_tools.adapter.templates import UnfitArgument
@@ -63,7 +63,7 @@ class HttpCaller:
             raise _lost(rule, call, host, error) from None
         return result_of(rule, answer, host, repeatable=_is_repeatable(rule, call))
 
-    async def _send(self, rule: HttpRule, request: HttpRequest) -> Answer:
+    async def _send(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
         """Send a request, one that may be repeated as often as the rule says; return the last answer."""
         attempts = 1 + (rule.retries if rule.method in IDEMPOTENT else 0)
         number = 0
@@ -82,7 +82,7 @@ class HttpCaller:
                     raise _Passing
         return answer
 
-    async def _attempt(self, rule: HttpRule, request: HttpRequest) -> Answer:
+    async def _attempt(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
         with asking(request.method, request.url) as span:
             answer = await self.way.send(_joining(request), rule.credential, rule.timeout)
             span.set_attribute("http.response.status_code", answer.status)

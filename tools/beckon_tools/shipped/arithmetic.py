@@ -63,7 +63,7 @@ _PRODUCTS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
 }
 
 
-class Answer(NamedTuple):
+class ArithmeticResult(NamedTuple):
     """A result as text; `exact` is false where it had to be rounded to `SHOWN_DIGITS`."""
 
     text: str
@@ -81,7 +81,7 @@ class _Amount(NamedTuple):
     percent: bool = False
 
 
-def calculate(expression: str) -> Answer:
+def calculate(expression: str) -> ArithmeticResult:
     """Evaluate an expression; raise `CannotCalculate` with the place and the cure."""
     if len(expression) > MAX_LENGTH:
         raise CannotCalculate(f"the expression is longer than {MAX_LENGTH} characters")
@@ -93,11 +93,11 @@ def calculate(expression: str) -> Answer:
     )
     with localcontext(context) as current:
         try:
-            value = _Parser(_tokens(expression)).result()
+            value = _ExpressionParser(_tokens(expression)).result()
             exact = not current.flags[Inexact]
             if not exact:
                 current.prec = SHOWN_DIGITS
-            return Answer(_text(+value), exact)
+            return ArithmeticResult(_text(+value), exact)
         except Overflow:
             raise CannotCalculate(f"the result is larger than 1e{MAX_EXPONENT}") from None
 
@@ -121,7 +121,7 @@ def _tokens(expression: str) -> list[_Token]:
     return found
 
 
-class _Parser:
+class _ExpressionParser:
     """Recursive descent that evaluates as it reads; every method reads one rule of the grammar."""
 
     def __init__(self, tokens: list[_Token]) -> None:

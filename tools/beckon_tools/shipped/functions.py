@@ -36,7 +36,7 @@ class CannotCalculate(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class MathFunction:
     """A function and how many arguments it takes; `most` is `None` for any number."""
 
     run: Callable[..., Decimal]
@@ -77,7 +77,7 @@ def _average(*values: Decimal) -> Decimal:
     return sum(values, Decimal(0)) / len(values)
 
 
-def _in_floats(function: Callable[[float], float]) -> Function:
+def _in_floats(function: Callable[[float], float]) -> MathFunction:
     """Wrap a function that is known to about 15 digits only."""
 
     def run(value: Decimal) -> Decimal:
@@ -85,30 +85,30 @@ def _in_floats(function: Callable[[float], float]) -> Function:
         getcontext().flags[Inexact] = True
         return result
 
-    return Function(run)
+    return MathFunction(run)
 
 
-def _to_integral(rounding: str) -> Function:
-    return Function(lambda value: value.to_integral_value(rounding=rounding))
+def _to_integral(rounding: str) -> MathFunction:
+    return MathFunction(lambda value: value.to_integral_value(rounding=rounding))
 
 
-FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+FUNCTIONS: Mapping[str, MathFunction] = MappingProxyType(
     {
-        "sqrt": Function(lambda value: value.sqrt()),
-        "abs": Function(abs),
-        "round": Function(_round, 1, 2),
+        "sqrt": MathFunction(lambda value: value.sqrt()),
+        "abs": MathFunction(abs),
+        "round": MathFunction(_round, 1, 2),
         "floor": _to_integral(ROUND_FLOOR),
         "ceil": _to_integral(ROUND_CEILING),
         "trunc": _to_integral(ROUND_DOWN),
-        "min": Function(min, 1, None),
-        "max": Function(max, 1, None),
-        "sum": Function(lambda *values: sum(values, Decimal(0)), 1, None),
-        "avg": Function(_average, 1, None),
-        "factorial": Function(_factorial),
-        "exp": Function(lambda value: value.exp()),
-        "ln": Function(lambda value: value.ln()),
-        "log": Function(_log, 1, 2),
-        "log2": Function(lambda value: value.ln() / Decimal(2).ln()),
+        "min": MathFunction(min, 1, None),
+        "max": MathFunction(max, 1, None),
+        "sum": MathFunction(lambda *values: sum(values, Decimal(0)), 1, None),
+        "avg": MathFunction(_average, 1, None),
+        "factorial": MathFunction(_factorial),
+        "exp": MathFunction(lambda value: value.exp()),
+        "ln": MathFunction(lambda value: value.ln()),
+        "log": MathFunction(_log, 1, 2),
+        "log2": MathFunction(lambda value: value.ln() / Decimal(2).ln()),
         "sin": _in_floats(math.sin),
         "cos": _in_floats(math.cos),
         "tan": _in_floats(math.tan),

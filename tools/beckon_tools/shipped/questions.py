@@ -50,7 +50,7 @@ class NotUnderstood(ValueError):
 
 
 @dataclass(slots=True)
-class _Reading:
+class _QuestionReading:
     """What has been understood, and the rest of the question."""
 
     text: str
@@ -77,7 +77,7 @@ class _Reading:
 
 def translate(question: str) -> str:
     """Return the SELECT that answers the question; raise `NotUnderstood`."""
-    reading = _Reading(_normalise(question))
+    reading = _QuestionReading(_normalise(question))
     for rule in _RULES:
         rule(reading)
     _check_rest(reading)
@@ -95,14 +95,14 @@ def _normalise(question: str) -> str:
     return " ".join(text.split())
 
 
-def _take_limit(reading: _Reading) -> None:
+def _take_limit(reading: _QuestionReading) -> None:
     superlative = r"(?:[a-z]+est\b|most\b|least\b|first\b|last\b|newest\b|(?:[a-z-]+ ){1,3}(?:with|by)\b)"
     match = reading.take(rf"(?:top|first|last) {_COUNT}") or reading.take(rf"{_COUNT}(?= {superlative})")
     if match:
         reading.limit = NUMBER_WORDS.get(match[1]) or int(match[1])
 
 
-def _take_comparisons(reading: _Reading) -> None:
+def _take_comparisons(reading: _QuestionReading) -> None:
     for words, sign in _COMPARISONS.items():
         pattern = rf"{_MEASURE}(?: is| are| was| of)? (?:{words}) ?{_NUMBER}{_UNIT}"
         while match := reading.take(pattern):
@@ -116,7 +116,7 @@ def _take_comparisons(reading: _Reading) -> None:
         reading.mention(column)
 
 
-def _take_melting(reading: _Reading) -> None:
+def _take_melting(reading: _QuestionReading) -> None:
     """Read "that melt below 300 K", "boils above 0 °C"."""
     for verb, column in (("melts?", "melting_point_k"), ("boils?", "boiling_point_k")):
         for words, sign in _COMPARISONS.items():
@@ -126,7 +126,7 @@ def _take_melting(reading: _Reading) -> None:
                 reading.mention(column)
 
 
-def _take_comparatives(reading: _Reading) -> None:
+def _take_comparatives(reading: _QuestionReading) -> None:
     """Read "heavier than 200" and "denser than iron"."""
     forms = {rf"{stem}er": (column, most) for stem, (column, most) in ADJECTIVES.items()}
     for adjective, column in PLAIN_ADJECTIVES.items():
@@ -144,7 +144,7 @@ def _take_comparatives(reading: _Reading) -> None:
             reading.where.append(f"{column} {'>' if most == 'DESC' else '<'} {value}")
 
 
-def _take_discovery(reading: _Reading) -> None:
+def _take_discovery(reading: _QuestionReading) -> None:
     signs = {"before|until": "<", "after|since": ">", "in": "="}
     if match := reading.take(r"(?:discovered )?(?:in|during) the (\d\d)[a-z]{2} century"):
         first = (int(match[1]) - 1) * 100
@@ -163,7 +163,7 @@ def _take_discovery(reading: _Reading) -> None:
         reading.mention("discovered")
 
 
-def _take_places(reading: _Reading) -> None:
+def _take_places(reading: _QuestionReading) -> None:
     places = {
         "group_number": r"(?:in )?group (?:number )?(\d+)",
         "period": r"(?:in )?(?:period|row) (?:number )?(\d+)",
@@ -176,14 +176,14 @@ def _take_places(reading: _Reading) -> None:
         reading.where.append(f"block = '{match[1]}'")
 
 
-def _take_grouping(reading: _Reading) -> None:
+def _take_grouping(reading: _QuestionReading) -> None:
     each = r"(?:(?:in|for|of|within|from) (?:each|every)|per|each|every|grouped by|by)"
     for column, words in DIMENSIONS.items():
         if reading.take(rf"{each} (?:{words})"):
             reading.by = column
 
 
-def _take_aggregate(reading: _Reading) -> None:
+def _take_aggregate(reading: _QuestionReading) -> None:
     if reading.take(r"how many|(?:the )?(?:number|count) of(?! protons)|count"):
         reading.aggregate = "COUNT"
     elif reading.take(r"average|mean"):
@@ -192,14 +192,14 @@ def _take_aggregate(reading: _Reading) -> None:
         reading.aggregate = "SUM"
 
 
-def _take_superlative(reading: _Reading) -> None:
+def _take_superlative(reading: _QuestionReading) -> None:
     found = _named_superlative(reading) or _measured_superlative(reading)
     if found:
         reading.order = found
         reading.mention(found[0])
 
 
-def _named_superlative(reading: _Reading) -> tuple[str, str] | None:
+def _named_superlative(reading: _QuestionReading) -> tuple[str, str] | None:
     for stem, order in ADJECTIVES.items():
         if reading.take(f"{stem}est"):
             return order
@@ -215,7 +215,7 @@ def _named_superlative(reading: _Reading) -> tuple[str, str] | None:
     return None
 
 
-def _measured_superlative(reading: _Reading) -> tuple[str, str] | None:
+def _measured_superlative(reading: _QuestionReading) -> tuple[str, str] | None:
     most = r"(?:highest|largest|greatest|biggest|maximum|max|most)"
     least = r"(?:lowest|smallest|minimum|min|least)"
     for words, direction in ((most, "DESC"), (least, "ASC")):
@@ -226,18 +226,18 @@ def _measured_superlative(reading: _Reading) -> tuple[str, str] | None:
     return None
 
 
-def _take_filters(reading: _Reading) -> None:
+def _take_filters(reading: _QuestionReading) -> None:
     for words, condition in FILTERS.items():
         if reading.take(rf"(?:{words})"):
             reading.where.append(condition)
 
 
-def _take_names(reading: _Reading) -> None:
+def _take_names(reading: _QuestionReading) -> None:
     while match := reading.take(_NAME):
         reading.names.append(NAMES[match[1]])
 
 
-def _take_mentions(reading: _Reading) -> None:
+def _take_mentions(reading: _QuestionReading) -> None:
     if reading.take(r"melts?"):
         reading.mention("melting_point_k")
     if reading.take(r"boils?"):
@@ -266,7 +266,7 @@ _RULES = (
 )
 
 
-def _check_rest(reading: _Reading) -> None:
+def _check_rest(reading: _QuestionReading) -> None:
     unknown = [word for word in reading.text.split() if not SILENT.fullmatch(word)]
     if unknown:
         raise NotUnderstood(f"the words {', '.join(map(repr, unknown[:5]))} are not known here")
@@ -277,7 +277,7 @@ def _check_rest(reading: _Reading) -> None:
         raise NotUnderstood("it does not say of which property")
 
 
-def _write(reading: _Reading) -> str:
+def _write(reading: _QuestionReading) -> str:
     if reading.names:
         quoted = ", ".join(f"'{name}'" for name in dict.fromkeys(reading.names))
         reading.where.append(f"name IN ({quoted})")
@@ -292,7 +292,7 @@ def _write(reading: _Reading) -> str:
     return _select(columns, reading.where, "ORDER BY", order, *limit)
 
 
-def _write_aggregate(reading: _Reading) -> str:
+def _write_aggregate(reading: _QuestionReading) -> str:
     column = reading.columns[-1] if reading.columns else ""
     what = f"ROUND({reading.aggregate}({column}), 4) AS {column}"
     if reading.aggregate == "COUNT":
@@ -300,7 +300,7 @@ def _write_aggregate(reading: _Reading) -> str:
     return _grouped(reading.by, what, reading.where) if reading.by else _select([what], reading.where)
 
 
-def _write_superlative(reading: _Reading, column: str, direction: str) -> str:
+def _write_superlative(reading: _QuestionReading, column: str, direction: str) -> str:
     where = [*reading.where, f"{column} IS NOT NULL"]
     if reading.by is not None:
         # SQLite takes the other columns of a MAX or MIN query from the row that has it.

@@ -1,5 +1,10 @@
-"""The tool `get.current.weather`: Open-Meteo's geocoding, then its current weather."""
+"""The tool `get.current.weather`: Open-Meteo's geocoding, then its current weather.
 
+Weather codes are those of the WMO (table 4677, the subset that Open-Meteo uses), in plain words.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -9,7 +14,40 @@ from beckon_tools.errors import ToolError
 from beckon_tools.outbound import Outbound
 from beckon_tools.settings import Settings
 from beckon_tools.shipped.places import Place, choose
-from beckon_tools.shipped.weather_codes import WEATHER
+
+WEATHER: Mapping[int, str] = MappingProxyType(
+    {
+        0: "clear sky",
+        1: "mainly clear",
+        2: "partly cloudy",
+        3: "overcast",
+        45: "fog",
+        48: "freezing fog",
+        51: "light drizzle",
+        53: "drizzle",
+        55: "heavy drizzle",
+        56: "light freezing drizzle",
+        57: "freezing drizzle",
+        61: "light rain",
+        63: "rain",
+        65: "heavy rain",
+        66: "light freezing rain",
+        67: "freezing rain",
+        71: "light snow",
+        73: "snow",
+        75: "heavy snow",
+        77: "snow grains",
+        80: "light rain showers",
+        81: "rain showers",
+        82: "violent rain showers",
+        85: "light snow showers",
+        86: "heavy snow showers",
+        95: "thunderstorm",
+        96: "thunderstorm with light hail",
+        99: "thunderstorm with heavy hail",
+    }
+)
+
 
 Unit = Literal["celsius", "fahrenheit"]
 

@@ -8,7 +8,7 @@ from beckon_cli.importing.candidates import Found, Service
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.mcp.bridge import service_name
 from beckon_cli.importing.mcp.reading import Place, ask
-from beckon_cli.importing.mcp.tools import Imported, Server, import_tools, object_name
+from beckon_cli.importing.mcp.tools import ImportedTools, Server, import_tools, object_name
 
 _LONGEST_NAME = 40  # characters of a server's name, which is a part of other names
 
@@ -26,7 +26,7 @@ class Wanted:
     token: str = ""
 
 
-def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[Imported]:
+def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
     """Ask a server for its tools, and return what becomes of them; raise `NoSource`.
 
     `service_of` makes the Service of a command by the server's name.

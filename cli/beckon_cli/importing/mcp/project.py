@@ -21,7 +21,7 @@ MANIFESTS = "manifests"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class CommandOptions:
     """What whoever imports says of the image: its name, its base, the secrets that the server gets.
 
     `renew`: files that differ are written anew, too.
@@ -35,7 +35,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CommandProject:
     """What was done: files made, files of their owner kept, what is next, what is not known."""
 
     made: tuple[str, ...]
@@ -60,7 +60,7 @@ class Made:
             yield Text(f"{'Next:' if number == 0 else '':<8}{line}")
 
 
-def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: Wishes) -> Made:
+def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: CommandOptions) -> CommandProject:
     """Write what is missing in the folder of a project; a file that differs is its owner's, and kept."""
     image = wishes.image or f"dev.local/{bridge.service}:0.1.0"
     secret = wishes.secret or bridge.service
@@ -75,7 +75,7 @@ def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: Wishes) -
             made.append(name)
         elif before != text:
             kept.append(name)
-    return Made(tuple(made), tuple(kept), tuple(_next(folder, running, bridge)), recipe.unknown)
+    return CommandProject(tuple(made), tuple(kept), tuple(_next(folder, running, bridge)), recipe.unknown)
 
 
 def refuse_odd_names(environment: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedTools:
     """A tool that becomes an EventType: `what` is its name at the server."""
 
     server: Server
@@ -79,7 +79,7 @@ class Imported:
 
 def import_tools(
     tools: Sequence[Tool], server: Server, words: Sequence[str] = ()
-) -> list[Imported | Skipped]:
+) -> list[ImportedTools | Skipped]:
     """Return what becomes of the tools that one of the words means, of all without any.
 
     Raises `NoSource` for a word that means nothing.
@@ -96,7 +96,7 @@ def import_tools(
     return [each for each, is_meant in zip(results, chosen, strict=True) if is_meant]
 
 
-def _import(tools: Iterable[Tool], server: Server) -> Iterator[Imported | Skipped]:
+def _import(tools: Iterable[Tool], server: Server) -> Iterator[ImportedTools | Skipped]:
     taken: set[str] = set()
     for tool in tools:
         name = f"{server.name}.{object_name(tool.name)}"[:_LONGEST].rstrip("-.")
@@ -109,7 +109,7 @@ def _import(tools: Iterable[Tool], server: Server) -> Iterator[Imported | Skippe
             yield Skipped(tool.name, name, f"its parameters cannot be used: {error}")
             continue
         taken.add(name)
-        yield Imported(server, tool.name, name, _description(tool), tool.input_schema, _hints(tool))
+        yield ImportedTools(server, tool.name, name, _description(tool), tool.input_schema, _hints(tool))
 
 
 def object_name(text: str) -> str:

@@ -1,6 +1,7 @@
-"""From what was asked of an API's description to what becomes of its operations."""
+"""The operations of an API's description, selected by id, name, tag, method and path."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -9,16 +10,80 @@ import httpx
 
 from beckon_cli.importing.candidates import Found
 from beckon_cli.importing.files import Source
-from beckon_cli.importing.openapi.description import read_description
-from beckon_cli.importing.openapi.importer import Imported, Wishes, api_name, import_operations
+from beckon_cli.importing.openapi import openapi3, servers, swagger2
+from beckon_cli.importing.openapi.documents import open_root
+from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
 from beckon_cli.importing.openapi.naming import name_operations
+from beckon_cli.importing.openapi.operations import METHODS, Description, Operation
 from beckon_cli.importing.openapi.reading import BadDescription, Documents, FileDocuments, Tell, UrlDocuments
-from beckon_cli.importing.openapi.selection import select
 from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.importing.selection import choose, matches
+
+MAX_OPERATIONS = 5000
+
+
+def read_description(documents: Documents, choice: ServerChoice) -> Description:
+    """Return an API's description; raise `BadDescription` where it is none that can be read."""
+    root = open_root(documents)
+    if not isinstance(root.value, Mapping):
+        raise BadDescription(f"{documents.name} is no description of an API but {_kind(root.value)}")
+    version = str(root.value.get("swagger") or root.value.get("openapi") or "")
+    if not version.startswith(("2.", "3.0", "3.1", "3.2")):
+        said = f"says {version[:40]!r}" if version else "says neither swagger: '2.0' nor openapi: 3.x"
+        raise BadDescription(f"{documents.name} {said}; Swagger 2 and OpenAPI 3 can be imported")
+    if not isinstance(root.value.get("paths"), Mapping):
+        raise BadDescription(f"{documents.name} has no paths, and so nothing that could be called")
+    dialect = swagger2 if version.startswith("2.") else openapi3
+    known = (
+        servers.host_and_schemes(root, documents.start)
+        if dialect is swagger2
+        else servers.read_servers(root.get("servers"), documents.start, choice)
+    )
+    choice.check(known)
+    operations = tuple(dialect.read_operations(root, documents.start, choice))
+    if len(operations) > MAX_OPERATIONS:
+        raise BadDescription(f"{documents.name} has more than {MAX_OPERATIONS} operations")
+    title = root.get("info").text("title").strip()
+    return Description(title, version, operations, dialect.read_schemes(root), tuple(known))
+
+
+def _kind(value: object) -> str:
+    return "a list" if isinstance(value, list) else "nothing" if value is None else "plain text"
+
+
+def select(operations: Sequence[Operation], names: Sequence[str], wanted: Sequence[str]) -> list[bool]:
+    """Return for every operation whether any of the words means it; all are meant where there is no word.
+
+    A word is a method, a path (`/pets/*`, `/pets/**`), `tag:NAME`, an operationId or a tool's name, each with
+    `*` for any text; a method before another word narrows it: "GET /pets/*". Raises `NoSource` for a word
+    that means nothing.
+    """
+    pairs = list(zip(operations, names, strict=True))
+    known = [text for each in operations for text in (each.id, each.path, *each.tags) if text]
+    return choose(
+        pairs, wanted, lambda word, pair: _means(word, *pair), noun="operation", known=[*known, *names]
+    )
+
+
+def _means(word: str, operation: Operation, name: str) -> bool:
+    first, _, rest = word.strip().partition(" ")
+    if first.lower() in METHODS:
+        return operation.method == first.lower() and (not rest.strip() or _means(rest, operation, name))
+    if word.startswith("tag:"):
+        return any(matches(tag, word.removeprefix("tag:").strip()) for tag in operation.tags)
+    if word.startswith("/"):
+        return _path(word).fullmatch(operation.path) is not None
+    return any(matches(text, word) for text in (operation.id, name, *operation.tags) if text)
+
+
+def _path(pattern: str) -> re.Pattern[str]:
+    """Return a path glob as an expression: `*` stays inside a segment, `**` does not."""
+    parts = re.split(r"(\*\*|\*)", pattern.rstrip())
+    return re.compile("".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
 
 
 def find(
-    source: str, chosen: Iterable[str], wishes: Wishes, choice: ServerChoice, reading: "Reading"
+    source: str, chosen: Iterable[str], wishes: OpenApiOptions, choice: ServerChoice, reading: "Reading"
 ) -> Found[Imported]:
     """Read a description and return what becomes of it; raise `BadDescription`."""
     with httpx.Client(follow_redirects=False) as client:

@@ -1,4 +1,7 @@
-"""Operations to tools: each becomes one, or there is a line that says why not."""
+"""Operations as tools with the adapter's annotation `beckon.dev/http`.
+
+An operation that becomes no tool has a line with the reason.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,13 +12,13 @@ from beckon_cli.importing.candidates import Skipped
 from beckon_cli.importing.credential import Credential
 from beckon_cli.importing.openapi import servers
 from beckon_cli.importing.openapi.arguments import CannotImport, flatten
+from beckon_cli.importing.openapi.bodies import JSON
 from beckon_cli.importing.openapi.credentials import credential_for, slug
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Description, Operation
 from beckon_cli.importing.openapi.reading import BadDescription
-from beckon_cli.importing.openapi.rules import rule_for
 from beckon_cli.importing.openapi.simplifying import simplify
-from beckon_cli.importing.openapi.slots import Flat
+from beckon_cli.importing.openapi.slots import Flat, literal
 from beckon_cli.importing.openapi.wording import described, says_nothing
 from beckon_cli.importing.openapi.words import split
 from beckon_cli.importing.yamltext import write
@@ -23,6 +26,35 @@ from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
 from beckon_contract.parameters import SchemaError
 from beckon_contract.schemas.keywords import Schema
 from beckon_tools.adapter.rule import InvalidRule, parse_rule
+
+
+def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[str, Any]:
+    """Return the rule as plain data, only what is not the default."""
+    rule: dict[str, Any] = {
+        "method": operation.method.upper(),
+        "url": literal(operation.server) + flat.url_path,
+    }
+    headers = {**_accept(operation), **flat.headers}
+    parts = {"query": flat.query, "headers": headers, "cookies": flat.cookies}
+    rule |= {name: value for name, value in parts.items() if value}
+    if flat.body is not None:
+        rule["body"] = flat.body
+        if flat.body_type != JSON:
+            rule["body_type"] = flat.body_type
+        if flat.encoding:
+            rule["encoding"] = flat.encoding
+    if credential.name:
+        rule["credential"] = credential.name
+    return rule
+
+
+def _accept(operation: Operation) -> dict[str, str]:
+    """Ask for JSON where an operation can answer in several ways."""
+    kinds = [kind.partition(";")[0].strip().lower() for kind in operation.answers]
+    if len(set(kinds)) > 1 and JSON in kinds:
+        return {"Accept": JSON}
+    return {}
+
 
 MAX_PARAMETERS = 20 * 1024  # bytes of JSON, some 5,000 tokens: more than one tool should cost a model
 _DEPTHS = (12, 8, 6, 5, 4, 3, 2, 1)
@@ -32,7 +64,7 @@ _UNUSABLE = {"options": "tells what a server can do", "trace": "sends a request 
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class OpenApiOptions:
     """What the user says of all operations: names, parameters that stay arguments, values of others."""
 
     prefix: str = ""
@@ -93,7 +125,7 @@ class Imported:
 
 
 def import_operations(
-    description: Description, wishes: Wishes, chosen: Sequence[bool] | None = None
+    description: Description, wishes: OpenApiOptions, chosen: Sequence[bool] | None = None
 ) -> list[Imported | Skipped]:
     """Return what the chosen operations become, all of them by default, in their order."""
     operations = description.operations
@@ -105,13 +137,15 @@ def import_operations(
     ]
 
 
-def api_name(description: Description, wishes: Wishes) -> str:
+def api_name(description: Description, wishes: OpenApiOptions) -> str:
     """Return the short name of an API: the prefix that was asked for, else its title's."""
     host = next((server.partition("//")[2].partition("/")[0] for server in description.servers if server), "")
     return slug(wishes.prefix or description.title, host)
 
 
-def _import(operation: Operation, name: str, description: Description, wishes: Wishes) -> Imported | Skipped:
+def _import(
+    operation: Operation, name: str, description: Description, wishes: OpenApiOptions
+) -> Imported | Skipped:
     api = api_name(description, wishes)
     credential = credential_for(operation, description, wishes.credential, api, wishes.keep)
     if reason := _obstacle(operation) or credential.problem:

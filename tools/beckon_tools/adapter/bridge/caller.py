@@ -1,30 +1,125 @@
-"""A call carried out by an MCP server."""
+"""A call carried out by an MCP server: its progress as reports, its result as that of the call."""
 
 import asyncio
+import base64
+import binascii
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httpx2
-from mcp_types import CallToolResult
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+    TextResourceContents,
+)
 from opentelemetry import trace
 from prometheus_client import Gauge
 
 from beckon_contract.jsontext import dumps, loads
 from beckon_tools.adapter.bridge.agreement import Agreement, Expected
 from beckon_tools.adapter.bridge.commands import CommandServer
-from beckon_tools.adapter.bridge.passing import passed_on
-from beckon_tools.adapter.bridge.results import result_of
 from beckon_tools.adapter.bridge.rule import McpRule
 from beckon_tools.adapter.bridge.servers import HttpServer, Server
 from beckon_tools.adapter.bridge.settings import SETTING, NamedServer
-from beckon_tools.adapter.calls import Call
+from beckon_tools.adapter.calls import Call, Report
 from beckon_tools.adapter.outbound.credentials import Credentials, NoCredential
 from beckon_tools.adapter.outbound.hosts import NotAllowed
 from beckon_tools.adapter.outbound.limited import LimitedTransport
 from beckon_tools.adapter.outbound.way import TooLarge, Unreachable, Way
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
+from beckon_tools.results import Media
+
+
+@contextlib.asynccontextmanager
+async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
+    """Yield what hears the server; what it said last has been passed on before the call is answered."""
+    newest = _Newest(report)
+    try:
+        yield newest.hear
+        await newest.done()
+    finally:
+        newest.drop()
+
+
+class _Newest:
+    """Passes on one report at a time; of what is said meanwhile the newest is next.
+
+    The connection that reads progress reads the answers of other calls too: nothing of theirs waits for
+    a Broker that is slow to take a report.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._next: tuple[float, float | None, str] | None = None
+        self._passing: asyncio.Task[None] | None = None
+
+    async def hear(self, progress: float, total: float | None, message: str | None) -> None:
+        """Take what the server says, and return at once."""
+        self._next = progress, total, message or ""
+        if self._passing is None or self._passing.done():
+            self._passing = asyncio.create_task(self._pass_on())
+
+    async def done(self) -> None:
+        """Wait until nothing is left to pass on."""
+        if self._passing is not None:
+            await self._passing
+
+    def drop(self) -> None:
+        """Leave out what has not been passed on."""
+        if self._passing is not None:
+            self._passing.cancel()
+
+    async def _pass_on(self) -> None:
+        while self._next is not None:
+            (done, total, message), self._next = self._next, None
+            await self._report(done, total, message)
+
+
+def result_of(result: CallToolResult, tool: str) -> object:
+    """Return the result of a call: what is structured, else its content; raise `ToolError` for a failure.
+
+    One block of content stands for itself, several are a list.
+    """
+    if result.is_error:
+        raise ToolError(_words(result.content) or f"the tool {tool} failed, and does not say why")
+    if result.structured_content is not None:
+        return result.structured_content
+    found = [_block(block) for block in result.content]
+    return found[0] if len(found) == 1 else found
+
+
+def _block(block: ContentBlock) -> object:
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent() | AudioContent():
+            return _media(block.mime_type, block.data)
+        case EmbeddedResource(resource=TextResourceContents() as resource):
+            return resource.text
+        case EmbeddedResource(resource=BlobResourceContents() as resource):
+            return _media(resource.mime_type or "application/octet-stream", resource.blob)
+    return block.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _media(kind: str, data: str) -> object:
+    try:
+        return Media(kind, base64.b64decode(data, validate=True)).document()
+    except binascii.Error:
+        raise ToolError("the MCP server sent what is no base64") from None
+
+
+def _words(content: Sequence[ContentBlock]) -> str:
+    return "\n".join(block.text for block in content if isinstance(block, TextContent)).strip()
+
 
 logger = logging.getLogger(__name__)
 

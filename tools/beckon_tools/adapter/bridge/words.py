@@ -22,7 +22,7 @@ class Words:
     manifests: Path | None = None
 
 
-class _Parser(argparse.ArgumentParser):
+class _CommandLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; it takes no words but {_FORM}, all else is set in the environment")
 
@@ -32,7 +32,9 @@ def read_words(words: Sequence[str], environment: Mapping[str, str]) -> Words | 
     if not words:
         return None
     ours, dashes, command = _split(words)
-    parser = _Parser(prog="python -m beckon_tools.adapter", usage=f"%(prog)s [{_FORM}]", allow_abbrev=False)
+    parser = _CommandLineParser(
+        prog="python -m beckon_tools.adapter", usage=f"%(prog)s [{_FORM}]", allow_abbrev=False
+    )
     parser.add_argument("--mcp", metavar="NAME", required=True, help="the name by which EventTypes call it")
     parser.add_argument("--manifests", metavar="FOLDER", type=Path, help="where its EventTypes are")
     parser.add_argument("--env", metavar="VARIABLE", action="append", default=[], help="hand a secret on")

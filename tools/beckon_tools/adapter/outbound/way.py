@@ -31,7 +31,7 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What an API answered; the secrets of the request are taken out of `body`.
 
     `redirected`: another request was answered before, which may have had its effect.
@@ -54,7 +54,7 @@ class Way:
     credentials: Credentials
     limit: int
 
-    async def send(self, request: HttpRequest, credential: str | None, timeout: float) -> Answer:
+    async def send(self, request: HttpRequest, credential: str | None, timeout: float) -> HttpAnswer:
         """Return the answer to a request within `timeout` seconds, redirects followed.
 
         Raises `NotAllowed` and `NoCredential` before anything is sent to where it may not go,
@@ -68,7 +68,7 @@ class Way:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Unreachable(f"broke off ({type(error).__name__})", sent=True) from None
 
-    async def _follow(self, request: HttpRequest, credential: str | None) -> Answer:
+    async def _follow(self, request: HttpRequest, credential: str | None) -> HttpAnswer:
         for hop in range(_HOPS + 1):
             url = httpx2.URL(request.url)
             self.allowed.find(url.scheme, url.host, url.port)
@@ -101,7 +101,7 @@ class Way:
             url = httpx2.URL(f"{url}{'&' if url.query else '?'}{joined}")
         return self.client.build_request(request.method, url, headers=headers, content=request.body or None)
 
-    async def _read(self, response: httpx2.Response, sealed: Sealed) -> Answer:
+    async def _read(self, response: httpx2.Response, sealed: Sealed) -> HttpAnswer:
         packing = response.headers.get("content-encoding", "identity").strip().lower()
         body = b""
         async for chunk in response.aiter_raw():
@@ -109,7 +109,7 @@ class Way:
             if len(body) > self.limit:
                 raise TooLarge(f"answered with more than {self.limit} bytes")
         kind, _, parameters = response.headers.get("content-type", "").partition(";")
-        return Answer(
+        return HttpAnswer(
             response.status_code,
             kind.strip().lower(),
             _charset(parameters),
