@@ -14,7 +14,7 @@ _HEAD = """\
 
 This page is made by `make docs` from the definitions in `deploy/`; `kubectl explain` says the same.
 [Agents](agents.md) tells how to write one. A Tool is written by the operator alone, and
-[why a tool is not ready](tool-not-ready.md) reads its conditions.
+[why a tool is not ready](troubleshooting.md#a-tool-in-a-cluster-is-not-ready) reads its conditions.
 EventTypes and Triggers are Knative's: [what Beckon reads of them](eventtypes.md).
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "tool-not-ready.md"
+PAGE = ROOT / "docs" / "troubleshooting.md"
 JUDGING = sorted((ROOT / "operator" / "beckon_operator" / "judging").glob("*.py"))
 MISSES = ROOT / "contract" / "beckon_contract" / "near_misses.py"
 
