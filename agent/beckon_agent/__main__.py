@@ -1,4 +1,4 @@
-"""The agent service: reads its settings, builds its parts, serves until it is told to stop."""
+"""The agent service: reads its settings, builds its parts, serves until stopped."""
 
 import asyncio
 import contextlib
@@ -54,11 +54,14 @@ _MODEL_SETTINGS = "OPENAI_BASE_URL, OPENAI_API_KEY, BECKON_DIALECT"
 
 
 class _CannotStart(Exception):
-    """A setting cannot be used; the message says which and why."""
+    """A setting cannot be used; the message has its name and the cause."""
 
 
 def main() -> int:
-    """Run the agent; return 0 after a stop by signal, 2 where it cannot start."""
+    """Run the agent; return the exit code.
+
+    It is 0 after a stop by signal, 2 on a failed start.
+    """
     spare()
     try:
         settings = Settings()
@@ -159,7 +162,7 @@ async def _stored(settings: Settings) -> AsyncIterator[Store]:
 
 @contextlib.asynccontextmanager
 async def _traced() -> AsyncIterator[None]:
-    """Export spans, where the environment names a collector."""
+    """Export spans to the collector named in the environment."""
     try:
         stop = start_telemetry()
     except ValueError as error:
@@ -219,7 +222,7 @@ def _reply_keys(settings: Settings) -> ReplyKeys:
 
 
 def _listen(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
-    """Return a socket that is bound; raise `_CannotStart` naming the setting of its port."""
+    """Return a bound socket; raise `_CannotStart` naming the port's setting."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio switches Nagle's algorithm off only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

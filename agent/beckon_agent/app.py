@@ -1,4 +1,7 @@
-"""The agent's HTTP application: its faces, its limits, and one shape for each kind of error."""
+"""The agent's HTTP application: its APIs, limits and error responses.
+
+There is one shape for each kind of error.
+"""
 
 import asyncio
 import contextlib
@@ -45,7 +48,10 @@ _SHOWN_PATH = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class RunStorage:
-    """What runs need to be stored: the faces that tell of stored runs are there with it only."""
+    """The parts for storing runs.
+
+    The routes for stored runs exist only with it.
+    """
 
     store: Store
     engine: RunEngine
@@ -55,7 +61,7 @@ class RunStorage:
 
 
 AuthWrapper = Callable[[ASGIApp], ASGIApp]
-"""Puts a check of who asks around an application: `faces.access.Access` with its settings."""
+"""Wraps an application in authentication: `api.access.AuthMiddleware` with its settings."""
 
 
 def build_app(
@@ -67,7 +73,10 @@ def build_app(
     mcp: McpSettings | None = None,
     storage: RunStorage | None = None,
 ) -> ASGIApp:
-    """Return the application; while it serves, the catalogue is kept up to date, and stored runs go on."""
+    """Return the application.
+
+    While it serves, it keeps the catalogue up to date and continues stored runs.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -109,7 +118,7 @@ def build_app(
 
 
 def _always(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:
-    """Yield the routes that are there whether runs are stored or not."""
+    """Yield the routes independent of stored runs."""
     for room in (models, explain):
         yield room.router(service)
     yield tools.router(service, pace)
@@ -117,14 +126,17 @@ def _always(service: Service, pace: StreamPace, storage: RunStorage | None) -> I
 
 
 def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:
-    """Return what keeps the runs that hand a call to their client."""
+    """Return the factory of `HandedCalls`, `None` without storage.
+
+    It stores the runs with a call handed to their client.
+    """
     if storage is None:
         return None
     return lambda request, hosted: HandedCalls(storage.store, owner_of(request), hosted.name)
 
 
 async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:
-    """Do what must go on all the time; end the process where it fails, so that it is started anew."""
+    """Run a permanent task; stop the process if it fails, for a restart."""
     try:
         await work
     except Exception:
@@ -172,7 +184,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 
 def _first_problem(request: Request, error: RequestValidationError) -> tuple[str, str | None]:
-    """Return one sentence about the first thing that is wrong, and the field it is in."""
+    """Return a sentence about the first error, and its field."""
     found = error.errors()[0]
     if found["type"] == "json_invalid":
         return f"the body is not JSON: {found.get('ctx', {}).get('error', found['msg'])}", None

@@ -16,15 +16,19 @@ from beckon_agent.service import Service
 
 
 def spare() -> None:
-    """Keep Pydantic's first version out: FastAPI loads it, 1.7 MB, to look for models of it."""
+    """Keep Pydantic's first version out of memory.
+
+    FastAPI loads it, 1.7 MB, to look for models of it.
+    """
     # `None` is how Python is told that a module cannot be imported, and FastAPI is prepared for that.
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # typeshed knows modules only
 
 
 def settle() -> None:
-    """Free what the start left behind, and let later collections pass over what stays.
+    """Free memory left by the start, and freeze the remaining objects.
 
-    Imports leave holes of some five megabytes, which glibc keeps unless it is asked.
+    Later garbage collections skip the frozen objects. Imports leave holes of some five megabytes; glibc frees
+    them only on request.
     """
     gc.collect()
     gc.freeze()
@@ -41,9 +45,9 @@ logger = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def served_beside(config: uvicorn.Config, listener: socket.socket | None) -> AsyncIterator[None]:
-    """Serve a small application on a port of its own to the end of the block; nothing without a listener.
+    """Serve a small application on its own port during the block.
 
-    It has neither signals nor a drain of its own.
+    It has neither signals nor a drain of its own. Without a listener nothing is served.
     """
     if listener is None:
         yield
@@ -59,9 +63,10 @@ async def served_beside(config: uvicorn.Config, listener: socket.socket | None) 
 
 
 class Server(uvicorn.Server):
-    """On SIGTERM or SIGINT, says at /readyz that it drains, and stops when nothing runs any more.
+    """Drains on SIGTERM or SIGINT, reports it at /readyz, then stops.
 
-    What runs longer than `drain_seconds` is cut off. A second signal stops at once.
+    It stops when all runs have ended. Runs longer than `drain_seconds` are cut off. A second signal stops at
+    once.
     """
 
     def __init__(self, config: uvicorn.Config, service: Service, drain_seconds: float) -> None:
@@ -72,7 +77,7 @@ class Server(uvicorn.Server):
         self._draining: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve; everything that stays has been loaded by then."""
+        """Begin to serve; all permanent objects are loaded by then."""
         await super().startup(sockets)
         settle()
 

@@ -1,4 +1,4 @@
-"""What every face works with: the agents, and how to start a run of one."""
+"""The agents of this process and their runs, for every API."""
 
 import asyncio
 import secrets
@@ -24,14 +24,18 @@ _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own 
 
 
 class NoRoom(Exception):
-    """Nothing can begin now; the message says why, and it may be otherwise soon."""
+    """Nothing can begin now; a later try may succeed.
+
+    The message says why.
+    """
 
 
 @dataclass(slots=True)
 class Service:
-    """The agents of this process, and the way of their calls; `running` counts what is under way.
+    """The agents of this process, and their runs and calls.
 
-    With `limits`, what each principal uses is counted, and all of this is done for the current one.
+    `running` counts the runs and calls in progress. With `limits`, the usage of each principal is counted,
+    and everything here is done for the current one.
     """
 
     registry: AgentRegistry
@@ -55,7 +59,7 @@ class Service:
             await self.limits.admit_call(hosted.agent, current_principal().id)
 
     async def dismiss(self, hosted: AgentHandle, run_id: str) -> None:
-        """Give back what `admit` reserved for a run that does not begin."""
+        """Release the reservation of `admit` for a run not begun."""
         if self.limits is not None:
             await self.limits.settle_tokens(hosted.agent, current_principal().id, run_id, 0)
 
@@ -68,10 +72,10 @@ class Service:
         context: RunContext | None = None,
         admitted: str = "",
     ) -> AsyncGenerator[RunEvent]:
-        """Run an agent over a conversation, which `admit` let begin under the id `admitted`.
+        """Run an agent over a conversation, admitted before by `admit`.
 
-        A stored run was admitted under its own id. Raises `NoRoom` before anything has happened, and
-        `LimitReached` when its tokens are used up.
+        `admitted` is the id used for that; a stored run was admitted under its own id. Raises `NoRoom` before
+        anything has happened, and `LimitReached` when its tokens are used up.
         """
         run_id, conversation = (context.run_id, context.conversation) if context else ("", "")
         async with self._metered(hosted, run_id or admitted) as counted:
@@ -86,7 +90,10 @@ class Service:
                         yield event
 
     async def call(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
-        """Make one call without a model, as an agent would; raises what `admit` does."""
+        """Make one call without a model, as an agent would.
+
+        Raises the same errors as `admit`.
+        """
         await self.admit(hosted)
         tool_call = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self.place():
@@ -100,17 +107,20 @@ class Service:
             return finished
 
     def has_room(self) -> bool:
-        """Whether a run may begin now."""
+        """Return True if a run may begin now."""
         return not self.draining and self.running < self.max_runs
 
     async def drain(self) -> None:
-        """Let nothing more begin; return when nothing is under way any more."""
+        """Let nothing more begin; return when nothing is in progress."""
         self.draining = True
         if self.running:
             await self._idle.wait()
 
     def _metered(self, hosted: AgentHandle, run: str) -> AbstractAsyncContextManager[Model]:
-        """Return the model of an agent; one whose tokens are counted, where it has a quota of them."""
+        """Return the model of an agent, limited by its token quotas.
+
+        Without quotas of tokens it is the plain model.
+        """
         if self.limits is None:
             return nullcontext(hosted.model)
         run = run or secrets.token_hex(8)
@@ -124,7 +134,7 @@ class Service:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Count what is done inside as a run that is under way; raise `NoRoom`."""
+        """Count the block as a run in progress; raise `NoRoom`."""
         self._look_for_room()
         self.running += 1
         self._idle.clear()

@@ -237,11 +237,14 @@ class Settings(ServingSettings):
         return self
 
     def watched(self) -> frozenset[str]:
-        """Return the namespaces to serve, `*` among them for all; empty where folders are read."""
+        """Return the namespaces to serve; empty if folders are read.
+
+        `*` among them means all namespaces.
+        """
         return listed(self.namespaces)
 
     def access(self) -> AccessOptions:
-        """Return who is let in."""
+        """Return the options of authentication."""
         oidc = None
         if self.oidc_issuer:
             oidc = OidcOptions(
@@ -257,7 +260,10 @@ class Settings(ServingSettings):
         return AccessOptions(host=self.host, keys_file=keys, oidc=oidc, anonymous=self.anonymous)
 
     def may_read_metrics(self) -> Callable[[Principal], bool] | None:
-        """Return who sees the metrics at the agent's port; `None` where they have a port of their own."""
+        """Return the permission check for the metrics at the agent's port.
+
+        It is `None` if the metrics have a port of their own.
+        """
         if self.metrics_port is not None:
             return None
         named = listed(self.metrics_users)
@@ -280,5 +286,5 @@ class Settings(ServingSettings):
 
 
 def listed(text: str) -> frozenset[str]:
-    """Return what a text lists with commas."""
+    """Return the comma-separated items of a text."""
     return frozenset(part.strip() for part in text.split(",")) - {""}

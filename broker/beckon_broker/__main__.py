@@ -62,7 +62,10 @@ def main() -> int:
 
 @contextlib.contextmanager
 def _tracing() -> Iterator[Callable[[Post], Post] | None]:
-    """Export spans where the environment names a collector; yield what makes them. Raises `ValueError`."""
+    """Export spans to the collector named in the environment.
+
+    Yields the wrapper of posts that makes the spans, `None` without a collector. Raises `ValueError`.
+    """
     if not collectors.is_named(os.environ):
         yield None
         return

@@ -1,7 +1,7 @@
-"""Which Triggers and Brokers count: the valid ones, and of a spoilt one its last valid version.
+"""The valid version of every Trigger and Broker.
 
-In a cluster Knative's webhook refuses an invalid edit and the object stays as it was; a folder
-has no webhook, so the same is done here while reading.
+An invalid one counts with its last valid version. In a cluster Knative's webhook refuses an invalid edit
+and the object stays as it was; a folder has no webhook, so the same is done here while reading.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from beckon_contract.triggers import GROUP, Broker, InvalidResource, Trigger, pa
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """A Trigger or Broker that cannot do its work: a CamelCase reason, and the cause and cure."""
+    """A Trigger or Broker not ready: a CamelCase reason, cause and cure."""
 
     key: Key
     reason: str
@@ -22,7 +22,7 @@ class NotReady:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What a set of manifests holds: the valid Brokers and Triggers, all resources, the refusals."""
+    """The objects in manifests: valid Brokers and Triggers, all resources, refusals."""
 
     resources: tuple[Resource, ...] = ()
     brokers: tuple[Broker, ...] = ()
@@ -31,14 +31,14 @@ class Objects:
 
 
 class Admission:
-    """Remembers the last valid version of every Trigger and Broker that is still described."""
+    """Remembers the last valid version of every described Trigger and Broker."""
 
     def __init__(self) -> None:
         self._brokers: Mapping[Key, Broker] = {}
         self._triggers: Mapping[Key, Trigger] = {}
 
     def review(self, resources: Iterable[Resource]) -> Objects:
-        """Return the objects these resources describe; of several with one key the last counts."""
+        """Return the objects described by resources; the last counts for each key."""
         latest = {resource.key: resource for resource in resources}
         brokers: dict[Key, Broker] = {}
         triggers: dict[Key, Trigger] = {}
@@ -63,7 +63,7 @@ class Admission:
         brokers: dict[Key, Broker],
         triggers: dict[Key, Trigger],
     ) -> NotReady:
-        """Keep the last valid version of this resource, and say what is wrong with the new one."""
+        """Keep the last valid version; return the problem of the new one."""
         key, fate = resource.key, "it is left out"
         if key in self._brokers:
             brokers[key], fate = self._brokers[key], "its last valid version stays in force"

@@ -1,4 +1,4 @@
-"""What a subscriber's HTTP answer means; pure.
+"""The meaning of a subscriber's HTTP answer; pure.
 
 The status decides first (knative/specs eventing/data-plane.md): 2xx is success, 404, 408, 409,
 429 and 5xx are tried again, the rest is not. Then, of a 2xx answer:
@@ -24,7 +24,7 @@ _DELAYING = frozenset({429, 503})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer; `complete` is false where the body went beyond the limit and was cut."""
+    """An HTTP answer; `complete` is false for a body cut at the limit."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -32,16 +32,16 @@ class Answer:
     complete: bool = True
 
     def header(self, name: str) -> str:
-        """Return the value of a header, empty where it is absent."""
+        """Return the value of a header, or the empty string."""
         wanted = name.lower().encode()
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """An attempt that failed: the code and the data for a dead letter, and whether to try again.
+    """A failed attempt: code and data for a dead letter, and retriability.
 
-    `retry_after` is the seconds that the subscriber asked for, 0 where it did not.
+    `retry_after` is the delay requested by the subscriber, in seconds, 0 without such a request.
     """
 
     code: int
@@ -51,7 +51,10 @@ class Setback:
 
 
 def read_answer(answer: Answer) -> CloudEvent | Setback | None:
-    """Return the reply in a subscriber's answer, what failed, or `None` for success without a reply."""
+    """Return the reply in a subscriber's answer, or the failure.
+
+    `None` is a success without a reply.
+    """
     if not 200 <= answer.status < 300:
         return _refused(answer)
     if not answer.body and not is_event(answer.headers):
@@ -69,7 +72,10 @@ def read_answer(answer: Answer) -> CloudEvent | Setback | None:
 
 
 def read_dead_letter_answer(answer: Answer) -> Setback | None:
-    """Return what failed, or `None`: what a dead-letter sink says in its answer is dropped."""
+    """Return the failure in a dead-letter sink's answer, or `None`.
+
+    A reply of the sink is dropped.
+    """
     return None if 200 <= answer.status < 300 else _refused(answer)
 
 
@@ -84,7 +90,10 @@ def _unusable(answer: Answer, why: str) -> Setback:
 
 
 def _seconds(value: str) -> float:
-    """Return the seconds of a Retry-After header, a number or a date; 0 where it is neither."""
+    """Return the seconds of a Retry-After header, a number or a date.
+
+    Any other value gives 0.
+    """
     if value.isascii() and value.isdigit():
         return float(value[:9])
     try:

@@ -1,4 +1,4 @@
-"""The broker's HTTP application: the ingress, and what people and monitors ask for."""
+"""The broker's HTTP application: ingress, health, metrics and status."""
 
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -27,11 +27,11 @@ class Pages:
         self._base_url = base_url
 
     async def health(self, _: Request) -> Response:
-        """Say that the process answers."""
+        """Report the process as alive."""
         return PlainTextResponse("ok\n")
 
     async def readiness(self, _: Request) -> Response:
-        """Say whether events are taken."""
+        """Answer 200 while events are accepted, 503 while draining."""
         if self._dispatcher.draining:
             problem = Problem(503, "draining", "The broker is stopping", "it takes no more events")
             return problem_response(problem)
@@ -55,7 +55,7 @@ class Pages:
 
 
 def build_app(ingress: Ingress, pages: Pages) -> Starlette:
-    """Return the application; every path that is no page is an ingress path."""
+    """Return the application; all paths except the pages are ingress paths."""
     return Starlette(
         routes=[
             Route("/healthz", pages.health, methods=["GET"]),

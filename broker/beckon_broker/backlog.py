@@ -1,4 +1,4 @@
-"""The bound on what the broker holds in memory, by number and by bytes."""
+"""The limit of the events in memory, in deliveries and in bytes."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Ticket:
     open: int
 
     def close_one(self) -> None:
-        """Note that one delivery is over; the last one frees the event's bytes."""
+        """Note the end of one delivery; the last frees the event's bytes."""
         self.open -= 1
         self.backlog.deliveries -= 1
         if self.open == 0:
@@ -35,7 +35,7 @@ class Backlog:
         self.bytes = 0
 
     def admit(self, deliveries: int, size: int, *, is_reply: bool) -> Ticket | None:
-        """Return room for an event of this size and so many deliveries, `None` where there is none.
+        """Return room for an event and its deliveries, or `None` if full.
 
         An empty backlog takes any event: one with more Triggers than the limit would never fit.
         """

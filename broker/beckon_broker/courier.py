@@ -26,9 +26,10 @@ MAX_DATA_BYTES = 768  # 1024 characters in Base64, Knative's bound
 
 
 def dead_letter(envelope: Envelope, destination: str, setback: Setback) -> CloudEvent:
-    """Return the original event with where it could not go, the status code, and the answer's body.
+    """Return the original event with the attributes of its failure.
 
-    The body is cut so that its Base64 has at most 1024 characters; an empty one gives no attribute.
+    They are the failed destination, the status code and the answer's body. The body is cut so that its Base64
+    has at most 1024 characters; an empty one gives no attribute.
     """
     error: dict[str, AttributeValue] = {
         TTL: envelope.ttl,
@@ -47,7 +48,10 @@ _NO_ANSWER = 500  # what knativeerrorcode says where there was no HTTP answer, a
 
 
 class Courier:
-    """Delivers; knows no queue. `accept` takes a reply back into the broker or raises `Refused`."""
+    """Delivers events; has no queue.
+
+    `accept` takes a reply back into the broker or raises `Refused`.
+    """
 
     def __init__(
         self, post: Post, accept: Callable[[Envelope], None], metrics: Metrics, timeout: float, base_url: str
@@ -73,7 +77,7 @@ class Courier:
             self._metrics.delivered(lane.subscription.key)
 
     async def _persist(self, lane: Lane, attempt: Callable[[], Awaitable[T | Setback]]) -> T | Setback:
-        """Attempt until it succeeds, fails for good, or the retries of the Trigger are used up."""
+        """Repeat an attempt until success, permanent failure or the retry limit."""
         retries = 0
         while True:
             outcome = await attempt()
@@ -148,7 +152,10 @@ class Courier:
 
 
 def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | Setback | None) -> None:
-    """Say what came of an attempt: what failed for who runs this, the rest for who looks for one event."""
+    """Log the outcome of an attempt.
+
+    A failure is logged at INFO, for operators; a success at DEBUG, for following a single event.
+    """
     failed = isinstance(outcome, Setback)
     level = logging.INFO if failed else logging.DEBUG
     if logger.isEnabledFor(level):
@@ -158,7 +165,7 @@ def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | Setback | None) -
 
 
 def _ids(envelope: Envelope) -> dict[str, str]:
-    """Return the fields of a line that belongs to an event, as other services name them."""
+    """Return the log fields of an event, named as in other services."""
     event = envelope.event
     found = {"event_id": event.id}
     if "x-request-id" in (headers := dict(envelope.headers)):
@@ -169,7 +176,10 @@ def _ids(envelope: Envelope) -> dict[str, str]:
 
 
 def _message(event: CloudEvent, mode: str | None) -> tuple[Headers, bytes]:
-    """Return the HTTP message of an event: binary mode unless `delivery.format` asks for JSON."""
+    """Return the HTTP message of an event.
+
+    It is in binary mode, unless `delivery.format` is `json`.
+    """
     return to_structured(event) if mode == "json" else to_binary(event)
 
 

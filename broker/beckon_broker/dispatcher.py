@@ -1,4 +1,4 @@
-"""The broker itself, without its HTTP face: takes events in and hands them to the Triggers' lanes."""
+"""The broker without its HTTP: accepts events for the Triggers' lanes."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ _RETRY_AFTER = 1  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How deliveries are made: attempts at once for one Trigger, and seconds for one attempt.
+    """Limits of delivery: concurrent attempts per Trigger, and seconds per attempt.
 
-    The time-out holds where `delivery.timeout` says nothing.
+    The time-out applies to Triggers without `delivery.timeout`.
     """
 
     concurrency: int
@@ -32,10 +32,10 @@ class Pace:
 
 
 class Dispatcher:
-    """Accepts at once and delivers in the background, as Knative's Kafka broker does, but in memory.
+    """Accepts at once and delivers in the background, in memory.
 
-    A delivery that waits for its next attempt holds no place among the attempts under way, so one
-    failing event does not hold up a Trigger's other events.
+    Knative's Kafka broker does the same, but not in memory. A delivery waiting for its next attempt does not
+    count as a concurrent attempt, so one failing event does not hold up a Trigger's other events.
     """
 
     def __init__(self, post: Post, backlog: Backlog, metrics: Metrics, pace: Pace, base_url: str) -> None:
@@ -53,7 +53,7 @@ class Dispatcher:
         metrics.watch_queues(self.loads)
 
     def apply(self, topology: Topology) -> None:
-        """Route by these Brokers and Triggers from now on; what is queued stays queued."""
+        """Route by these Brokers and Triggers; queued deliveries stay queued."""
         self.topology = topology
         self._ready = {subscription.key: subscription for subscription in topology.subscriptions()}
         for key, subscription in self._ready.items():
@@ -66,17 +66,23 @@ class Dispatcher:
             self._retire(key)
 
     def knows(self, broker: BrokerName) -> bool:
-        """Whether there is such a Broker."""
+        """Return True if the Broker exists."""
         return broker in self.topology.brokers
 
     def passing(self, envelope: Envelope) -> list[Subscription]:
-        """Return the ready Triggers that pass an event; none where its Broker is unknown."""
+        """Return the ready Triggers matching an event.
+
+        The list is empty if the Broker is unknown.
+        """
         attributes = envelope.event.attributes()
         triggers = self.topology.brokers.get(envelope.broker, ())
         return [each for each in triggers if each.filter(attributes)]
 
     def check(self, broker: BrokerName) -> None:
-        """Raise `Refused` where new events for this broker cannot be taken, before their data is read."""
+        """Raise `Refused` if the broker cannot accept new events.
+
+        The ingress calls it before it reads the data of an event.
+        """
         if self.draining:
             raise _refused(503, "draining", "The broker is stopping", "send the event again later")
         if not self.knows(broker):
@@ -84,7 +90,10 @@ class Dispatcher:
             raise _refused(404, "unknown-broker", "There is no such Broker", detail)
 
     def accept(self, envelope: Envelope, *, is_reply: bool = False) -> None:
-        """Take an event in for every Trigger that passes it, or for none; raise `Refused`."""
+        """Accept an event for all matching Triggers, or raise `Refused`.
+
+        It is accepted for all of them or for none.
+        """
         if not is_reply or not self.knows(envelope.broker):
             self.check(envelope.broker)
         passing = self.passing(envelope)
@@ -98,11 +107,14 @@ class Dispatcher:
         self._metrics.accepted(envelope.broker, len(passing))
 
     def loads(self) -> list[tuple[Key, int]]:
-        """Return the open deliveries of every Trigger that is ready or still has some."""
+        """Return the number of open deliveries of each Trigger.
+
+        These are the ready Triggers, and others with deliveries still open.
+        """
         return [(key, lane.open) for key, lane in self._lanes.items()]
 
     async def drain(self, seconds: float) -> None:
-        """Take no more new events, and wait this long for what is open to be finished."""
+        """Accept no new events; wait up to `seconds` for open deliveries."""
         self.draining = True
         try:
             async with asyncio.timeout(seconds):
@@ -111,7 +123,7 @@ class Dispatcher:
             logger.info("deliveries are still open after %g s", seconds)
 
     async def stop(self) -> int:
-        """Give up what is still open, and return how many events are lost with it."""
+        """Cancel the open deliveries; return the number of lost events."""
         self.draining = True
         lost = self.backlog.events
         for task in self._tasks:
@@ -141,7 +153,7 @@ class Dispatcher:
                 self._idle.set()
 
     def _retire(self, key: Key) -> None:
-        """Forget the lane of a Trigger that is gone, once nothing is queued in it."""
+        """Remove the lane of a Trigger no longer ready, once it is empty."""
         if key not in self._ready and not self._lanes[key].open:
             del self._lanes[key]
 

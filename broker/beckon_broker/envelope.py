@@ -29,12 +29,15 @@ class BrokerName(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Return the broker as its ingress path spells it, without the first slash."""
+        """Return `NAMESPACE/NAME`, as in the ingress path."""
         return f"{self.namespace}/{self.name}"
 
 
 class Refused(Exception):
-    """The broker does not take an event; `problem` says why, with the HTTP status for it."""
+    """The broker does not accept an event.
+
+    `problem` has the reason, and the HTTP status for it.
+    """
 
     def __init__(self, problem: Problem, retry_after: int | None = None) -> None:
         super().__init__(problem.detail)
@@ -44,7 +47,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """An accepted event: without its TTL, which stands beside it, and with the headers to pass on."""
+    """An accepted event with its TTL and the headers to pass on.
+
+    The TTL is a field here, and no attribute of the event.
+    """
 
     broker: BrokerName
     event: CloudEvent
@@ -53,16 +59,16 @@ class Envelope:
 
     @property
     def size(self) -> int:
-        """The bytes that this event is counted with: its data, attributes and passed headers."""
+        """The counted size in bytes: data, attributes and passed headers."""
         attributes = sum(len(name) + len(str(value)) for name, value in self.event.attributes().items())
         headers = sum(len(name) + len(value) for name, value in self.headers)
         return len(self.event.data or b"") + attributes + headers
 
 
 def seal(broker: BrokerName, event: CloudEvent, headers: tuple[tuple[str, str], ...] = ()) -> Envelope:
-    """Take an event in: count its TTL down and note when it arrived.
+    """Accept an event: decrement its TTL and add its arrival time.
 
-    Raises `Refused` (400) where the TTL is used up.
+    An arrival time already there stays. Raises `Refused` (400) if the TTL is used up.
     """
     ttl = _remaining(event.extensions.get(TTL))
     if ttl <= 0:
@@ -82,12 +88,18 @@ def seal(broker: BrokerName, event: CloudEvent, headers: tuple[tuple[str, str], 
 
 
 def seal_reply(cause: Envelope, reply: CloudEvent) -> Envelope:
-    """Take in the reply to a delivered event: it inherits the TTL, whatever it says itself."""
+    """Take in the reply to a delivered event; it inherits the event's TTL.
+
+    A TTL of its own is ignored.
+    """
     return seal(cause.broker, reply.extended(**{TTL: cause.ttl}), cause.headers)
 
 
 def passed_headers(headers: RawHeaders) -> tuple[tuple[str, str], ...]:
-    """Return the request headers that travel on with the event (knative/eventing pkg/utils/headers.go)."""
+    """Return the request headers to pass on with the event.
+
+    As in Knative (knative/eventing pkg/utils/headers.go).
+    """
     return tuple(
         (name.decode("latin-1").lower(), value.decode("latin-1"))
         for name, value in headers
@@ -96,7 +108,10 @@ def passed_headers(headers: RawHeaders) -> tuple[tuple[str, str], ...]:
 
 
 def _remaining(value: str | int | None) -> int:
-    """Return the TTL after this passage; what is no integer counts as absent, as in Knative."""
+    """Return the TTL after this passage.
+
+    A value that is no integer counts as absent, as in Knative.
+    """
     try:
         return min(int(value) - 1, MAX_TTL) if value is not None else MAX_TTL
     except ValueError:

@@ -1,4 +1,4 @@
-"""The HTTP face that takes events in: `POST /NAMESPACE/BROKER`, as in Knative's brokers.
+"""The HTTP ingress: `POST /NAMESPACE/BROKER`, as in Knative's brokers.
 
 The answers are those of the multi-tenant broker's ingress (knative/eventing
 pkg/broker/ingress/ingress_handler.go), with a problem document where that sends no body, and
@@ -25,10 +25,11 @@ _WEBHOOK = {"webhook-allowed-origin": "*", "webhook-allowed-rate": "*"}  # HTTP 
 
 
 class Ingress:
-    """An ASGI application: 202 once an event is queued for every Trigger that passes it.
+    """An ASGI application: 202 once an event is queued for all matching Triggers.
 
-    `catch_up` reads the manifests. Whoever sends an event that nothing here takes may have read a newer
-    Trigger than this broker has, as the agent does that offers a tool and gets a call for it at once.
+    `catch_up` reads the manifests. It is called for an event without a known Broker or a matching Trigger:
+    the sender may have read a newer Trigger than this broker has, like an agent that offers a tool and gets
+    a call for it at once.
     """
 
     def __init__(
@@ -111,7 +112,10 @@ def problem_response(problem: Problem, retry_after: int | None = None) -> Respon
 
 
 def _broker(request: Request) -> BrokerName:
-    """Return the broker that the exact path names; the query counts as part of the name, as in Knative."""
+    """Return the broker named by the exact path.
+
+    The query counts as part of the name, as in Knative.
+    """
     path: str = request.scope["path"]
     if path == "/":
         raise _refused(404, "no-broker-named", "No Broker is named", "send events to /NAMESPACE/BROKER")

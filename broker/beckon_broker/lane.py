@@ -1,4 +1,4 @@
-"""One Trigger's way out: its present subscription, and how many of its attempts run at once."""
+"""The delivery state of one Trigger: its subscription and its concurrency."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from beckon_broker.topology import Subscription
 
 @dataclass(slots=True)
 class Lane:
-    """The deliveries of one Trigger. A changed Trigger changes what the next attempt does.
+    """The deliveries of one Trigger; a change applies from the next attempt.
 
-    A lane outlives its Trigger until its last delivery is over: what was accepted for a Trigger
-    is delivered, to where it last pointed. `open` counts the deliveries waiting or under way.
+    A lane outlives its Trigger until its last delivery is over: accepted events are delivered to the
+    Trigger's last subscriber. `open` counts the deliveries waiting or in progress.
     """
 
     subscription: Subscription

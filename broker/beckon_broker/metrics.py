@@ -1,4 +1,4 @@
-"""What the broker counts, for Prometheus."""
+"""The broker's metrics for Prometheus."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -34,29 +34,29 @@ class Metrics:
         )
 
     def accepted(self, broker: BrokerName, triggers: int) -> None:
-        """Count an event taken in, and how many Triggers passed it."""
+        """Count an accepted event, and as unrouted if no Trigger matches."""
         self._accepted.labels(*broker).inc()
         if not triggers:
             self._unrouted.labels(*broker).inc()
 
     def refused(self, reason: str) -> None:
-        """Count an event that was not taken in; the reason is the slug of its problem."""
+        """Count a refused event by the slug of its problem."""
         self._refused.labels(reason).inc()
 
     def delivered(self, trigger: Key) -> None:
-        """Count a delivery that succeeded."""
+        """Count a successful delivery."""
         self._delivered.labels(trigger.namespace, trigger.name).inc()
 
     def retried(self, trigger: Key) -> None:
-        """Count an attempt that is made again."""
+        """Count a repeated attempt."""
         self._retried.labels(trigger.namespace, trigger.name).inc()
 
     def dead_lettered(self, trigger: Key) -> None:
-        """Count an event that its dead-letter sink has taken."""
+        """Count an event accepted by its dead-letter sink."""
         self._dead_lettered.labels(trigger.namespace, trigger.name).inc()
 
     def dropped(self, trigger: Key, reason: str) -> None:
-        """Count a delivery that was given up for good."""
+        """Count a delivery dropped for good."""
         self._dropped.labels(trigger.namespace, trigger.name, reason).inc()
 
     def watch_queues(self, loads: Callable[[], Iterable[LaneLoad]]) -> None:

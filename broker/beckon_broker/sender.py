@@ -1,4 +1,4 @@
-"""The HTTP client that carries events to subscribers and dead-letter sinks."""
+"""The HTTP client for subscribers and dead-letter sinks."""
 
 from types import TracebackType
 from typing import Protocol, Self
@@ -20,7 +20,7 @@ class NoAnswer(Exception):
 
 
 class Post(Protocol):
-    """Sends one request and returns its answer, whatever the status; raises `NoAnswer`."""
+    """Sends one request and returns its answer of any status; raises `NoAnswer`."""
 
     async def __call__(self, url: str, headers: Headers, body: bytes, timeout: float) -> Answer:
         """POST these bytes; `timeout` is the seconds until the answer is complete."""
@@ -28,7 +28,10 @@ class Post(Protocol):
 
 
 class Sender:
-    """A pool of connections without a limit of its own: the dispatcher bounds what is under way."""
+    """An unlimited pool of connections.
+
+    The dispatcher limits the deliveries in progress.
+    """
 
     def __init__(self, max_answer_bytes: int) -> None:
         self._max_answer_bytes = max_answer_bytes
@@ -75,7 +78,7 @@ class Sender:
 
 
 async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]:
-    """Return the body up to the limit in bytes, and whether that is all of it."""
+    """Return the body up to the limit in bytes, and True if complete."""
     received = bytearray()
     async for chunk in content.iter_any():
         received += chunk
@@ -85,7 +88,10 @@ async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]
 
 
 def _reason(error: Exception) -> str:
-    """Return what went wrong, without the client library's own words where it adds some."""
+    """Return the cause of a failed request.
+
+    The client library's additions to it are left out.
+    """
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
     return str(error) or type(error).__name__

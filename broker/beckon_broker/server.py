@@ -1,4 +1,4 @@
-"""Serving: the socket, uvicorn, and a stop that first finishes what was accepted."""
+"""Serving with uvicorn; a stop first finishes the accepted deliveries."""
 
 import asyncio
 import logging
@@ -14,22 +14,22 @@ _BACKLOG = 4096
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raise `OSError` where the address cannot be had."""
+    """Return a listening socket; raise `OSError` for an unusable address."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
 
 
 def base_url(listener: socket.socket, host: str) -> str:
-    """Return the URL under which the socket is reached from this machine."""
+    """Return the URL of the socket on this machine."""
     port = listener.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that on SIGTERM or SIGINT drains while it still answers, then stops.
+    """A uvicorn server draining on SIGTERM or SIGINT before it stops.
 
-    A second signal stops at once.
+    It still answers while it drains. A second signal stops at once.
     """
 
     def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:

@@ -1,6 +1,6 @@
-"""The parts of one broker process, and the routes that its manifests describe.
+"""The parts of one broker process, and the routes from its manifests.
 
-It runs from the first refresh to the last delivery.
+The process runs from the first refresh to the last delivery.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Routing:
-    """Makes a topology of what the folders say, and hands it to the dispatcher."""
+    """Builds a topology from the manifests for the dispatcher."""
 
     def __init__(self, manifests: ManifestFolders, dispatcher: Dispatcher, base_url: str) -> None:
         self._manifests = manifests
@@ -43,7 +43,10 @@ class Routing:
         return build_topology(self._admission.review(self._manifests.resources), self._base_url)
 
     def apply(self, topology: Topology) -> None:
-        """Put a topology in force, and say once of each object that is not ready why."""
+        """Put a topology in force; log each object not ready once.
+
+        The log has the reason.
+        """
         self._dispatcher.apply(topology)
         for note in topology.not_ready:
             if note not in self._said:
@@ -57,9 +60,9 @@ _CLOSING_SECONDS = 2
 
 
 class Service:
-    """A broker on a listening socket; `url` is where it is reached from this machine.
+    """A broker on a listening socket; `url` is its URL on this machine.
 
-    `traced` puts spans around what posts.
+    `traced` wraps the posts in spans.
     """
 
     def __init__(
@@ -104,6 +107,6 @@ class Service:
             return await dispatcher.stop()
 
     def stop(self) -> None:
-        """Do what SIGTERM does: drain, then stop; called again, stop at once."""
+        """Drain and then stop, like SIGTERM; a second call stops at once."""
         if self._server is not None:
             self._server.handle_exit(signal.SIGTERM, None)

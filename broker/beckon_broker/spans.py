@@ -1,7 +1,7 @@
-"""The spans of the broker: one for each attempt to deliver an event, below whoever sent the event.
+"""The spans of the broker: one per delivery attempt, below the sender's span.
 
-They stand around the posts, which know nothing of them. Imported where a collector is named, and nowhere
-else. The event keeps its `traceparent`; the request that carries it has that of the attempt.
+They wrap the posts, which know nothing of them. The module is imported only with a collector. The event
+keeps its `traceparent`; the delivering request has the one of the attempt.
 """
 
 from urllib.parse import urlsplit
@@ -64,6 +64,6 @@ def _attributes(url: str, headers: dict[str, str]) -> dict[str, str | int]:
 
 
 def _parent(headers: dict[str, str]) -> Context | None:
-    """Return the trace of the event, or that of the request which brought it."""
+    """Return the trace of the event, or else of its request."""
     of_event = {name: headers[f"ce-{name}"] for name in MEMBERS if f"ce-{name}" in headers}
     return continued(of_event) or continued(headers)

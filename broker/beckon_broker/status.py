@@ -1,4 +1,7 @@
-"""What the broker is doing, as one JSON document for people and for the command line; pure."""
+"""The broker's status as one JSON document; pure.
+
+It is for people and for the command line.
+"""
 
 from collections.abc import Mapping
 
@@ -13,10 +16,10 @@ Document = dict[str, object]
 
 
 def describe_topology(topology: Topology, loads: Mapping[Key, int], base_url: str) -> Document:
-    """Return the `brokers` and `triggers`, those that are not ready with their reason.
+    """Return the `brokers` and `triggers`, with a reason if not ready.
 
-    `queued` counts a Trigger's open deliveries. A ready object may have a reason, too: an
-    invalid edit, in spite of which its last valid version stays in force.
+    `queued` counts a Trigger's open deliveries. A ready object may have a reason, too: after an invalid edit
+    its last valid version stays in force.
     """
     notes = {each.key: each for each in topology.not_ready}
     ready = topology.subscriptions()
@@ -42,7 +45,7 @@ def describe_topology(topology: Topology, loads: Mapping[Key, int], base_url: st
 
 
 def describe_backlog(backlog: Backlog) -> Document:
-    """Return how full the queue is, and its bounds."""
+    """Return the load of the queue, and its limits."""
     return {
         "deliveries": backlog.deliveries,
         "maxDeliveries": backlog.max_deliveries,
@@ -53,7 +56,7 @@ def describe_backlog(backlog: Backlog) -> Document:
 
 
 def describe_unreadable(unreadable: tuple[Unreadable, ...]) -> list[Document]:
-    """Return what could not be read in the manifests."""
+    """Return the unreadable parts of the manifests."""
     return [{"origin": each.origin, "message": each.message} for each in unreadable]
 
 

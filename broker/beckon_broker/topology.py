@@ -1,8 +1,8 @@
-"""From manifests to Brokers and the Triggers that deliver for them; pure.
+"""Brokers and their ready Triggers, built from manifests; pure.
 
-A Broker exists where a valid manifest describes it, or where none does and a Trigger names it.
+A Broker exists if a valid manifest describes it, or if none does and a Trigger names it.
 A Trigger is ready when its subscriber and its dead-letter sink have addresses; one that is not
-ready gets no events, and says why.
+ready gets no events, and has a reason.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from beckon_contract.triggers import GROUP, Trigger
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A Trigger that is ready: which events, to which URL, and what to do when that fails."""
+    """A ready Trigger: its filter, its subscriber URL and its delivery options."""
 
     key: Key
     broker: BrokerName
@@ -31,7 +31,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Every Broker with its ready Triggers, and the objects that are not ready."""
+    """All Brokers with their ready Triggers, and the objects not ready."""
 
     brokers: Mapping[BrokerName, tuple[Subscription, ...]] = field(default_factory=dict)
     not_ready: tuple[NotReady, ...] = ()
@@ -68,7 +68,7 @@ def build_topology(objects: Objects, base_url: str) -> Topology:
 
 
 def ingress_url(base_url: str, broker: BrokerName) -> str:
-    """Return where events for a broker are sent."""
+    """Return the ingress URL of a broker."""
     return f"{base_url}/{broker}"
 
 
@@ -92,7 +92,7 @@ def _subscribe(
 
 
 def _addressed(resource: Resource, base_url: str) -> Resource:
-    """Give a Broker without an address the one where this process takes its events."""
+    """Give a Broker without an address its ingress URL in this process."""
     publishes = "address" in resource.status or "addresses" in resource.status
     if (resource.group, resource.kind) != (GROUP, "Broker") or publishes:
         return resource

@@ -1,6 +1,6 @@
-"""Collections of a Kubernetes API server: read once, then watched, for as long as it takes.
+"""Collections of a Kubernetes API server: listed once, then watched.
 
-What belongs here: what every service does that follows Brokers, EventTypes, Tools or Agents, and a
-small connection for those that bring no client. What the objects mean does not belong here, nor
-what is made of them.
+The package has the code common to all services that follow Brokers, EventTypes, Tools or Agents, and a
+small connection for services without a client of their own. The meaning and the use of the objects do not
+belong here.
 """

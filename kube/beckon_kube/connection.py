@@ -1,7 +1,7 @@
-"""A connection to the API server by what is small: lightkube's configuration, and requests of httpx2.
+"""A small connection to the API server: lightkube's configuration, httpx2's requests.
 
-Not lightkube's own client: its watch knows no end of silence, asks again at once and for ever where
-one ends, and takes U+0085 inside an object for the end of a line.
+Not lightkube's own client: its watch has no limit for silence, repeats an ended watch at once and for ever,
+and takes U+0085 inside an object for the end of a line.
 """
 
 import logging
@@ -40,23 +40,26 @@ _NO_ANSWER = (httpx2.HTTPError, ConfigError, OSError)  # the last two where cred
 
 
 class Connection:
-    """A connection to one API server. Raises `Unreachable` and `Refused`, and nothing else."""
+    """A connection to one API server.
+
+    Raises `Unreachable` and `Refused`, and nothing else.
+    """
 
     def __init__(self, config: SingleConfig) -> None:
         timeout = httpx2.Timeout(ANSWER, connect=CONNECT)
         self._http = AsyncClient(config, ConnectionParams(timeout=timeout))
 
     async def page(self, collection: Collection, rest: str = "") -> Page:
-        """Return the first part of a list, or the one that another left as its rest."""
+        """Return the first part of a list, or the part after `rest`."""
         return read_page(await self._ask("GET", collection.path, page_query(rest)))
 
     @asynccontextmanager
     async def watch(
         self, collection: Collection, version: str, seconds: int
     ) -> AsyncIterator[AsyncIterator[Change]]:
-        """Watch what changes after a version, for so many seconds at most.
+        """Watch the changes after a version, for `seconds` at most.
 
-        Ends early where nothing comes for a while, since the connection may be dead.
+        Ends early after a long silence, since the connection may be dead.
         """
         timeout = httpx2.Timeout(CONNECT, read=SILENCE)
         query = dict(watch_query(version, seconds))
@@ -73,7 +76,7 @@ class Connection:
             await response.aclose()
 
     async def create(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object at a path; return what the server made of it."""
+        """Create an object at a path; return it from the server's answer."""
         return await self._ask("POST", path, content=orjson.dumps(document))
 
     async def close(self) -> None:
@@ -96,9 +99,9 @@ class Connection:
 
 
 def connect() -> Connection:
-    """Connect to the cluster that this process runs in, or that the current kube context names.
+    """Connect to the cluster of this Pod or of the current kube context.
 
-    Nothing is sent yet. Raises `NotConfigured` that says what to set.
+    Nothing is sent yet. Raises `NotConfigured`, with the setting to change.
     """
     try:
         config = KubeConfig.from_env().get()
@@ -121,7 +124,10 @@ async def _changes(response: httpx2.Response) -> AsyncIterator[Change]:
 
 
 async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield what ends in a line feed; httpx2 ends lines at seven other characters, too."""
+    """Yield the complete lines of a response, split at line feeds only.
+
+    httpx2 ends lines at seven other characters, too.
+    """
     begun = bytearray()
     async for chunk in response.aiter_bytes():
         first, *rest = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""Whether the API server answers: what the log, the metrics and `/readyz` say of it."""
+"""The state of the API server for the log, the metrics and `/readyz`."""
 
 import asyncio
 import logging
@@ -13,10 +13,11 @@ _NOT_READ = "not read yet"
 
 @dataclass(slots=True)
 class Line:
-    """One watched collection: whether it was read once, whether it is watched now, and its last word.
+    """The state of one watched collection.
 
-    Without one that is not `required` the service is ready where the API server refuses it: a
-    namespace that was deleted with its roles must not keep all others from their agents.
+    `complete` is true once it has been read, `trouble` is `None` while it is watched, and `heard` is the
+    time of the last message. If it is not `required`, the service is ready even if the API server refuses
+    it: a namespace that was deleted with its roles must not keep all others from their agents.
     """
 
     name: str
@@ -28,18 +29,18 @@ class Line:
 
     @property
     def enough(self) -> bool:
-        """Whether the service can do with what is known of it."""
+        """True if this collection lets the service be ready."""
         return self.complete or (self.refused and not self.required)
 
     @property
     def state(self) -> str:
-        """What is wrong with it, in words; "" where nothing is."""
+        """The problem of the collection in words; "" without one."""
         if self.trouble == _NOT_READ:
             return "the API server has not answered yet"
         return f"cannot follow {self.name}: {self.trouble}" if self.trouble else ""
 
     def hear(self) -> None:
-        """Note that the API server has just said something about it."""
+        """Note the time of a message from the API server about it."""
         self.heard = time.monotonic()
 
 
@@ -47,7 +48,7 @@ class Contact:
     """The lines to the API server, all of them together."""
 
     def __init__(self, cures: Mapping[int, str]) -> None:
-        """Say beside a refusal what mends it, by the status of HTTP."""
+        """Take the remedies to log with a refusal, by HTTP status."""
         self._cures = cures
         self._lines: list[Line] = []
         self._complete = asyncio.Event()
@@ -60,33 +61,33 @@ class Contact:
 
     @property
     def complete(self) -> bool:
-        """Whether everything was read once that the service cannot do without."""
+        """True once all collections needed by the service have been read."""
         return self._complete.is_set()
 
     @property
     def why_incomplete(self) -> str:
-        """What is in the way of that, by the first line that it is with; "" once it is so."""
+        """The problem of the first collection still missing; "" if complete."""
         if self.complete:
             return ""
         return next((line.state for line in self._lines if not line.enough), "")
 
     async def wait(self) -> None:
-        """Wait until that is so."""
+        """Wait until all needed collections have been read."""
         await self._complete.wait()
 
     @property
     def connected(self) -> bool:
-        """Whether everything is watched now."""
+        """True if all collections are watched now."""
         return all(line.trouble is None for line in self._lines)
 
     @property
     def age(self) -> float:
-        """The seconds since the last word about what has been silent for longest."""
+        """The longest silence about a collection, in seconds."""
         now = time.monotonic()
         return max((now - line.heard for line in self._lines), default=0.0)
 
     def good(self, line: Line) -> None:
-        """Note that a collection is watched; the log is told once everything is again."""
+        """Note a working watch, and log the end of all trouble."""
         before, line.trouble = line.trouble, None
         line.complete, line.refused = True, False
         line.hear()
@@ -97,9 +98,10 @@ class Contact:
             logger.info("the API server answers again, and is followed")
 
     def bad(self, line: Line, trouble: str, refusal: int | None = None) -> None:
-        """Note that a collection cannot be read or watched; a trouble that many have is logged once.
+        """Note the failure to read or watch a collection.
 
-        `refusal` is the status of an answer that says no, and will again.
+        The same trouble of several collections is logged once. `refusal` is the HTTP status of an error that
+        will not pass by itself.
         """
         known = {one.trouble for one in self._lines}
         line.trouble, line.refused = trouble, refusal is not None

@@ -1,4 +1,4 @@
-"""A collection of the API server, mirrored: listed once, then watched, for as long as it takes."""
+"""A mirror of one collection of the API server: listed once, then watched."""
 
 import asyncio
 import logging
@@ -26,19 +26,25 @@ _TRIES = 3  # so often a watch is resumed where it broke off; then the collectio
 
 
 class Sink(Protocol):
-    """What is told of each object; nothing it does with one may stop the others."""
+    """Receives the objects of a collection.
+
+    Its handling of one object may not stop the others.
+    """
 
     def put(self, document: Document) -> None:
-        """Take an object that is new or has changed."""
+        """Take a new or changed object."""
         ...
 
     def drop(self, namespace: str, name: str) -> None:
-        """Forget an object that is gone."""
+        """Remove a deleted object."""
         ...
 
 
 class Pauses:
-    """Waiting longer and longer: exponential, with jitter, so that replicas do not come all at once."""
+    """Growing pauses: exponential back-off with jitter.
+
+    Because of the jitter, replicas do not retry all at once.
+    """
 
     def __init__(self, first: float = 0.25, longest: float = 10.0) -> None:
         self._first = first
@@ -57,10 +63,10 @@ class Pauses:
 
 
 class Reflector:
-    """Tells a sink of every object of a collection, each once for every version of it.
+    """Passes every object of a collection to a sink, once per version.
 
-    Missed deletions are found when the collection is read anew, which happens where the server
-    no longer knows the version to go on from (410), and where a watch breaks off several times.
+    Missed deletions are found when the collection is listed again: after the server no longer knows the last
+    version (410), and after several broken watches.
     """
 
     def __init__(
@@ -95,7 +101,7 @@ class Reflector:
             await pauses.wait()
 
     async def _follow_once(self) -> bool:
-        """Read or resume, and watch; return whether the watch came to its ordinary end."""
+        """List or resume, and watch; return True if the watch ended normally."""
         self._watching = False
         try:
             if not self._version:
@@ -117,7 +123,7 @@ class Reflector:
         return False
 
     def _resume_or_forget(self, *, keep: bool) -> None:
-        """Decide whether the next try goes on from the last version."""
+        """Keep or forget the last version for the next try."""
         self._broken += 1
         if not keep or self._broken > _TRIES:
             self._version = ""

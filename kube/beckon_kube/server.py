@@ -1,4 +1,4 @@
-"""What a follower asks of an API server, and how its answers are read, whichever client carries them."""
+"""The requests to an API server and its answers, for any client."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -32,12 +32,12 @@ class Refused(Exception):
 
     @property
     def gone(self) -> bool:
-        """Whether the version that was asked for is older than what the server still knows."""
+        """True if the requested version is too old for the server."""
         return self.status == _GONE
 
     @property
     def passing(self) -> bool:
-        """Whether it says nothing about the request: too many of them, or the server is in trouble."""
+        """True if the error is temporary: too many requests, or server trouble."""
         return self.status == 429 or self.status >= 500
 
 
@@ -58,7 +58,7 @@ class Collection:
 
     @property
     def path(self) -> str:
-        """Where the API server has it."""
+        """The path of the collection at the API server."""
         within = f"/namespaces/{self.namespace}" if self.namespace else ""
         return f"/apis/{self.api_version}{within}/{self.plural}"
 
@@ -69,9 +69,9 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list; `rest` is where to go on, empty at the end.
+    """A part of a list; `rest` is the continue token, empty at the end.
 
-    Its objects need not state their kind and version: those of a list are all of one.
+    Its objects need not state their kind and version: all objects of a list have the same.
     """
 
     items: Sequence[Document]
@@ -93,18 +93,21 @@ class Change:
 
 
 class Server(Protocol):
-    """An API server as it is followed. Raises `Unreachable` and `Refused`, and nothing else."""
+    """The requests of a follower to an API server.
+
+    They raise `Unreachable` and `Refused`, and nothing else.
+    """
 
     async def page(self, collection: Collection, rest: str = "") -> Page:
-        """Return the first part of a list, or the one that another left as its rest."""
+        """Return the first part of a list, or the part after `rest`."""
         ...
 
     def watch(
         self, collection: Collection, version: str, seconds: int
     ) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
-        """Watch what changes after a version, for so many seconds at most.
+        """Watch the changes after a version, for `seconds` at most.
 
-        Ends early where nothing comes for a while, since the connection may be dead.
+        Ends early after a long silence, since the connection may be dead.
         """
         ...
 
@@ -121,12 +124,12 @@ def version_of(document: Document) -> str:
 
 
 def page_query(rest: str) -> Query:
-    """Return what asks for a part of a list."""
+    """Return the query for a part of a list."""
     return (("limit", _PAGE), *((("continue", rest),) if rest else ()))
 
 
 def watch_query(version: str, seconds: int) -> Query:
-    """Return what asks for the changes after a version."""
+    """Return the query for the changes after a version."""
     return (
         ("watch", "true"),
         ("resourceVersion", version),
@@ -142,7 +145,7 @@ def read_page(document: Document) -> Page:
 
 
 def read_change(line: bytes) -> Change:
-    """Read a line of a watch; raise the error that it tells of."""
+    """Read a line of a watch; raise the error in it."""
     event = read_document(line)
     document = event.get("object") or {}
     if event.get("type") == "ERROR":
@@ -151,7 +154,10 @@ def read_change(line: bytes) -> Change:
 
 
 def refusal(status: int, content: bytes) -> Refused:
-    """Return the error of an answer: the API server explains itself in a `Status`, a proxy may not."""
+    """Return the error in an answer.
+
+    The API server explains itself in a `Status`; a proxy may not.
+    """
     try:
         message = str(read_document(content).get("message") or "")
     except Unreachable:
@@ -171,5 +177,5 @@ def read_document(content: bytes) -> dict[str, Any]:
 
 
 def told(error: Exception) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of an error's message."""
     return str(error).partition("\n")[0] or type(error).__name__

@@ -1,5 +1,5 @@
-"""Folders of manifests: read, kept through broken edits, and followed.
+"""Folders of manifests: read, followed, and preserved through broken edits.
 
-For the local mode, where a folder stands in for the API server. Nothing here knows
-what the objects in a manifest mean.
+For the local mode, with a folder in place of the API server. Nothing here knows the meaning of the objects
+in a manifest.
 """

@@ -1,4 +1,4 @@
-"""Telling when a manifest changes: by the kernel's notifications, or by looking every second without them."""
+"""Changes of manifests: by notification of the kernel, or by polling every second."""
 
 import asyncio
 import logging

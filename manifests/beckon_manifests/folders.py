@@ -1,4 +1,4 @@
-"""Every object in folders of manifests, read again only where a file has changed."""
+"""All objects in folders of manifests; only changed files are read again."""
 
 import logging
 import os
@@ -22,10 +22,11 @@ class _File:
 
 
 class ManifestFolders:
-    """Reads folders in order; of objects with one key the later folder's, then the later file's count.
+    """Reads folders in order; later objects replace earlier ones of one key.
 
-    What a file last held stays where it, or a document in it, can no longer be read, so that a
-    broken edit drops nothing. A folder that has gone is an empty one.
+    Of objects with one key, the later folder's counts, and within a folder the later file's. A file or
+    document that can no longer be read keeps its last content, so that a broken edit drops nothing. A
+    deleted folder counts as empty.
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
@@ -35,16 +36,19 @@ class ManifestFolders:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Every object, in the order in which later ones replace earlier ones."""
+        """All objects; later ones replace earlier ones."""
         return tuple(resource for file in self._files.values() for resource in file.resources)
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What could not be read at the last refresh."""
+        """The unreadable files and documents of the last refresh."""
         return tuple(problem for file in self._files.values() for problem in file.problems)
 
     def refresh(self) -> bool:
-        """Read what has changed; return whether anything had. Blocks on the file system."""
+        """Read the changed files; return True if anything has changed.
+
+        Blocks on the file system.
+        """
         files = dict(self._scan())
         changed = not self._read_once or files != self._files or list(files) != list(self._files)
         self._files, self._read_once = files, True
@@ -58,7 +62,10 @@ class ManifestFolders:
                     yield path, file
 
     def _read(self, path: Path) -> _File | None:
-        """Return a file's content, from memory where it is unchanged; `None` where it has just gone."""
+        """Return a file's content, from memory if the file is unchanged.
+
+        `None` if the file has just been deleted.
+        """
         known = self._files.get(path)
         try:
             stat = path.stat()
@@ -82,12 +89,18 @@ class ManifestFolders:
 
 
 def read_folder(folder: Path) -> list[Resource | Unreadable]:
-    """Return every object below a folder, and what could not be read; blocks on the file system."""
+    """Return all objects below a folder, and all unreadable parts.
+
+    Blocks on the file system.
+    """
     return [found for path in sorted(_manifest_paths(folder)) for found in read_file(path)]
 
 
 def read_file(path: Path) -> list[Resource | Unreadable]:
-    """Return every object in a file, and what could not be read; blocks on the file system."""
+    """Return all objects in a file, and all unreadable parts.
+
+    Blocks on the file system.
+    """
     try:
         return list(_parse(path, path.stat().st_size))
     except (OSError, UnicodeDecodeError) as error:
@@ -102,7 +115,10 @@ def _parse(path: Path, size: int) -> Iterator[Resource | Unreadable]:
 
 
 def _manifest_paths(folder: Path) -> Iterator[Path]:
-    """Yield the manifest files, but none in hidden folders: mounted ConfigMaps keep old versions there."""
+    """Yield the manifest files, without hidden files and folders.
+
+    Mounted ConfigMaps have old versions in hidden folders.
+    """
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:

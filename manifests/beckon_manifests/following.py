@@ -1,4 +1,4 @@
-"""Keeps what a service made of its manifests true to them."""
+"""Keeps the state built from manifests up to date."""
 
 import asyncio
 import logging
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Follower(Generic[T]):
-    """Reads folders whenever they change, and when asked to.
+    """Reads folders after every change, and on request.
 
-    `read` blocks, and returns `None` where nothing has changed; `take` gets what else it returns, in the
-    event loop. Neither ends the service: the last state stays in force where one of them fails.
+    `read` blocks, and returns `None` if nothing has changed; `take` gets any other result, in the event loop.
+    An error of either does not end the service: the last state stays in force.
     """
 
     def __init__(
@@ -31,10 +31,11 @@ class Follower(Generic[T]):
         self._readings = 0
 
     async def refresh(self) -> None:
-        """Return when all that the folders said before the call is in force; waiting calls share a reading.
+        """Bring the state up to date with the folders.
 
-        For whoever hears of something that is not known here: each service follows the folders on its own,
-        and another may have been first.
+        Returns when everything in the folders before the call is in force; waiting calls share a reading.
+        For callers with a reference to an unknown object: each service follows the folders on its own, and
+        another one may have read it first.
         """
         begun = self._readings
         async with self._reading:

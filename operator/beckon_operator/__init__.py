@@ -1,5 +1,5 @@
-"""The operator: it watches EventTypes, Triggers and Brokers, and writes what they make as Tools.
+"""The operator: watches EventTypes, Triggers and Brokers, and writes Tools.
 
-Here belongs what needs the API server to be judged or written: watching, conditions, events,
-the admission webhook. What an EventType means is the contract's to say.
+Everything that needs the API server is here: watching, conditions, events, the admission webhook. The meaning
+of an EventType is defined by the contract package.
 """

@@ -20,7 +20,10 @@ logger = logging.getLogger("beckon_operator")
 
 
 def main() -> int:
-    """Run until SIGTERM or SIGINT; return 0, 2 where it cannot start, 1 where it cannot go on."""
+    """Run until SIGTERM or SIGINT; return the exit status.
+
+    0 is a normal stop, 1 an operator that cannot go on, 2 one that cannot start.
+    """
     try:
         settings = Settings()
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Requests to the API server where kopf does not reach: lists, and every write."""
+"""Requests to the API server outside of kopf: lists and all writes."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -19,7 +19,7 @@ _BUSY = frozenset((429, 500, 502, 503, 504))
 
 
 class Refused(Exception):
-    """The API server answered with an error; `status` is that of HTTP, the message what it said."""
+    """An error answer of the API server: HTTP status and message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status} {message}")
@@ -27,7 +27,10 @@ class Refused(Exception):
 
 
 class Page(NamedTuple):
-    """Some of the objects of a collection, without apiVersion and kind, and the version of the whole."""
+    """One page of a collection, and the version of the whole.
+
+    The items have no apiVersion and no kind.
+    """
 
     items: list[dict[str, Any]]
     version: int
@@ -36,8 +39,7 @@ class Page(NamedTuple):
 class Api:
     """The API server, with the credentials of a kubeconfig or a service account.
 
-    Every method raises `Refused` for an answer that is an error, and `httpx2.TransportError` where
-    there is none.
+    Every method raises `Refused` for an error answer, and `httpx2.TransportError` for no answer.
     """
 
     def __init__(self, config: SingleConfig) -> None:
@@ -56,20 +58,23 @@ class Api:
         return await self._send("POST", path, document)
 
     async def replace(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the object at a path, if it still has the version that the document names."""
+        """Replace the object at a path, unless its version has changed.
+
+        The document names the expected version.
+        """
         return await self._send("PUT", path, document)
 
     async def delete(self, path: str, uid: str, version: int) -> None:
-        """Delete the object at a path, if it still is that very version of that very object."""
+        """Delete the object at a path, if uid and version still match."""
         conditions = {"uid": uid, "resourceVersion": str(version)}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
         await self._send("DELETE", path, options)
 
     async def pages(self, path: str, *, metadata: bool = False) -> AsyncIterator[Page]:
-        """Yield what is in the collection at a path, page by page, all of it as of one version.
+        """Yield the objects of a collection page by page, as of one version.
 
-        With `metadata` nothing but the metadata of the objects is fetched. Raises `Refused` with
-        status 410 where the collection has changed too much meanwhile.
+        With `metadata` only the metadata of the objects is fetched. Raises `Refused` with status 410 if the
+        collection has changed too much meanwhile.
         """
         parameters = {"limit": str(_PAGE)}
         headers = {"Accept": _METADATA} if metadata else {}
@@ -92,14 +97,17 @@ class Api:
 
 
 def path_to(group: str, version: str, plural: str, namespace: str = "", name: str = "") -> str:
-    """Return the path of an object, of a collection without a name, of all namespaces without one."""
+    """Return the path of an object or a collection.
+
+    Without a name it is the collection; without a namespace, the collection of all namespaces.
+    """
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     parts = [root, f"namespaces/{namespace}" if namespace else "", plural, name]
     return "/".join(part for part in parts if part)
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether what went wrong may go well a moment later."""
+    """Return True if the same request may succeed a moment later."""
     return isinstance(error, httpx2.TransportError) or (isinstance(error, Refused) and error.status in _BUSY)
 
 

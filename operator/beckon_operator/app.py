@@ -45,9 +45,10 @@ from beckon_runtime.connections import ConnectionLimits
 
 
 async def served_kinds(api: Api) -> tuple[Kind, ...]:
-    """Return the kinds that the API server serves, EventTypes in the best version only.
+    """Return the kinds served by the API server.
 
-    Tools come first: what they hold helps to read EventTypes. Raises what a request of `Api` raises.
+    EventTypes are there once, in the best version. Tools come first: their content helps to read EventTypes.
+    Raises the errors of a request of `Api`.
     """
     versions = [replace(EVENT_TYPES, version=version) for version in EVENT_TYPE_VERSIONS]
     event_types = [kind for kind in versions if await _serves(api, kind)]
@@ -66,7 +67,10 @@ async def _serves(api: Api, kind: Kind) -> bool:
 
 
 class Health:
-    """Answers `/healthz`, `/readyz` and `/metrics`; ready is what has nothing in `why_unready`."""
+    """Answers `/healthz`, `/readyz` and `/metrics`.
+
+    The operator is ready if `why_unready` returns an empty text.
+    """
 
     def __init__(self, metrics: Metrics, why_unready: Callable[[], str]) -> None:
         self._metrics = metrics
@@ -78,7 +82,7 @@ class Health:
         self._runner: web.AppRunner | None = None
 
     async def start(self, listener: socket.socket, policy: OriginPolicy, limits: ConnectionLimits) -> None:
-        """Serve on a socket that is bound."""
+        """Serve on a bound socket."""
         self._runner = await serve(self._app, listener, policy, limits)
 
     async def stop(self) -> None:
@@ -130,10 +134,10 @@ class Operator:
         self._metrics.leader.set_function(self._leadership.leads)
 
     async def run(self, listener: socket.socket, started: Callable[[], None]) -> None:
-        """Run until cancelled, or until the API server serves more than it did, which wants a new start.
+        """Run until cancelled, or until the API server serves more kinds.
 
-        `started` is called when kopf has taken the signals, which it does. Raises what makes it
-        impossible to go on.
+        New kinds need a new start. `started` is called once kopf has installed its signal handlers. Raises
+        any error that the operator cannot recover from.
         """
         policy, limits = self._settings.origin_policy(self._settings.host), self._settings.connection_limits()
         await self._health.start(listener, policy, limits)
@@ -175,7 +179,10 @@ class Operator:
         await self._api.close()
 
     async def _compare(self, listing: Listing, kinds: tuple[Kind, ...]) -> None:
-        """Compare and write what is still to be written, until there is more to watch than these kinds."""
+        """Compare at an interval, and queue all differing Tools.
+
+        Returns when the API server serves a kind that is not among these.
+        """
         while True:
             await asyncio.sleep(self._settings.compare_seconds)
             more = set(await _insist(lambda: served_kinds(self._api))) - set(kinds)
@@ -187,7 +194,7 @@ class Operator:
             self._ledger.consider_everything()
 
     async def _make_keys(self) -> None:
-        """Make the keys of shim and agent where they are missing, once this replica leads."""
+        """Create the missing keys of shim and agent, once this replica leads."""
         await self._led.wait()
         namespace = self._settings.namespace
         if shim := self._settings.keys_secret:
@@ -201,7 +208,7 @@ class Operator:
 
 
 async def _insist(call: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Return what a call of the API server returns, as soon as it returns anything."""
+    """Return the result of an API server call; retry until it succeeds."""
     async for attempt in stamina.retry_context(
         on=(Refused, httpx2.TransportError),
         attempts=None,

@@ -23,20 +23,19 @@ _DURABLE = (PARAMETERS, SCHEMA_DATA, LAST_APPLIED)
 
 
 class ErasedSchemas:
-    """The texts that were seen, by uid and generation of their EventType.
+    """The schemaData seen so far, by uid and generation of the EventType.
 
-    Knative erases schemaData through a status update, which leaves the generation as it is. What
-    was seen therefore holds until the generation changes. A Tool that was made of it remembers it
-    over a restart.
+    Knative erases schemaData through a status update, which leaves the generation as it is. A text that was
+    seen is therefore valid until the generation changes. A Tool made from it preserves it over a restart.
     """
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, str]] = {}
 
     def recall(self, observed: Observed) -> Observed:
-        """Return an EventType with the schemaData that its generation had; remember what it has.
+        """Return an EventType with the schemaData of its generation, and remember it.
 
-        One that holds its parameters in a place that lasts is left as it is.
+        An EventType with its parameters in a durable place is returned as it is.
         """
         resource = observed.resource
         text = resource.spec.get("schemaData")
@@ -53,14 +52,17 @@ class ErasedSchemas:
         return replace(observed, resource=whole, remembered=True)
 
     def learn(self, tool: Mapping[str, Any]) -> None:
-        """Remember the parameters of a Tool that was made of a schemaData which nobody else has kept."""
+        """Remember the parameters of a Tool made from spec.schemaData.
+
+        After a restart the Tool may be the only copy.
+        """
         spec, origin = tool.get("spec") or {}, (tool.get("status") or {}).get("eventType") or {}
         uid, generation = origin.get("uid"), origin.get("generation")
         if spec.get("parametersFrom") == _PLACE and uid and isinstance(generation, int):
             self._seen.setdefault(uid, (generation, json.dumps(spec.get("parameters"))))
 
     def forget(self, uid: str) -> None:
-        """Forget an EventType that is gone."""
+        """Forget a deleted EventType."""
         self._seen.pop(uid, None)
 
 
@@ -73,11 +75,11 @@ Changed = Callable[[str, Touched, frozenset[str]], None]
 
 
 class Cluster:
-    """Every watched object as it was seen last.
+    """The last seen state of every watched object.
 
-    `changed` is called whenever something is news that tools are judged by: with the namespace; with
-    the types whose Triggers differ there, no types for an EventType, `None` where any tool may be
-    concerned; and with the types that Triggers asked for or ask for now. Tools go to the ledger.
+    `changed` is called after every change that matters for tools, with three arguments. The first is the
+    namespace. The second is the types whose Triggers differ there: empty for an EventType, `None` if any tool
+    may be affected. The third is the types in the old and new filters of a Trigger. Tools go to the ledger.
     """
 
     def __init__(self, ledger: Ledger, changed: Changed) -> None:
@@ -98,11 +100,11 @@ class Cluster:
         return self._ledger.tools if kind.plural == TOOLS.plural else self._objects[kind.plural]
 
     def asking_for(self, event_type: str) -> list[Listener]:
-        """Return the Triggers of all namespaces whose filter asks for this very type."""
+        """Return the Triggers of all namespaces with a filter for exactly this type."""
         return self._asking.find(event_type)
 
     def see(self, kind: Kind, document: Mapping[str, Any]) -> None:
-        """Take an object as the API server sent it; what is known already costs next to nothing."""
+        """Take an object from the API server; skip a version already seen."""
         metadata = document["metadata"]
         known = self.store(kind).get(str(metadata["namespace"]), str(metadata["name"]))
         if known and known.uid == metadata.get("uid") and known.version >= version_of(metadata):
@@ -132,7 +134,7 @@ class Cluster:
             self._ledger.consider(seen.namespace, seen.name)
 
     def lose(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
-        """Take the word that an object is gone, for good: no later word brings it back."""
+        """Record the deletion of an object; later reports of it are ignored."""
         uid = str(metadata["uid"])
         self.store(kind).bury(uid)
         self._forget(kind, metadata)
@@ -151,14 +153,14 @@ class Cluster:
             self._note(kind, namespace, known, None)
 
     def knows(self, kind: Kind, metadata: Mapping[str, Any]) -> bool:
-        """Whether this version of an object, or a later one, was seen."""
+        """Return True if this version of an object, or a later one, was seen."""
         known = self.store(kind).get(str(metadata["namespace"]), str(metadata["name"]))
         return known is not None and known.version >= version_of(metadata)
 
     def missing(self, kind: Kind, present: Container[str], version: int, namespace: str) -> list[Gone]:
-        """Return what is known of a namespace ("": of all), and was not present in a list of this version.
+        """Return the known objects of a namespace missing from a list.
 
-        What was seen at a later version than the list's has come since.
+        An empty namespace means all. Objects seen at a later version than the list's were created after it.
         """
         return [
             {"namespace": item.namespace, "name": item.name, "uid": item.uid}
@@ -167,7 +169,7 @@ class Cluster:
         ]
 
     def _note(self, kind: Kind, namespace: str, old: Observed | None, new: Observed | None) -> None:
-        """Pass on that an object came, changed or went."""
+        """Report a created, changed or deleted object."""
         if kind.plural == TRIGGERS.plural:
             types = self._asking.replace(old.resource if old else None, new.resource if new else None)
             asked = frozenset(filter(None, types))
@@ -177,7 +179,7 @@ class Cluster:
 
 
 class _TypeIndex:
-    """The Triggers of all namespaces by the type that they ask for."""
+    """The Triggers of all namespaces by the type in their filter."""
 
     def __init__(self) -> None:
         self._by_type: dict[str, dict[tuple[str, str], Resource]] = {}
@@ -188,7 +190,10 @@ class _TypeIndex:
         return [listener for listener in read if isinstance(listener, Listener)]
 
     def replace(self, old: Resource | None, new: Resource | None) -> set[str | None]:
-        """Put a Trigger in the place of another; return the types that they ask for, `None` for any."""
+        """Replace a Trigger in the index; return the old and new type.
+
+        `None` stands for a Trigger without a certain type.
+        """
         types: set[str | None] = set()
         if old:
             types.add(self._drop(old))

@@ -1,4 +1,4 @@
-"""The Lease of the operator as it is kept in the cluster."""
+"""The Lease of the operator in the cluster."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class ClusterLease:
         self._namespace, self._name = namespace, name
 
     async def read(self) -> Record | None:
-        """Return the Lease, `None` where there is none."""
+        """Return the Lease, or `None` if there is none."""
         try:
             return _record(await self._api.get(self._path(self._name)))
         except Refused as error:
@@ -25,14 +25,14 @@ class ClusterLease:
             raise
 
     async def create(self, record: Record) -> Record:
-        """Create the Lease; raise `Conflict` where there is one."""
+        """Create the Lease; raise `Conflict` if it exists."""
         try:
             return _record(await self._api.create(self._path(), self._document(record)))
         except Refused as error:
             raise _conflict(error) from error
 
     async def replace(self, record: Record) -> Record:
-        """Write the Lease if it still has the record's version; raise `Conflict` where not."""
+        """Write the Lease; raise `Conflict` if its version has changed."""
         try:
             return _record(await self._api.replace(self._path(self._name), self._document(record)))
         except Refused as error:

@@ -1,4 +1,4 @@
-"""Judges every namespace in which something changed, and says what each Tool has to say."""
+"""Judges every changed namespace, and determines the content of each Tool."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _LONGEST_REST = 1.0
 
 
 def read_controlled(resource: Resource) -> Listener | BrokenTrigger:
-    """Read a Trigger where Knative's controller says whether it is ready."""
+    """Read a Trigger judged by Knative's controller: it must be Ready."""
     return read_trigger(resource, controlled=True)
 
 
@@ -44,7 +44,7 @@ class _Namespace:
 
 
 class Judge:
-    """Keeps the ledger of what every Tool should say up to date with what the cluster looks like."""
+    """Updates the ledger of wanted Tools after changes in the cluster."""
 
     def __init__(self, ledger: Ledger, rules: Rules, metrics: Metrics) -> None:
         self.cluster = Cluster(ledger, self._changed)
@@ -56,7 +56,7 @@ class Judge:
         self._news = asyncio.Event()
 
     async def run(self) -> None:
-        """Judge whatever changes, until cancelled."""
+        """Judge every changed namespace, until cancelled."""
         while True:
             await self._news.wait()
             await asyncio.sleep(_TOGETHER)
@@ -66,7 +66,7 @@ class Judge:
             await asyncio.sleep(min(_REST * spent, _LONGEST_REST))
 
     def judge_all(self) -> None:
-        """Judge every namespace that waits for it; what goes wrong in one keeps none from being judged."""
+        """Judge all waiting namespaces; a failure in one does not stop the others."""
         self._news.clear()
         namespaces, self._waiting = sorted(self._waiting), set()
         self._metrics.waiting.set(0)

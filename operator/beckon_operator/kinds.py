@@ -1,4 +1,4 @@
-"""The kinds of objects that the operator watches."""
+"""The kinds of objects watched by the operator."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,8 @@
-"""Leadership by a Lease: of several replicas one writes, and another follows within seconds.
+"""Leader election by a Lease: one replica writes, another follows within seconds.
 
-The rules are those of client-go (tools/leaderelection): a Lease is taken over only when it has not
-changed for its whole duration by the own clock, so clocks need not agree; every change is made
-against the version that was read; a leader that cannot renew stops leading before others may take
-over.
+The rules are those of client-go (tools/leaderelection): a replica takes a Lease over only when the Lease has
+not changed for its whole duration by the replica's own clock, so clocks need not agree; every change is made
+against the version that was read; a leader that cannot renew stops leading before others may take over.
 """
 
 import asyncio
@@ -18,12 +17,15 @@ logger = logging.getLogger(__name__)
 
 
 class Conflict(Exception):
-    """Somebody else changed the Lease since it was read."""
+    """Another replica changed the Lease since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a Lease says; times are in ISO 8601 with microseconds, an empty `holder` has let it go."""
+    """The content of a Lease; an empty `holder` means released.
+
+    Times are in ISO 8601 with microseconds.
+    """
 
     holder: str
     seconds: int
@@ -34,23 +36,24 @@ class Record:
 
 
 class Leases(Protocol):
-    """Where the Lease is kept."""
+    """The storage of the Lease."""
 
     async def read(self) -> Record | None:
-        """Return the Lease, `None` where there is none."""
+        """Return the Lease, or `None` if there is none."""
 
     async def create(self, record: Record) -> Record:
-        """Create the Lease; raise `Conflict` where there is one."""
+        """Create the Lease; raise `Conflict` if it exists."""
 
     async def replace(self, record: Record) -> Record:
-        """Write the Lease if it still has the record's version; raise `Conflict` where not."""
+        """Write the Lease; raise `Conflict` if its version has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a Lease lasts, when a leader that cannot renew gives up, how often each tries; in seconds.
+    """The times of the election, in seconds.
 
-    A crashed leader is followed after `lasts + tries_every` at the latest.
+    They are the duration of a Lease, the time after which a leader that cannot renew gives up, and the
+    interval between attempts. A crashed leader is followed after `lasts + tries_every` at the latest.
     """
 
     lasts: int = 10
@@ -78,7 +81,10 @@ class Leadership:
         self._left = False
 
     def leads(self) -> bool:
-        """Whether this replica may write now; asked before each write, for it ends by itself."""
+        """Return True if this replica may write now.
+
+        Ask before each write, because leadership expires by itself.
+        """
         renewed = self._renewed_at
         return renewed is not None and self._clock() - renewed < self._timing.gives_up_after
 
@@ -99,7 +105,7 @@ class Leadership:
             await asyncio.sleep(self._timing.tries_every)
 
     async def attempt(self) -> None:
-        """Renew the Lease, or take it if nobody holds it."""
+        """Renew the Lease, or take it if it is free."""
         if self._left:
             return
         started = self._clock()
@@ -116,7 +122,7 @@ class Leadership:
             self._renewed_at = None
 
     async def release(self) -> None:
-        """Let the Lease go for good, so that another replica takes it at once."""
+        """Release the Lease for good; another replica can take it at once."""
         self._left = True
         found = self._seen
         if not self.leads() or found is None:
@@ -132,7 +138,10 @@ class Leadership:
     async def _write(
         self, write: Callable[[Record], Awaitable[Record]], record: Record, started: float
     ) -> None:
-        """Write the Lease; the time of the renewal is that before the request, which others see later."""
+        """Write the Lease; the request's start counts as the renewal time.
+
+        Other replicas see the renewal later than that.
+        """
         try:
             self._seen = await write(record)
         except Conflict:

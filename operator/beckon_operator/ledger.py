@@ -1,4 +1,4 @@
-"""What Tools there should be, what Tools there are, and which of them have to be written."""
+"""Wanted Tools, actual Tools, and the queue of those to write."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from beckon_operator.tools import ToolSeen, ToolWanted
 
 
 class Action(Enum):
-    """What brings a Tool to what it should be.
+    """The action to bring a Tool to its wanted state.
 
-    A `FOREIGN` Tool is left alone; `EXPLAIN` is an Event about an EventType that gets none.
+    A `FOREIGN` Tool is left alone; `EXPLAIN` is an Event about an EventType without a Tool.
     """
 
     NOTHING = "nothing"
@@ -24,7 +24,10 @@ class Action(Enum):
 
 
 class Ledger:
-    """Tools as they are and as they should be, by namespace and name, and the queue of those that differ."""
+    """Wanted and actual Tools by namespace and name, with a queue.
+
+    The queue holds the Tools that differ.
+    """
 
     def __init__(self) -> None:
         self.tools: Store[ToolSeen] = Store()
@@ -41,17 +44,17 @@ class Ledger:
         return len(self._queued)
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield every verdict that is in force."""
+        """Yield every current verdict."""
         for tools in self._wanted.values():
             for tool in tools.values():
                 yield tool.verdict
 
     def wanted(self, namespace: str, name: str) -> ToolWanted | None:
-        """Return what a Tool should be, `None` where there should be none."""
+        """Return the wanted state of a Tool, or `None` for no Tool."""
         return self._wanted.get(namespace, {}).get(name)
 
     def undescribed(self, namespace: str, name: str) -> UndescribedEventType | None:
-        """Return an EventType that gets no Tool for want of a description."""
+        """Return the EventType of this name if it lacks a description."""
         return self._undescribed.get(namespace, {}).get(name)
 
     def want(
@@ -60,7 +63,7 @@ class Ledger:
         tools: Mapping[str, ToolWanted],
         undescribed: Mapping[str, UndescribedEventType] | None = None,
     ) -> None:
-        """Take the Tools that a namespace should have, and its EventTypes without a description: all."""
+        """Set all wanted Tools and undescribed EventTypes of a namespace."""
         before = self._wanted.pop(namespace, {})
         if tools:
             self._wanted[namespace] = tools
@@ -74,19 +77,19 @@ class Ledger:
             self.consider(namespace, name)
 
     def explained(self, uid: str) -> None:
-        """Take the word that the Event about an EventType was posted."""
+        """Record the posting of the Event about an EventType."""
         self._explained.add(uid)
 
     def wrote(self, tool: ToolWanted, uid: str, version: int) -> None:
-        """Take the word that a Tool was written, and is stored as this version."""
+        """Record a written Tool and its stored version."""
         self._written[uid] = version, tool.digest
 
     def forget(self, uid: str) -> None:
-        """Take the word that a Tool is gone."""
+        """Forget a deleted Tool."""
         self._written.pop(uid, None)
 
     def action(self, namespace: str, name: str) -> Action:
-        """Return what brings a Tool to what it should be."""
+        """Return the action to bring a Tool to its wanted state."""
         tool, seen = self.wanted(namespace, name), self.tools.get(namespace, name)
         if seen is None and tool is None:
             skipped = self.undescribed(namespace, name)
@@ -104,14 +107,14 @@ class Ledger:
         return Action.NOTHING if written or seen.digest == tool.digest else Action.REPLACE
 
     def consider(self, namespace: str, name: str) -> None:
-        """Queue a Tool if it is not what it should be."""
+        """Queue a Tool if it needs an action."""
         key = namespace, name
         if key not in self._queued and self.action(namespace, name) is not Action.NOTHING:
             self._queued.add(key)
             self._queue.put_nowait(key)
 
     def consider_everything(self) -> None:
-        """Queue every Tool that is not what it should be."""
+        """Queue every Tool in need of an action."""
         for verdict in list(self.verdicts()):
             self.consider(verdict.event_type.namespace, verdict.event_type.name)
         for seen in list(self.tools):

@@ -1,6 +1,6 @@
-"""Lists of what is watched: the first one, and the comparisons that find what no watch told of.
+"""Lists of watched objects, and comparisons for changes missed by watches.
 
-A watch that has to begin anew lists what is there, and says nothing of what went in the meantime.
+A watch that has to start again lists the present objects, and does not report those deleted meanwhile.
 """
 
 import asyncio
@@ -38,12 +38,15 @@ class Listing:
         self._metrics = metrics
 
     async def read_all(self) -> None:
-        """Read every object of every kind; raise what a request of `Api` raises."""
+        """Read every object of every kind.
+
+        Raises the errors of a request of `Api`.
+        """
         for kind in self._kinds:
             await self._read(kind)
 
     async def compare(self) -> None:
-        """Compare what is known with the versions in the cluster, and read anew what differs."""
+        """Compare the known versions with the cluster; read differing kinds again."""
         for kind in self._kinds:
             try:
                 await self._compare(kind)
@@ -74,7 +77,7 @@ class Listing:
         return False
 
     async def _read(self, kind: Kind) -> int:
-        """Read every object of a kind; return how much of that was news."""
+        """Read every object of a kind; return the number of changes."""
         news = 0
         for namespace in self._namespaces or ("",):
             present = set()
@@ -91,10 +94,11 @@ class Listing:
         return news
 
     async def _pages(self, kind: Kind, namespace: str, *, metadata: bool) -> AsyncIterator[Page]:
-        """Yield the pages of a list, none where the kind is not served.
+        """Yield the pages of a list; none if the kind is not served.
 
-        Objects of a kind that is gone are gone too, and Kubernetes collects their Tools; but a kind
-        that is away for a moment must not cost a single Tool: version 0 is older than any object.
+        If a kind is removed, its objects are gone too, and Kubernetes garbage-collects their Tools. But a
+        kind that is missing for a moment must not cost a single Tool: version 0 of the empty list is older
+        than any object.
         """
         try:
             async for page in self._api.pages(

@@ -1,4 +1,4 @@
-"""What the operator counts, for Prometheus."""
+"""The metrics of the operator for Prometheus."""
 
 from collections import Counter as Count
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _SECONDS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class Metrics:
-    """The counters of one process; `verdicts` are read when they are asked for."""
+    """The metrics of one process; `verdicts` are read at each scrape."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -35,7 +35,7 @@ class Metrics:
         return generate_latest(self._registry)
 
     def tell_of(self, verdicts: Callable[[], Iterator[Verdict]]) -> None:
-        """Tell how many Tools there are, by the status and the reason of their Ready condition."""
+        """Export the number of Tools by status and reason of Ready."""
         self._registry.register(_Tools(verdicts))
 
     def _counter(self, name: str, text: str, label: str) -> Counter:

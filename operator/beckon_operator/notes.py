@@ -1,6 +1,6 @@
-"""Kubernetes Events about Tools and EventTypes: what `kubectl describe` and `kubectl events` show.
+"""Kubernetes Events about Tools and EventTypes, for `kubectl describe` and `kubectl events`.
 
-They are notes, not state: there are at most so many of them, and none is worth a retry.
+They are notes, not state: their number is limited, and none is worth a retry.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _DOUBTFUL = frozenset(("ParametersMayBeStale", "NameCollision"))
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One Event: what changed about which object, a Tool if not said otherwise."""
+    """One Event: the change of an object, by default a Tool."""
 
     namespace: str
     regarding: str
@@ -47,14 +47,17 @@ class Note:
 
     @property
     def name(self) -> str:
-        """A name that the same news has again, so that it is told once."""
+        """A name derived from the content, so equal Events are posted once."""
         text = "\n".join((self.uid, self.type, self.reason, self.message))
         ending = "." + hashlib.sha256(text.encode()).hexdigest()[:16]
         return self.regarding[: _MAX_NAME - len(ending)] + ending
 
 
 def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
-    """Return what is worth telling of a Tool that was written: Ready, and a new word on Declared."""
+    """Return the Events about a written Tool: changes of Ready and Declared.
+
+    Declared is left out if Ready has the same status and reason.
+    """
     found = []
     declared, ready = tool.verdict.conditions[0], tool.verdict.ready
     if _changed(ready, before):
@@ -76,7 +79,10 @@ def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
 
 
 def note_on_undescribed(skipped: UndescribedEventType) -> Note:
-    """Return the Event about an EventType that gets no Tool: there is no Tool to show a condition."""
+    """Return the Event about an EventType without a Tool.
+
+    There is no Tool to show a condition.
+    """
     event_type = skipped.event_type
     return Note(
         event_type.namespace,
@@ -91,7 +97,7 @@ def note_on_undescribed(skipped: UndescribedEventType) -> Note:
 
 
 class Notebook:
-    """Posts Events one after another, and drops what it cannot post."""
+    """Posts Events one after another; drops those it cannot post."""
 
     def __init__(self, api: Api, metrics: Metrics, identity: str) -> None:
         self._api = api
@@ -100,7 +106,7 @@ class Notebook:
         self._waiting: asyncio.Queue[Note] = asyncio.Queue(_WAITING)
 
     def take(self, notes: list[Note]) -> None:
-        """Have Events posted as soon as it is their turn."""
+        """Queue Events for posting; drop them if the queue is full."""
         for note in notes:
             try:
                 self._waiting.put_nowait(note)
@@ -108,7 +114,7 @@ class Notebook:
                 self._metrics.events.labels("dropped").inc()
 
     async def run(self) -> None:
-        """Post what comes, until cancelled."""
+        """Post queued Events, until cancelled."""
         while True:
             note = await self._waiting.get()
             try:

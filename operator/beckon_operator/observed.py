@@ -1,4 +1,4 @@
-"""Objects as the API server showed them last, kept as small as judging them allows."""
+"""Objects as last seen, reduced to the fields needed for judging."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ from beckon_contract.resources import Resource, from_object
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What `metadata.managedFields` tells of how an EventType was written.
+    """The write history of an EventType, from `metadata.managedFields`.
 
-    `schema_data`: somebody wrote `spec.schemaData`, whatever became of it. `applied`: its spec was
-    given by server-side apply, under which Knative hides later changes of schemaData.
+    `schema_data`: `spec.schemaData` was written, even if it is gone now. `applied`: the spec was written by
+    server-side apply, under which Knative hides later changes of schemaData.
     """
 
     schema_data: bool = False
@@ -23,10 +23,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One object, the version of it that was seen, and how it was written.
+    """One object, its version seen last, and its write history.
 
-    It is `leaving` while something keeps it from being deleted; `remembered` is an EventType whose
-    schemaData Knative has erased since.
+    It is `leaving` once its deletion has begun. `remembered` is an EventType with the schemaData that Knative
+    has erased since.
     """
 
     resource: Resource
@@ -47,18 +47,18 @@ class Observed:
 
     @property
     def uid(self) -> str:
-        """What tells the object from others of the same name, before and after it."""
+        """The uid; a recreated object of the same name has another."""
         return self.resource.uid
 
     def says_the_same_as(self, other: "Observed") -> bool:
-        """Whether nothing that is judged differs."""
+        """Return True if nothing but the version differs."""
         return self is other or replace(self, version=other.version) == other
 
 
 def read_observed(document: Mapping[str, Any]) -> Observed:
-    """Read an object as the API server sends it; raise `ValueError` where it is none.
+    """Read an object from the API server; raise `ValueError` if malformed.
 
-    What nothing is judged by is dropped: thousands of objects stay in memory.
+    Everything not needed for judging is dropped, because thousands of objects stay in memory.
     """
     resource = from_object(document)
     metadata = document["metadata"]

@@ -1,4 +1,4 @@
-"""Secrets that are made once, where nobody has made them: the shim's keys, and the first key of the agent."""
+"""Secrets made once if missing: the shim's keys, the agent's first key."""
 
 import base64
 import logging
@@ -21,17 +21,21 @@ _FIRST_NAME = "first"
 
 
 async def ensure_shim_keys(api: Api, namespace: str, name: str) -> None:
-    """Create the Secret with the shim's key unless it exists; raise what a request of `Api` raises."""
+    """Create the Secret with the shim's key unless it exists.
+
+    Raises the errors of a request of `Api`.
+    """
     if await _read(api, namespace, name) is None:
         data = {_SHIM_ENTRY: f"{secrets.token_hex(32)}\n"}
         await _create(api, _secret(namespace, name, "shim", data))
 
 
 async def ensure_first_key(api: Api, namespace: str, name: str) -> None:
-    """Let somebody in where nobody said whom: create the Secret of API keys unless it exists.
+    """Create the Secret of API keys with one key, unless it exists.
 
-    It has one key, which can be read in the Secret `beckon-first-key`. That one is created first, and
-    read where it exists, so that whoever stops between the two leaves nobody with a key that opens nothing.
+    The key can be read in the Secret `beckon-first-key`. That Secret is created first, and read if it exists,
+    so that a stop between the two writes never leaves a key that opens nothing. Raises the errors of a
+    request of `Api`.
     """
     if await _read(api, namespace, name) is not None:
         return
@@ -69,7 +73,7 @@ async def _read(api: Api, namespace: str, name: str) -> dict[str, Any] | None:
 
 
 async def _create(api: Api, document: dict[str, Any]) -> None:
-    """Create a Secret; one that another replica was quicker with stays as it is."""
+    """Create a Secret, unless another replica was faster."""
     metadata = document["metadata"]
     try:
         await api.create(path_to("", "v1", "secrets", metadata["namespace"]), document)

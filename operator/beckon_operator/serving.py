@@ -1,6 +1,7 @@
-"""HTTP ports on aiohttp, with the check of Host and Origin and limits on connections (decision 0033).
+"""HTTP ports on aiohttp: Host and Origin checks, limits on connections (decision 0033).
 
-aiohttp closes a connection whose first request does not come, but takes as many as the process has files.
+aiohttp closes a connection if its first request does not come, but accepts as many connections as the process
+may open files.
 """
 
 import asyncio
@@ -28,11 +29,17 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class CannotListen(Exception):
-    """A port cannot be listened on; the message names it, its setting, and why."""
+    """A port cannot be listened on; the message says why.
+
+    It also names the port and its setting.
+    """
 
 
 def open_port(host: str, port: int, setting: str) -> socket.socket:
-    """Return a bound socket; raise `CannotListen`, which names the setting of the port."""
+    """Return a bound socket; raise `CannotListen` on failure.
+
+    The error names the setting of the port.
+    """
     try:
         return socket.create_server((host, port), backlog=_BACKLOG)
     except OSError as error:
@@ -50,9 +57,10 @@ async def serve(
     *,
     tls: ssl.SSLContext | None = None,
 ) -> web.AppRunner:
-    """Serve an application on a bound socket until the runner that is returned is cleaned up.
+    """Serve an application on a bound socket; return the runner.
 
-    The application is changed: the check of Host and Origin becomes its first middleware.
+    Serving ends with the cleanup of the runner. The application is changed: the check of Host and Origin
+    becomes its first middleware.
     """
     app.middlewares.insert(0, _checks(policy))
     runner = web.AppRunner(app, shutdown_timeout=_LAST_ANSWERS_SECONDS)
@@ -62,7 +70,7 @@ async def serve(
 
 
 class _LimitedSite(web.SockSite):
-    """A listening socket whose connections have limits."""
+    """A listening socket with limits on its connections."""
 
     def __init__(
         self,
@@ -75,7 +83,7 @@ class _LimitedSite(web.SockSite):
         self._connections = Connections(limits)
 
     async def start(self) -> None:
-        """Listen as `SockSite` does, with handlers that count."""
+        """Listen like `SockSite`, with handlers counted in `Connections`."""
         await web.BaseSite.start(self)
         server = cast("web.Server", self._runner.server)
         loop = asyncio.get_running_loop()
@@ -89,7 +97,7 @@ class _LimitedSite(web.SockSite):
 
 
 class _LimitedHandler(web.RequestHandler):
-    """aiohttp's handler of one connection, which takes its place among `Connections`."""
+    """aiohttp's handler of one connection, counted in `Connections`."""
 
     __slots__ = ("_connections", "_waits")
 
@@ -101,7 +109,7 @@ class _LimitedHandler(web.RequestHandler):
         self._waits = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, or answer 503 where there is no room."""
+        """Accept the connection, or answer 503 if there is no room."""
         super().connection_made(transport)
         address = transport.get_extra_info("peername")
         if not self._connections.add(self, str(address[0]) if address else ""):
@@ -109,33 +117,36 @@ class _LimitedHandler(web.RequestHandler):
             self.force_close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Give the place of the connection to others."""
+        """Release the place of the connection."""
         self._connections.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Start the clock of a request with its first byte."""
+        """Start the clock of a request at its first byte."""
         if self._waits and data:
             self._waits = False
             self._connections.receiving(self)
         super().data_received(data)
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
+        """Record the client as not reading."""
         super().pause_writing()
         self._connections.stuck(self)
 
     def resume_writing(self) -> None:
-        """Note that the client reads again."""
+        """Record the client as reading again."""
         super().resume_writing()
         self._connections.flowing(self)
 
     def begin(self) -> None:
-        """Stop the clock: the head of a request is whole, and the application limits the time of a body."""
+        """Stop the clock at the end of a request's head.
+
+        The application limits the time of a body.
+        """
         self._connections.serving(self)
 
     def end(self) -> None:
-        """Wait for the next request."""
+        """Mark the connection as idle until the next request."""
         self._waits = True
         self._connections.idle(self)
 
@@ -156,7 +167,10 @@ class _LimitedHandler(web.RequestHandler):
 
 
 def _checks(policy: OriginPolicy) -> Any:
-    """Return the middleware that refuses by Host and Origin, and tells the connection of its request."""
+    """Return the middleware for the checks of Host and Origin.
+
+    It also reports the begin and end of a request to its connection.
+    """
 
     @web.middleware
     async def check(request: web.Request, handler: _Handler) -> web.StreamResponse:

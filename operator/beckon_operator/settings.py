@@ -1,4 +1,4 @@
-"""The settings of the operator, from environment variables that start with `BECKON_OPERATOR_`."""
+"""The settings of the operator, from environment variables `BECKON_OPERATOR_*`."""
 
 import re
 import socket
@@ -16,7 +16,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def _own_namespace() -> str:
-    """Return the namespace of the pod that this runs in, else the one that Beckon is installed into."""
+    """Return the namespace of this pod, or `beckon` outside of a pod."""
     try:
         return _ACCOUNT.read_text(encoding="utf-8").strip()
     except OSError:

@@ -9,7 +9,7 @@ _TOMBSTONES = 20_000
 
 
 class Versioned(Protocol):
-    """What a store holds: an object with its identity in space and time, and its version."""
+    """An item of a store: an object's identity and version."""
 
     @property
     def namespace(self) -> str:
@@ -32,10 +32,12 @@ Item = TypeVar("Item", bound=Versioned)
 
 
 class Store(Generic[Item]):
-    """Objects of one kind. What is older than what is known, or of an object that is gone, is passed over.
+    """Objects of one kind; outdated reports are ignored.
 
-    Events of different objects come in any order, and lists beside them: an object that was made
-    anew under an old name has another uid, and the deletion of the old one must not touch it.
+    A report is outdated if its version is not newer than the known one, or if its object is gone.
+
+    Events of different objects arrive in any order, mixed with lists. An object recreated under an old name
+    has another uid, and the deletion of the old one must not remove it.
     """
 
     def __init__(self) -> None:
@@ -47,7 +49,7 @@ class Store(Generic[Item]):
         return self._count
 
     def get(self, namespace: str, name: str) -> Item | None:
-        """Return an object, `None` where there is none."""
+        """Return an object, or `None` if there is none."""
         return self._namespaces.get(namespace, {}).get(name)
 
     def within(self, namespace: str) -> Mapping[str, Item]:
@@ -55,7 +57,7 @@ class Store(Generic[Item]):
         return self._namespaces.get(namespace, {})
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces that hold something."""
+        """Return the namespaces with at least one object."""
         return list(self._namespaces)
 
     def __iter__(self) -> Iterator[Item]:
@@ -63,7 +65,7 @@ class Store(Generic[Item]):
             yield from found.values()
 
     def put(self, item: Item) -> bool:
-        """Take an object as it was seen; return whether it is news."""
+        """Store an object; return False if it is outdated."""
         if item.uid in self._gone:
             return False
         known = self.get(item.namespace, item.name)
@@ -76,7 +78,7 @@ class Store(Generic[Item]):
         return True
 
     def drop(self, namespace: str, name: str, uid: str) -> Item | None:
-        """Forget an object; return what was known of it."""
+        """Remove an object; return it, or `None` if it was unknown."""
         known = self.get(namespace, name)
         if known is None or known.uid != uid:
             return None
@@ -88,7 +90,7 @@ class Store(Generic[Item]):
         return known
 
     def bury(self, uid: str) -> None:
-        """Pass over whatever is told of an object from now on."""
+        """Mark an object as gone; later reports of it are ignored."""
         self._gone[uid] = None
         if len(self._gone) > _TOMBSTONES:
             self._gone.popitem(last=False)

@@ -1,4 +1,4 @@
-"""`Tool` objects: what the operator wants them to say, what they say, and whether that is the same."""
+"""`Tool` objects: the wanted content, the seen content, and their comparison."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ _NOT_COPIED = ("knative.dev", "kubectl.kubernetes.io")
 
 @dataclass(frozen=True, slots=True)
 class SeenCondition:
-    """A condition as it stands on a Tool; `since` is its lastTransitionTime."""
+    """A condition of a Tool; `since` is its lastTransitionTime."""
 
     status: str
     reason: str
@@ -31,11 +31,11 @@ class SeenCondition:
 
 @dataclass(frozen=True, slots=True)
 class ToolSeen:
-    """A Tool as it was seen: what it says, as a digest, and what a new version of it has to keep.
+    """A Tool as last seen, with a digest of its content.
 
-    `owner` is the uid of the EventType that it was made for, empty where it has another owner;
-    `last_ready` what its status says of the Broker and the Triggers that have been ready; `answering`
-    the condition that agents write.
+    `owner` is the uid of the EventType that it was made for, empty if it has another owner. `kept` is the
+    metadata that a new version has to preserve. `last_ready` lists the Broker and the Triggers that have been
+    ready, from its status. `answering` is the condition that agents write.
     """
 
     namespace: str
@@ -53,7 +53,7 @@ class ToolSeen:
 
 @dataclass(frozen=True, slots=True)
 class ToolWanted:
-    """What the Tool of an EventType has to say."""
+    """The wanted content of the Tool of an EventType."""
 
     verdict: Verdict
     digest: bytes
@@ -65,12 +65,12 @@ class ToolWanted:
 
 
 def wanted(verdict: Verdict) -> ToolWanted:
-    """Return the Tool that a verdict asks for."""
+    """Return the wanted Tool of a verdict."""
     return ToolWanted(verdict, _digest(_content(verdict)))
 
 
 def read_seen(document: Mapping[str, Any]) -> ToolSeen:
-    """Read a Tool as the API server sends it, whoever wrote it."""
+    """Read a Tool from the API server, of any author."""
     metadata, status = document["metadata"], _mapping(document.get("status"))
     owner: Mapping[str, Any] = next(filter(_is_controller, metadata.get("ownerReferences") or []), {})
     everything = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
@@ -103,9 +103,9 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
 
 
 def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any]:
-    """Return the Tool to write: a new one, or the next version of the one that was seen.
+    """Return the Tool to write: new, or the next version.
 
-    A condition keeps the time of its last transition for as long as its status stays.
+    A condition keeps the time of its last transition as long as its status does not change.
     """
     event_type = tool.verdict.event_type
     content = _content(tool.verdict)
@@ -134,7 +134,7 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
 
 
 def _content(verdict: Verdict) -> dict[str, Any]:
-    """Return all that a Tool says, but for what changes by itself: versions and times."""
+    """Return the content of a Tool, without versions and times."""
     event_type = verdict.event_type
     return {
         "labels": _copied(event_type.labels),
@@ -172,7 +172,10 @@ def _document(condition: Condition) -> dict[str, str]:
 
 
 def _copied(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels that agents select tools by: those that people and their tools wrote."""
+    """Return the labels for the selection of tools by agents.
+
+    Labels of Knative and kubectl are left out.
+    """
     return {name: value for name, value in labels.items() if not _is_foreign(name)}
 
 

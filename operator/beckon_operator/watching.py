@@ -1,7 +1,7 @@
-"""The watches, kept by kopf: every event goes to the cluster's picture, and nothing comes back.
+"""The watches, run by kopf: events update the `Cluster`, nothing is written.
 
-Handlers of kopf write to the objects that they watch as soon as they are anything but `on.event`
-handlers that return nothing; so that is all there is.
+kopf writes to the watched objects for every handler other than an `on.event` handler without a result. So
+only such handlers are used.
 """
 
 import asyncio
@@ -18,7 +18,10 @@ _FINALIZER = "beckon.dev/no-finalizer"
 
 
 class _NoMemory(kopf.DiffBaseStorage):
-    """Tells kopf that nothing is remembered of an object; else it copies every one to compare it."""
+    """A kopf storage without memory of objects.
+
+    Otherwise kopf copies every object to compare it.
+    """
 
     def build(
         self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None
@@ -35,9 +38,10 @@ class _NoMemory(kopf.DiffBaseStorage):
 async def watch(
     cluster: Cluster, kinds: tuple[Kind, ...], namespaces: tuple[str, ...], started: Callable[[], None]
 ) -> None:
-    """Watch the kinds in these namespaces (none: all) until cancelled; raise where kopf gives up.
+    """Watch the kinds in these namespaces until cancelled.
 
-    kopf takes SIGTERM and SIGINT for itself before it calls `started`, where they can be taken back.
+    Without namespaces all are watched. Raises if kopf gives up. kopf installs its own handlers of SIGTERM and
+    SIGINT before it calls `started`, which may replace them.
     """
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(_login)

@@ -1,4 +1,7 @@
-"""Brings Tools to what they should be: a bounded number of requests at once, none for nothing."""
+"""Brings Tools to their wanted state with a bounded number of requests.
+
+An unchanged Tool costs no request.
+"""
 
 import asyncio
 import logging
@@ -24,13 +27,13 @@ _STALE = frozenset((404, 409))  # answers of a request that was made for another
 
 
 class Stale(Exception):
-    """The Tool was another than was known; it has been read again."""
+    """The Tool differs from the known one; it was read again."""
 
 
 class Writer:
     """Creates, replaces and deletes Tools while this replica leads.
 
-    What fails for good is left as it is until somebody asks again, as each comparison does.
+    A Tool that cannot be written is left as it is until it is queued again, as by each comparison.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class Writer:
         self._foreign: set[tuple[str, str]] = set()
 
     async def run(self, at_once: int, metrics: Metrics) -> None:
-        """Write what the ledger queues, so many Tools at once, until cancelled."""
+        """Write the queued Tools, `at_once` at a time, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(at_once):
                 group.create_task(self._work(metrics))
@@ -69,7 +72,10 @@ class Writer:
                 metrics.writing.observe(time.monotonic() - started)
 
     async def bring(self, namespace: str, name: str) -> Action:
-        """Bring one Tool to what it should be; return what was done. Raises what kept it from that."""
+        """Bring one Tool to its wanted state; return the action.
+
+        Raises the error that prevented it.
+        """
         async for attempt in stamina.retry_context(
             on=_is_worth_another, attempts=_ATTEMPTS, wait_initial=0.1, wait_max=2.0
         ):
@@ -124,7 +130,7 @@ class Writer:
                 self._cluster.lose(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
 
     def _complain(self, namespace: str, name: str) -> None:
-        """Say once that a Tool is in the way which belongs to no EventType."""
+        """Warn once about a Tool without an EventType as its owner."""
         if (namespace, name) not in self._foreign:
             self._foreign.add((namespace, name))
             logger.warning(

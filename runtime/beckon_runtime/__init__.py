@@ -1,5 +1,5 @@
-"""What every service needs to serve HTTP, whatever it does.
+"""The HTTP serving code common to all services.
 
-What belongs here: settings that all services share, limits on connections, the check of Host and Origin
-in front of an application, and uvicorn with these. What a service does does not belong here.
+It has the settings that all services share, limits on connections, the check of Host and Origin in front of
+an application, and uvicorn with these. The work of a single service does not belong here.
 """

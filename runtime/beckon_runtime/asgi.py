@@ -30,9 +30,10 @@ Application = Callable[
 
 
 class OriginCheck:
-    """An ASGI application behind the check of Host and Origin; health and metrics are checked as well.
+    """An ASGI application behind the check of Host and Origin.
 
-    Refusals are problem documents, whatever the application's own errors look like.
+    Health and metrics are checked as well. Refusals are problem documents, even if the application's own
+    errors have another form.
     """
 
     def __init__(self, app: Application, policy: OriginPolicy) -> None:
@@ -62,7 +63,7 @@ class OriginCheck:
 
 
 class LimitedConfig(uvicorn.Config):
-    """uvicorn's settings with the connections of the one port that they are for."""
+    """uvicorn's settings with the connections of their port."""
 
     connections: Connections
 
@@ -97,7 +98,10 @@ def server_config(
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with limits on connections, and on size and time of what they send."""
+    """uvicorn's HTTP/1.1 with limits on connections and requests.
+
+    A request is limited in the size of its head and in the time it takes to arrive.
+    """
 
     config: LimitedConfig
 
@@ -110,7 +114,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Take the connection, or answer 503 where there is no room."""
+        """Accept the connection, or answer 503 if there is no room."""
         super().connection_made(transport)
         if not self._ours.add(self, self.client[0] if self.client else ""):
             self._refuse(
@@ -124,7 +128,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, as long as the head of the request is not too large."""
+        """Parse received bytes; answer 431 if the request's head is too large."""
         if self._refused:
             return
         super().data_received(data)
@@ -135,12 +139,12 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refuse(Problem(431, "head-too-large", "Request header fields too large", detail))
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
+        """Note a client not reading its answer."""
         super().pause_writing()
         self._ours.stuck(self)
 
     def resume_writing(self) -> None:
-        """Note that the client reads again."""
+        """Note a client reading again."""
         super().resume_writing()
         self._ours.flowing(self)
 
@@ -179,7 +183,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def close_slow(self) -> None:
-        """Answer 408 and close; an answer that has begun is cut off."""
+        """Answer 408 and close; an answer in progress is cut off."""
         if self.flow.read_paused:
             self._ours.receiving(self)  # the application is slow, not the client
         elif not self._answered() and self.cycle.response_started:
@@ -194,7 +198,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _answered(self) -> bool:
-        """Whether no request is being answered."""
+        """Return True if no request is being answered."""
         cycle: RequestResponseCycle | None = self.cycle  # none before the first request
         return not self.pipeline and (cycle is None or cycle.response_complete)
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections a port has at once, and how many seconds it waits for their clients."""
+    """Limits of a port: connections at once, and waits in seconds."""
 
     total: int = 768
     per_client: int = 384
@@ -39,10 +39,10 @@ class ConnectionLimits:
         idle_seconds: float = 120.0,
         most: int = 8192,
     ) -> "ConnectionLimits":
-        """Return limits below the number of files that this process may open.
+        """Return limits below the process's limit of open files.
 
-        `share` is the part of them that the port may have, `most` the limit where `total` is 0.
-        A `per_client` of 0 is half of all.
+        `share` is the part of it for this port, `most` the limit if `total` is 0. A `per_client` of 0 is
+        half of all.
         """
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         allowed = max(_LEAST, int(files * share)) if files != resource.RLIM_INFINITY else max(total, most)
@@ -68,13 +68,13 @@ class Connection(Protocol):
         """Close, because a request did not arrive in time."""
 
     def abort(self) -> None:
-        """Close and drop what is not sent, because the client does not read it."""
+        """Close and drop unsent bytes, because the client does not read them."""
 
 
 class Connections:
-    """The connections of one port, by what each of them waits for.
+    """The connections of one port, by their state.
 
-    A connection is idle, or receives a request, or serves one. Those that serve one are never closed here,
+    A connection is idle, or receives a request, or serves one. Those serving one are never closed here,
     unless their client stops reading: an answer may take minutes.
     """
 
@@ -98,9 +98,9 @@ class Connections:
         return len(self._client_of)
 
     def add(self, connection: Connection, client: str) -> bool:
-        """Take a connection of a client's address; `False` where there is no room even so.
+        """Add a connection of a client address; `False` if there is no room.
 
-        Where the port or the client is at its limit, the connection takes the place of an idle one.
+        If the port or the client is at its limit, the connection replaces one that serves no request.
         """
         full = len(self._client_of) >= self.limits.total
         if full or self._clients[client] >= self.limits.per_client:
@@ -119,7 +119,7 @@ class Connections:
         return True
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection; one that is not known is no error."""
+        """Forget a connection; an unknown one is no error."""
         client = self._client_of.pop(connection, None)
         if client is None:
             return
@@ -134,34 +134,37 @@ class Connections:
             self._sweeper = None
 
     def idle(self, connection: Connection) -> None:
-        """Note that the connection waits for a request."""
+        """Note a connection waiting for a request."""
         if connection in self._client_of:
             self._receiving.pop(connection, None)
             self._move(connection, self._idle)
 
     def receiving(self, connection: Connection) -> None:
-        """Note that a request has begun to arrive."""
+        """Note the beginning of a request."""
         if connection in self._client_of:
             self._idle.pop(connection, None)
             self._move(connection, self._receiving)
 
     def serving(self, connection: Connection) -> None:
-        """Note that a request is there as a whole, and its answer is being made."""
+        """Note a complete request, now to be answered."""
         self._idle.pop(connection, None)
         self._receiving.pop(connection, None)
         self._new.pop(connection, None)
 
     def stuck(self, connection: Connection) -> None:
-        """Note that the client does not read what is sent."""
+        """Note a client not reading its answer."""
         if connection in self._client_of:
             self._move(connection, self._stuck)
 
     def flowing(self, connection: Connection) -> None:
-        """Note that the client reads again."""
+        """Note a client reading again."""
         self._stuck.pop(connection, None)
 
     def refused(self, connection: Connection) -> None:
-        """Note that the last answer is sent: the next sweep closes the connection, if not its client."""
+        """Note the last answer as sent; the next sweep closes the connection.
+
+        The client may close it before.
+        """
         self.serving(connection)
         if connection in self._client_of:
             self._move(connection, self._refused)
@@ -171,14 +174,17 @@ class Connections:
         waiting.move_to_end(connection)
 
     def _replaceable(self, client: str | None) -> Iterator[Connection]:
-        """Yield the connections that may be closed to make room, of one client or of all."""
+        """Yield the connections to close for a new one, in order of preference.
+
+        They are those of one client, or of all for `None`.
+        """
         for waiting in (self._refused, self._new, self._idle, self._receiving):
             for connection in waiting:
                 if client is None or self._client_of[connection] == client:
                     yield connection
 
     def _sweep(self) -> None:
-        """Close what has waited too long, for all connections with one timer."""
+        """Close the connections waiting too long; one timer serves them all."""
         loop = asyncio.get_running_loop()
         self._sweeper = loop.call_later(self._pause, self._sweep)
         now = loop.time()
@@ -196,7 +202,10 @@ class Connections:
             connection.abort()
 
     def _log_full(self, whose: str, *, refused: bool) -> None:
-        """Warn of a limit that is reached, once a minute: a flood of connections is no flood of logs."""
+        """Warn of a reached limit, at most once a minute.
+
+        A flood of connections must not become a flood of logs.
+        """
         now = asyncio.get_running_loop().time()
         if now < self._logged + _LOG_SECONDS:
             return

@@ -1,4 +1,4 @@
-"""Settings of every service that opens a port, with the same names everywhere."""
+"""Settings common to all services with a port, under the same names."""
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -67,13 +67,13 @@ class ServingSettings(BaseSettings):
         return value
 
     def origin_policy(self, address: str, *, local_pages: bool = False) -> OriginPolicy:
-        """Return which hosts and pages are allowed at a port that listens on an address."""
+        """Return the allowed hosts and origins of a port at an address."""
         return OriginPolicy.at(address, self.allowed_hosts, self.allowed_origins, local_pages=local_pages)
 
     def connection_limits(self, share: float = 0.75, most: int = 8192) -> ConnectionLimits:
-        """Return the limits of a port that may have this share of the files that the process may open.
+        """Return the limits of a port with this share of the process's files.
 
-        `most` connections are taken at once where the setting leaves their number open.
+        At most `most` connections are accepted if the setting leaves their number open.
         """
         return ConnectionLimits.within_files(
             share=share,

@@ -39,7 +39,10 @@ logger = logging.getLogger("beckon_shim")
 
 
 def main() -> int:
-    """Run until SIGTERM or SIGINT; return 0, or 2 where it cannot start."""
+    """Run until SIGTERM or SIGINT; return the exit status.
+
+    0 is a normal stop, 2 a shim that cannot start.
+    """
     try:
         settings = Settings()
         readable = sys.stderr.isatty()
@@ -63,7 +66,11 @@ def main() -> int:
 
 @contextlib.contextmanager
 def _tracing() -> Iterator[Callable[[Handler, str | None], Handler] | None]:
-    """Export spans where the environment names a collector; yield what makes them. Raises `ValueError`."""
+    """Export spans if the environment names a collector; yield the wrapper.
+
+    The wrapper traces a handler; it is `None` without a collector. Raises `ValueError` for a
+    variable that cannot be used.
+    """
     if not collectors.is_named(os.environ):
         yield None
         return
@@ -127,7 +134,10 @@ def _cluster(settings: Settings) -> "Cluster | None":
 
 
 def _raise_file_limit(waiting: int) -> None:
-    """Allow as many open files as the waiting calls need, so far as the system lets us."""
+    """Raise the limit of open files for the waiting calls.
+
+    It never exceeds the hard limit of the system.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES_A_CALL * waiting + _FILES_BESIDE
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -1,4 +1,4 @@
-"""What a Broker, a replica or a sink said to an event: whether it took it."""
+"""The acknowledgement of an event by a Broker, a replica or a sink."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ _NOT_TAKEN = frozenset((404, 408, 425, 429, 503))
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """The acknowledgement of one event; `status` 0 means that none came.
+    """The acknowledgement of one event; `status` 0 means no answer.
 
-    `sent` tells whether the Broker may have got the event although no answer came, `no_token`
-    that it was not posted at all, since a token for its Broker could not be had.
+    `sent` is true if the Broker may have got the event although no answer came. With `no_token` it was not
+    posted at all, because no token for its Broker was available.
     """
 
     status: int
@@ -24,28 +24,28 @@ class Ack:
 
     @property
     def accepted(self) -> bool:
-        """Whether the Broker took the event."""
+        """True if the Broker took the event."""
         return 200 <= self.status < 300
 
     @property
     def doubtful(self) -> bool:
-        """Whether the event may be on its way although the acknowledgement failed.
+        """True if the event may be delivered despite a failed acknowledgement.
 
-        A Broker that delivers before it answers says 5xx when any Trigger failed, also
-        one that has nothing to do with this call; and a proxy may lose patience first.
+        A Broker that delivers before it answers returns 5xx when any Trigger failed, even one that has
+        nothing to do with this call; and a proxy may time out first.
         """
         return (self.status >= 500 and self.status not in _NOT_TAKEN) or (self.status == 0 and self.sent)
 
     @property
     def not_taken(self) -> bool:
-        """Whether the Broker does not have the event, and may take it at another try."""
+        """True if the Broker lacks the event, but may take it later."""
         return self.status in _NOT_TAKEN or (self.status == 0 and not self.sent and not self.no_token)
 
     @property
     def try_later(self) -> bool:
-        """Whether the Broker said that it is busy, not that the event is wrong."""
+        """True if the Broker was busy, and the event is not at fault."""
         return self.status in _TRY_LATER
 
     def describe(self) -> str:
-        """Say in a few words what the Broker answered."""
+        """Describe the Broker's answer in a few words."""
         return f"HTTP status {self.status}" if self.status else self.error

@@ -1,4 +1,4 @@
-"""Tokens for Brokers that ask for one: fetched when needed, renewed before they end, never logged."""
+"""Tokens for Brokers with OIDC: fetched when needed, renewed early, never logged."""
 
 import asyncio
 import logging
@@ -15,12 +15,12 @@ logger = logging.getLogger(__name__)
 
 
 class NoToken(Exception):
-    """A token cannot be had; the message says why, and holds no secret."""
+    """No token is available; the message says why, without any secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A token, and the seconds for which it is valid."""
+    """A token and its lifetime in seconds."""
 
     token: bytes = field(repr=False)
     seconds: float
@@ -31,7 +31,10 @@ Issue = Callable[[str], Awaitable[Issued]]
 
 @dataclass(slots=True)
 class _Held:
-    """The token for one audience, its times in the loop's clock, and the fetch under way."""
+    """The token for one audience, its times, and the running fetch.
+
+    Times are in the loop's clock.
+    """
 
     token: bytes = field(default=b"", repr=False)
     issued_at: float = 0.0
@@ -45,8 +48,8 @@ class _Held:
 class Bearers:
     """One token for each audience, shared by all posts.
 
-    A token is renewed by the first post after 80 % of its life, which goes out with the old one.
-    After a refusal nothing is asked for two seconds, whatever comes.
+    A token is renewed by the first post after 80 % of its life; that post still uses the old one. After a
+    refusal no token is requested for two seconds.
     """
 
     def __init__(self, issue: Issue, fresh_seconds: float = _FRESH_SECONDS) -> None:
@@ -57,7 +60,7 @@ class Bearers:
         self._held: dict[str, _Held] = {}
 
     def at_hand(self, audience: str) -> bytes | None:
-        """Return the token that is held, `None` where there is no valid one."""
+        """Return the held token, or `None` if it is not valid."""
         held = self._held.get(audience)
         now = self._loop.time()
         if held is None or now >= held.ends_at:
@@ -78,10 +81,10 @@ class Bearers:
         return held.token
 
     def drop(self, audience: str, token: bytes) -> bool:
-        """Forget a token that was refused; return whether another try may do better.
+        """Forget a refused token; return True if a retry may succeed.
 
-        One that is fresh is kept: the Broker refuses us, not our token, and the API server
-        must not be asked once for every call.
+        A fresh token is not forgotten: the Broker refuses us, not our token, and the API server must not get
+        a request for every call.
         """
         held = self._held.get(audience)
         if held is None or held.token != token:
@@ -99,7 +102,10 @@ class Bearers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _renew(self, audience: str, held: _Held) -> asyncio.Task[None] | None:
-        """Return the fetch under way, a new one if need be, `None` shortly after a refusal."""
+        """Return the running fetch, or start one.
+
+        It is `None` shortly after a refusal.
+        """
         if held.fetching is None and self._loop.time() >= held.try_again_at:
             held.fetching = self._loop.create_task(self._fetch(audience, held))
         return held.fetching
@@ -121,7 +127,7 @@ class Bearers:
 
 
 async def no_account(audience: str) -> Issued:
-    """Refuse: this shim has no account to ask tokens for."""
+    """Raise `NoToken`: this shim has no account to request tokens for."""
     raise NoToken(
         "this shim has no account; set BECKON_SHIM_SERVICE_ACCOUNT and BECKON_SHIM_POD_NAMESPACE "
         "from the downward API"

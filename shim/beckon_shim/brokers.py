@@ -1,4 +1,4 @@
-"""The Brokers of a cluster, as they were last seen: where each takes events, or why it takes none."""
+"""The Brokers of a cluster as last seen: addresses, or reasons for none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,19 @@ from beckon_shim.targets import Target, named_broker
 
 @dataclass(frozen=True, slots=True)
 class _Unaddressed:
-    """A Broker that takes no events yet, and why."""
+    """A Broker without an address, and the reason."""
 
     reason: str
 
 
 class BrokerTable:
-    """Finds Brokers by path among those of some namespaces; what was seen last stays in force."""
+    """Finds Brokers by path; the last seen state stays valid."""
 
     def __init__(self, namespaces: Sequence[str], contact: Contact) -> None:
-        """Serve these namespaces, all of them where none is named; `contact` says what was read."""
+        """Serve these namespaces, or all if none is named.
+
+        `contact` reports if the Brokers were read completely.
+        """
         self._namespaces = namespaces
         self._contact = contact
         self._known: dict[str, Target | _Unaddressed] = {}
@@ -38,7 +41,10 @@ class BrokerTable:
         return self._contact.why_incomplete
 
     def find(self, path: str) -> Target | Answer:
-        """Return where the Broker of a path is, or a problem: unknown, or without an address."""
+        """Return the Broker of a path, or a problem.
+
+        The path may be malformed, or its Broker unknown, without an address or not read yet.
+        """
         found = self._known.get(path)
         if isinstance(found, Target):
             return found
@@ -53,11 +59,11 @@ class BrokerTable:
         return endings.unknown_broker(broker, self._unserved(named[0]))
 
     def put(self, document: Document) -> None:
-        """Take a Broker as it is now."""
+        """Add or update a Broker."""
         self._known[_path(*name_of(document))] = _read(document)
 
     def drop(self, namespace: str, name: str) -> None:
-        """Forget a Broker that is gone."""
+        """Forget a deleted Broker."""
         self._known.pop(_path(namespace, name), None)
 
     def _unserved(self, namespace: str) -> str:
@@ -86,7 +92,7 @@ def _read(broker: Document) -> Target | _Unaddressed:
 
 
 def _why_not(status: Mapping[str, Any]) -> str:
-    """Return what the conditions say, the one about the address before the summary."""
+    """Return the reason in the conditions, Addressable before Ready."""
     for name in ("Addressable", READY):
         found = condition(status, name)
         if found is not None and found.status != "True":

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What callers may ask for: calls at once, and time."""
+    """The limits of calls: their number at once, and their time."""
 
     waiting: int
     deadlines: Deadlines
@@ -89,7 +89,7 @@ class Calls:
         return endings.too_large(limit)
 
     def _target(self, path: str) -> Target | Answer:
-        """Return the Broker that a call goes to, or why it is not taken."""
+        """Return the Broker for a call, or the refusal."""
         if self._status.draining:
             return endings.draining()
         limit = self._limits.waiting
@@ -152,5 +152,8 @@ class Calls:
 
 
 def _noted(headers: list[RawHeader]) -> list[RawHeader]:
-    """Return what tells a call from others: all that is kept of its request until it ends."""
+    """Return the identifying headers of a request.
+
+    Nothing else of it is held until the call ends.
+    """
     return [header for header in headers if header[0] in NOTED]

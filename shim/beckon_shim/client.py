@@ -1,8 +1,8 @@
-"""Posting events: HTTP/1.1 over kept-alive connections, without a task a post.
+"""Posting events: HTTP/1.1 over kept-alive connections, without a task per post.
 
-A general client costs more CPU than all the rest of a call: with aiohttp in its place
-the shim took 1.8 times as much (`bench/shim`), for what is one kind of request, a POST
-whose answer is a status. The parser is httptools', the same as the server's.
+A general client costs more CPU than all the rest of a call: with aiohttp in its place the shim took 1.8 times
+as much (`bench/shim`). Only one kind of request is needed here, a POST with a status as its answer. The
+parser is httptools', the same as the server's.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from beckon_shim.targets import Target
 
 @lru_cache(maxsize=64)
 def trusting(ca_certs: str) -> ssl.SSLContext:
-    """Return a context that verifies names and certificates against the system's and these PEM certificates.
+    """Return a TLS context with the system's and these PEM certificates.
 
-    Raises `OSError` or `ValueError` for certificates that cannot be read. Kept, since reading the
-    system's store takes milliseconds in which no call goes on.
+    It verifies names and certificates. Raises `OSError` or `ValueError` for certificates that cannot be read.
+    The contexts are cached, because reading the system's store takes milliseconds in which no call goes on.
     """
     context = ssl.create_default_context()
     if ca_certs:
@@ -41,7 +41,7 @@ _KNOWN_TARGETS = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A target, taken apart once: its connections, and how a post to it begins."""
+    """A parsed target: its connections, and the start of its requests."""
 
     pool: "_Pool"
     start: bytes
@@ -60,7 +60,7 @@ class Client:
         """Give every post `seconds` for its acknowledgement, and every connection so many to open.
 
         With `repeats` a post whose kept-alive connection was lost goes out once more: its receiver must
-        know a second delivery.
+        recognise a second delivery.
         """
         self._seconds = seconds
         self._repeats = repeats
@@ -111,7 +111,7 @@ class Client:
         return await acknowledged
 
     async def close(self) -> None:
-        """Close every connection; posts under way end without an acknowledgement."""
+        """Close every connection; open posts end without an acknowledgement."""
         self._sweeper.cancel()
         for pool in self._pools.values():
             await pool.close()
@@ -135,7 +135,7 @@ class Client:
         return way
 
     def _sweep(self) -> None:
-        """End posts that take too long and close idle connections, for all with one timer."""
+        """End overdue posts and close idle connections, with one timer."""
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
         for origin, pool in list(self._pools.items()):
             pool.sweep(self._loop.time())
@@ -148,8 +148,8 @@ class Client:
 class _Pool:
     """The connections to one origin: idle ones are reused, the last used first.
 
-    At most 64 are opened at a time; what comes meanwhile takes whichever connection is
-    free first, so a burst does not become as many connections.
+    At most 64 are opened at a time. Meanwhile further posts take the first connection that is free, so a
+    burst does not open a connection for each post.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class _Pool:
 
     @property
     def unused(self) -> bool:
-        """Whether nothing is open, opening or queued here."""
+        """True if nothing is open, opening or queued here."""
         return not (self._open or self._opening or self._queue)
 
     def send(self, post: Post) -> None:
@@ -186,7 +186,7 @@ class _Pool:
         self._grow()
 
     def free(self, connection: Connection) -> None:
-        """Take back a connection whose post was answered."""
+        """Take back a connection after the answer to its post."""
         while self._queue:
             if _sent(connection, self._queue.popleft()):
                 return
@@ -194,7 +194,7 @@ class _Pool:
         self._idle.append(connection)
 
     def lost(self, connection: Connection, again: Post | None) -> None:
-        """Forget a connection; send the post that it could not, on a fresh one."""
+        """Forget a connection; repeat the post `again` on a fresh one."""
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
@@ -204,7 +204,7 @@ class _Pool:
             self._grow()
 
     def sweep(self, now: float) -> None:
-        """End what took too long."""
+        """End overdue posts and close idle connections."""
         for connection in list(self._open):
             if connection.overdue(now):
                 connection.give_up("it did not acknowledge in time")
@@ -215,7 +215,7 @@ class _Pool:
             self._queue.popleft().fail("there was no free connection in time")
 
     async def close(self) -> None:
-        """Close every connection and fail what is left."""
+        """Close every connection and fail the remaining posts."""
         for task in list(self._opening):
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -250,7 +250,7 @@ class _Pool:
             self._refused("cannot connect: it closed the connection at once")
 
     def _refused(self, reason: str) -> None:
-        """Fail one post for each failed connection, and all where no connection can serve them."""
+        """Fail one post per failed connection, or all without open connections."""
         if self._open and self._queue:
             self._queue.popleft().fail(reason)
         else:

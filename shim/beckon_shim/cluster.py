@@ -1,6 +1,6 @@
-"""The API server: the Brokers are followed in it, and it issues the tokens that Brokers ask for.
+"""The API server as the source of Brokers and their tokens.
 
-Imported only where `BECKON_SHIM_BROKERS=cluster`: its client costs 25 MB and a third of a second.
+Imported only with `BECKON_SHIM_BROKERS=cluster`: its client costs 25 MB and a third of a second.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ _TOKEN_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The service account that the shim runs as."""
+    """The service account of the shim."""
 
     namespace: str
     name: str
 
 
 class Cluster:
-    """What the shim knows of its cluster: the Brokers of these namespaces, of all where none is named."""
+    """The Brokers of these namespaces, or of all, and tokens for them."""
 
     def __init__(self, server: Connection, namespaces: Sequence[str], account: Account | None) -> None:
         contact = Contact(_CURES)
@@ -42,7 +42,10 @@ class Cluster:
         ]
 
     async def follow(self) -> None:
-        """Keep the Brokers up to date until cancelled; while the API server is away nothing is forgotten."""
+        """Keep the Brokers up to date until cancelled.
+
+        While the API server is away, nothing is forgotten.
+        """
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors:
                 group.create_task(reflector.run())

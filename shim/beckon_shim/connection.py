@@ -15,10 +15,11 @@ _LONGEST_ANSWER = 65_536
 
 @dataclass(slots=True)
 class Post:
-    """One request, whole, and who gets its acknowledgement; `deadline` in the loop's time.
+    """One complete request, and the callback for its acknowledgement.
 
-    `begin` is called when it goes out, and may withdraw it by returning false. `repeats` is whether it goes
-    out again where a kept-alive connection is lost in the middle; `sent` whether it has gone out.
+    `deadline` is in the loop's time. `begin` is called when it goes out, and may withdraw it by returning
+    false. With `repeats` it goes out again if a kept-alive connection is lost in the middle. `sent` is true
+    once it has gone out.
     """
 
     message: bytes
@@ -34,10 +35,10 @@ class Post:
 
 
 class Owner(Protocol):
-    """Who keeps the connections."""
+    """The owner of the connections."""
 
     def free(self, connection: "Connection") -> None:
-        """Take back a connection that may carry another post."""
+        """Take back a connection ready for another post."""
 
     def lost(self, connection: "Connection", again: Post | None) -> None:
         """Forget a closed connection, and send the post `again` on another."""
@@ -59,10 +60,10 @@ class Connection(asyncio.Protocol):
         self._poll = select.poll()
 
     def usable(self) -> bool:
-        """Whether a post may be sent now.
+        """Return True if a post may be sent now.
 
-        The other side may have closed the connection, and the event loop not have seen that yet. A post that
-        went out now would be lost, with doubts about its outcome: so the socket itself is looked at.
+        The other side may have closed the connection, and the event loop may not have seen that yet. A post
+        that went out now would be lost, with doubts about its outcome: so the socket itself is checked.
         """
         return self._transport is not None and not self._transport.is_closing() and not self._poll.poll(0)
 
@@ -75,11 +76,11 @@ class Connection(asyncio.Protocol):
         cast(asyncio.Transport, self._transport).write(post.message)
 
     def overdue(self, now: float) -> bool:
-        """Whether the post under way should have been answered by now."""
+        """Return True if the current post is past its deadline."""
         return self._post is not None and self._post.deadline <= now
 
     def give_up(self, reason: str) -> None:
-        """End the post under way without an acknowledgement, and the connection with it."""
+        """End the current post without an acknowledgement, and the connection."""
         post, self._post = self._post, None
         self.close()
         if post is not None:
@@ -98,7 +99,7 @@ class Connection(asyncio.Protocol):
         self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        """Read the answer; anything that nobody asked for ends the connection."""
+        """Read the answer; unrequested data ends the connection."""
         self._heard += len(data)
         if self._post is None:
             self.close()
@@ -112,11 +113,11 @@ class Connection(asyncio.Protocol):
             self.give_up("its answer is too long")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the post, or send it again on another connection where it may go out twice.
+        """Fail the post, or repeat it on another connection if allowed.
 
-        A server may close a kept-alive connection at the very moment a post goes out; it may also have
-        died while it delivered the event. The two cannot be distinguished, so a call is not sent again: its
-        tool may not know a second delivery.
+        A server may close a kept-alive connection at the very moment a post goes out; it may also have died
+        while it delivered the event. The two cannot be distinguished, so a call is not sent again: its tool
+        may not recognise a second delivery.
         """
         # The parser and this refer to each other, and the collector seldom runs.
         del self._parser
@@ -132,7 +133,7 @@ class Connection(asyncio.Protocol):
     # What the parser calls.
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the one header that matters."""
+        """Store the Retry-After header; others are ignored."""
         if name.lower() == b"retry-after":
             self._retry_after = value.decode("latin-1")
 

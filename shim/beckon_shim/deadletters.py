@@ -1,4 +1,4 @@
-"""Reading a dead letter: why the Broker gave up, and whether the tool may have run.
+"""Reads dead letters: the Broker's reason, and a possible run of the tool.
 
 Brokers add `knativeerrordest`, `knativeerrorcode` and `knativeerrordata` to the original
 event (knative/specs, data-plane.md); each may be missing. The data is Base64, cut at
@@ -36,19 +36,19 @@ def strip_errors(event: WireEvent) -> None:
 
 
 def says_why(event: WireEvent) -> bool:
-    """Whether a dead letter tells who failed, or how.
+    """Return True if a dead letter names the destination or the code.
 
-    The default Broker's do not for a Trigger that was just deleted, which goes on for a moment: its
-    calls are dead-lettered while another Trigger's tool answers them.
+    Those of the default Broker name neither for a Trigger that was just deleted. Such a Trigger goes on for a
+    moment: its calls are dead-lettered while another Trigger's tool answers them.
     """
     return bool(event.text(_DESTINATION) or event.text(_CODE))
 
 
 def undeliverable(event: WireEvent, broker_url: str) -> Answer:
-    """Return the 502 that tells the caller why its call was dead-lettered.
+    """Return the 502 answer with the reason of a dead letter.
 
-    Members: `code` (the tool's HTTP status), `destination`, `reason_text`, and
-    `delivered`: false only where it is sure that the tool did not run.
+    Members: `code` (the tool's HTTP status), `destination`, `reason_text`, and `delivered`: false only if it
+    is certain that the tool did not run.
     """
     destination = unquote(event.text(_DESTINATION))
     code = _to_status(event.text(_CODE))
@@ -73,7 +73,7 @@ def undeliverable(event: WireEvent, broker_url: str) -> Answer:
 
 
 def decode_error(data: str) -> str:
-    """Return the text in `knativeerrordata`, however it was cut or not encoded at all."""
+    """Return the text in `knativeerrordata`, even if cut or not encoded."""
     compact = data.strip().rstrip("=")
     try:
         raw = base64.b64decode(compact[: len(compact) // 4 * 4] + _tail(compact), validate=True)
@@ -89,7 +89,7 @@ def _tail(compact: str) -> str:
 
 
 def _short_reason(text: str) -> str:
-    """Return the detail of a problem document where the tool wrote one, else the text."""
+    """Return the detail or title of a problem document, else the text."""
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -110,7 +110,10 @@ def _never_ran(code: int | None, text: str) -> bool:
 
 
 def _to_status(text: str) -> int | None:
-    """Return an HTTP status; RabbitMQ's Broker writes -1 where no answer came."""
+    """Return an HTTP status, or `None` if the text has none.
+
+    RabbitMQ's Broker writes -1 if no answer came.
+    """
     try:
         code = int(text)
     except ValueError:

@@ -1,11 +1,11 @@
-"""How long a call may take: what the caller prefers, what its event says, what we allow."""
+"""The time of a call: caller's preference, event's expiry, our limit."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """The time that calls have: by default, and at most, in seconds."""
+    """The default and the longest time of calls, in seconds."""
 
     default: float
     longest: float

@@ -1,9 +1,9 @@
-"""One call on its route to the Broker: posted until the Broker has it, and never twice without need.
+"""Delivers one call to its Broker, and never twice without need.
 
-What the Broker has not taken is posted again with back-off until the call's deadline: a refused connection,
-404 while the Broker is loaded, 429, 503. After any other 5xx, a time-out or a lost connection the Broker may
-have the event: then the call waits for its reply, and is posted again only where its caller says that a
-second delivery does no harm.
+An event that the Broker has not taken is posted again with back-off until the call's deadline: after a
+refused connection, 404 while the Broker is loaded, 429, 503. After any other 5xx, a time-out or a lost
+connection the Broker may have the event: then the call waits for its reply, and is posted again only if its
+caller says that a second delivery does no harm.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _LONGEST_PAUSE = 3.0
 class Delivery:
     """Posts the event of one waiting call; `deadline` is in the loop's time.
 
-    Its memory is that of the call: it ends with the waiter, or once the Broker has the event.
+    It ends with the waiter, or once the Broker has the event.
     """
 
     waiters: Waiters
@@ -52,7 +52,7 @@ class Delivery:
         return self.waiters.get(self.waiter.nonce) is self.waiter
 
     def _begin(self) -> bool:
-        """Note that the event goes out; one whose caller was answered meanwhile does not."""
+        """Begin to send; return False if the caller was answered meanwhile."""
         if not self._waits():
             return False
         self.waiter.refusal = None
@@ -77,7 +77,7 @@ class Delivery:
                 self.waiters.fail(waiter, endings.unaccepted(ack, self.target.url))
 
     def _post_later(self, ack: Ack) -> bool:
-        """Post again after a pause; return whether there is time for that."""
+        """Post again after a pause; return False if time is short."""
         # Half of it by chance: callers that were refused at one moment should not come back at one.
         pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311  # chance, not a secret
         asked = _retry_after(ack.retry_after)
@@ -91,7 +91,7 @@ class Delivery:
 
 
 def at_deadline(waiter: Waiter, seconds: float) -> Answer:
-    """Return the answer to a call whose time is over after so many seconds."""
+    """Return the answer to a call at its deadline, after `seconds`."""
     if waiter.doubt is not None:
         return waiter.doubt
     if waiter.uncertain is not None:
@@ -102,14 +102,17 @@ def at_deadline(waiter: Waiter, seconds: float) -> Answer:
 
 
 def at_shutdown(waiter: Waiter) -> Answer:
-    """Return the answer to a call that still waits when this replica ends."""
+    """Return the answer to a call still waiting at shutdown."""
     if waiter.refusal is not None and waiter.uncertain is None:
         return endings.draining()
     return waiter.doubt or endings.cut_off()
 
 
 def _retry_after(text: str) -> float:
-    """Return the seconds that a Retry-After header demands (RFC 9110, 10.2.3), 0 for none."""
+    """Return the seconds of a Retry-After header, 0 for none.
+
+    See RFC 9110, 10.2.3.
+    """
     if text.isdecimal():
         return float(text)
     try:

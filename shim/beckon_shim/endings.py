@@ -1,4 +1,4 @@
-"""The answers that callers get: one function for each way in which a call ends."""
+"""The answers to callers: one function for each end of a call."""
 
 from beckon_contract.events import EventError, EventFormatError
 from beckon_contract.problem import Problem
@@ -21,14 +21,14 @@ def replied(event: WireEvent) -> Answer:
 
 
 def accepted(event: WireEvent) -> Answer:
-    """Return 202 with the event by which the tool says that it answers later."""
+    """Return 202 with the tool's acceptance event; the answer comes later."""
     return Answer(202, event.headers(), event.body, "accepted")
 
 
 def timed_out(seconds: float) -> Answer:
     """Return 504: no reply came in time. The tool may still be working.
 
-    The call's token is no part of it: its reader could answer in the tool's place.
+    The answer leaves out the call's token, because its reader could answer in the tool's place.
     """
     detail = (
         f"no reply came within {seconds:g} s; the tool may be slow, may not reply, "
@@ -62,13 +62,16 @@ def cut_off() -> Answer:
 
 
 def expired() -> Answer:
-    """Return 504 for an event that had expired before it came; it was not sent."""
+    """Return 504: the event had expired on arrival and was not sent."""
     detail = "the event's expirytime is past; it was not sent. Set a later one, or none"
     return of_problem(Problem(504, "expired", "Already expired", detail), "expired")
 
 
 def unaccepted(ack: Ack, url: str) -> Answer:
-    """Return 502, or 503 where the Broker is busy: it does not have the event."""
+    """Return 502 or 503: the Broker does not have the event.
+
+    503 means a busy Broker, or no token for it.
+    """
     members: dict[str, object] = {"delivered": False}
     detail = f"the Broker at {url} did not accept the event: {ack.describe()}"
     if ack.no_token:
@@ -87,14 +90,14 @@ def unaccepted(ack: Ack, url: str) -> Answer:
 
 
 def reply_too_large(limit: int) -> Answer:
-    """Return 502: the tool answered, with more than may pass."""
+    """Return 502: the tool's reply is over the limit."""
     detail = f"the tool's reply is larger than {limit} bytes; let it answer with less, or raise the limit"
     problem = Problem(502, "reply-too-large", "The reply is too large", detail, {"delivered": True})
     return of_problem(problem, "reply_too_large")
 
 
 def full(limit: int) -> Answer:
-    """Return 503: as many calls wait as may."""
+    """Return 503: the limit of waiting calls is reached."""
     detail = f"{limit} calls wait already; try again shortly, or add a replica"
     return of_problem(
         Problem(503, "full", "Too many calls", detail), "full", (b"retry-after", _RETRY_SECONDS)
@@ -109,14 +112,14 @@ def draining() -> Answer:
 
 
 def starting(reason: str) -> Answer:
-    """Return 503: it is not known yet where the Brokers are."""
+    """Return 503: the Brokers are not known yet."""
     detail = f"the Brokers are not known yet: {reason}"
     retry = (b"retry-after", _RETRY_SECONDS)
     return of_problem(Problem(503, "starting", "Starting", detail), "starting", retry)
 
 
 def unaddressed(broker: str, reason: str) -> Answer:
-    """Return 503: there is such a Broker, and it has no address yet."""
+    """Return 503: the Broker exists, but has no address yet."""
     detail = f"the Broker {broker} takes no events now: {reason}"
     problem = Problem(503, "broker-not-ready", "The Broker is not ready", detail)
     return of_problem(problem, "broker_not_ready", (b"retry-after", _LATER_SECONDS))
@@ -129,7 +132,7 @@ def unknown_broker(broker: str, hint: str) -> Answer:
 
 
 def bad_event(error: EventError) -> Answer:
-    """Return 400, or 415 for a format that is not read here: no event that can be sent."""
+    """Return 400 for an invalid event, 415 for an unsupported format."""
     if isinstance(error, EventFormatError):
         problem = Problem(415, "unsupported-format", "Unsupported event format", str(error))
     else:
@@ -146,7 +149,7 @@ def too_large(limit: int) -> Answer:
 
 
 def no_such_path(hint: str) -> Answer:
-    """Return 404 with what may be asked for here."""
+    """Return 404 with a hint at the right path."""
     return of_problem(Problem(404, "not-found", "Nothing here", hint), "rejected")
 
 
@@ -156,7 +159,7 @@ def no_receipt() -> Answer:
 
 
 def wrong_method(allowed: bytes) -> Answer:
-    """Return 405 with the methods that are allowed."""
+    """Return 405 with the allowed methods."""
     detail = f"use {allowed.decode()}"
     return of_problem(
         Problem(405, "method-not-allowed", "Method not allowed", detail), "rejected", (b"allow", allowed)

@@ -1,4 +1,7 @@
-"""What the two sides of a call share: who waits, the tokens, and how they are marked."""
+"""The state shared by both sides of a call.
+
+It has the waiting calls, the tokens and their marks, the metrics and the receipts.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +13,7 @@ from beckon_shim.waiters import Waiters
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The headers of the attributes that carry the token, on the call and on the reply."""
+    """The headers of the token's attributes, on call and reply."""
 
     correlation: bytes
     reply: bytes

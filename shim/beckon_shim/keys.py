@@ -1,4 +1,7 @@
-"""Where the keys come from: the settings, a mounted file that may change, or chance."""
+"""The source of the keys: settings, a mounted file, or a random key.
+
+The file may change while the shim runs.
+"""
 
 import asyncio
 import logging
@@ -26,7 +29,10 @@ def load_keys(text: str, path: Path | None) -> Keyring:
 
 
 async def follow_keys(path: Path, tokens: Tokens, seconds: float = _LOOK_SECONDS) -> None:
-    """Take new keys from the file whenever it changes; keep the old ones while it is unusable."""
+    """Load new keys from the file after each change.
+
+    The old ones stay in use while the file is unusable.
+    """
     seen = ""
     while True:
         try:

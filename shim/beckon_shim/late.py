@@ -1,7 +1,7 @@
-"""Replies and reports that nobody awaits any more: they go to a sink, not to the floor.
+"""Late replies and reports: without a waiting caller they go to a sink.
 
-Nothing is queued here. A reply is acknowledged when the sink has it; until then the
-Broker keeps it and delivers it again, by its own rules.
+Nothing is queued here. A reply is acknowledged when the sink has it; until then the Broker stores it and
+delivers it again, by its own rules.
 """
 
 import logging
@@ -19,7 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 class LateReplies:
-    """Hands late replies to the sink's URL, at most 64 at a time; without a URL logs them."""
+    """Posts late replies to the sink's URL, or logs them without one.
+
+    At most 64 are posted at a time.
+    """
 
     def __init__(self, url: str | None, client: Client) -> None:
         self._url = url
@@ -27,10 +30,10 @@ class LateReplies:
         self._busy = 0
 
     async def hand_over(self, event: WireEvent, call_id: bytes | None) -> bool:
-        """Deliver a late reply; return whether it is done with, so that it need not come again.
+        """Deliver a late reply; return True if it needs no redelivery.
 
-        `call_id` is the id of its call where it is still known; it goes along as the
-        attribute `causationid` (CloudEvents correlation extension) unless the tool set one.
+        `call_id` is the id of its call if it is still known; it is added as the attribute `causationid`
+        (CloudEvents correlation extension) unless the tool set one.
         """
         if self._url is None:
             logger.info(
@@ -48,9 +51,9 @@ class LateReplies:
             self._busy -= 1
 
     async def report(self, event: WireEvent, call_id: bytes | None) -> bool:
-        """Deliver a report of a call that nobody waits for; return whether the sink took it.
+        """Deliver a report without a waiting caller; return True if accepted.
 
-        Replies go first: there must be room beside them.
+        Replies have priority: a report is posted only while fewer than 16 posts to the sink are open.
         """
         if self._url is None or self._busy >= _REPORTS_AT_ONCE:
             return False

@@ -1,4 +1,4 @@
-"""What a line of the log says of the call that it belongs to, for whoever follows it through all services."""
+"""The log fields of a call, to follow it through all services."""
 
 from beckon_shim.messages import RawHeader
 
@@ -11,7 +11,7 @@ NOTED = frozenset((*_NAMES, b"traceparent"))
 
 
 def ids_in(headers: list[RawHeader]) -> dict[str, str]:
-    """Return the fields of a line, as other services name them."""
+    """Return the log fields, named as in other services."""
     found: dict[str, str] = {}
     for name, value in headers:
         text = value[:_LONGEST].decode("latin-1")

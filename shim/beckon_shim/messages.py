@@ -1,4 +1,4 @@
-"""What goes through the shim: requests, answers, and who waits for an answer."""
+"""The messages of the shim: requests, answers, and the callbacks for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ RawHeader = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Request:
-    """One whole HTTP request; names of headers are lower case, the path is without its query."""
+    """One complete HTTP request.
+
+    The names of headers are lower case, and the path is without its query.
+    """
 
     method: str
     path: str
@@ -22,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole HTTP answer, ready to send, and the word that counts it in the metrics."""
+    """A complete HTTP answer, and its outcome label for the metrics."""
 
     status: int
     headers: list[RawHeader]
@@ -32,10 +35,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer whose end is not known yet; the headers count where it is the first.
+    """A part of an answer with an open end.
 
-    Where a client reads too slowly, a piece gives way to the next. The last one is always sent: `whole`
-    is what the answer would have been without any piece before it.
+    The headers count only in the first piece. If a client reads too slowly, a piece is replaced by the next.
+    The last one is always sent: `whole` is what the answer would have been without any piece before it.
     """
 
     headers: list[RawHeader]
@@ -49,18 +52,22 @@ HangUp = Callable[[], None]
 
 
 class Handler(Protocol):
-    """What a server asks for each request."""
+    """The interface between a server and its request handler."""
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
-        """Answer by one call of `respond`, now or later, or by several with the pieces of one answer.
+        """Answer through `respond`, now or later.
 
-        Returns what to call if the client hangs up before that.
+        One call sends the whole answer, or several calls send the pieces of one answer. Returns a callback
+        for a client that hangs up before the end.
         """
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request whose body, which is not there, is over the limit."""
+        """Return the answer to a request with a body over the limit.
+
+        The request does not have the whole body.
+        """
 
 
 def of_problem(problem: Problem, outcome: str, *extra: RawHeader) -> Answer:
-    """Return the answer that tells a problem (RFC 9457)."""
+    """Return the answer with a problem document (RFC 9457)."""
     return Answer(problem.status, [(b"content-type", MEDIA_TYPE.encode()), *extra], problem.body(), outcome)

@@ -1,4 +1,7 @@
-"""What Prometheus can ask: calls by outcome, replies and reports by fate, who waits, how long it took."""
+"""The metrics of the shim for Prometheus.
+
+They show calls by outcome, replies, dead letters and reports by fate, waiting calls and durations.
+"""
 
 from collections.abc import Callable
 
@@ -43,11 +46,11 @@ class Metrics:
         self._children: dict[tuple[str, str], Counter] = {}
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
-        """Add a gauge that is read when it is asked for."""
+        """Add a gauge with a value read at each scrape."""
         Gauge(f"beckon_shim_{name}", text, registry=self.registry).set_function(read)
 
     def call(self, outcome: str) -> None:
-        """Count a call that ended."""
+        """Count an ended call."""
         self._count("outcome", outcome, self._calls)
 
     def reply(self, fate: str) -> None:

@@ -1,4 +1,4 @@
-"""The other replicas: what reached the wrong one is passed on, one hop only."""
+"""Passes misdirected events and receipts to other replicas, one hop only."""
 
 import logging
 from collections.abc import Mapping
@@ -17,12 +17,15 @@ logger = logging.getLogger(__name__)
 
 
 def has_hopped(request: Request) -> bool:
-    """Whether an event comes from another replica, and may not go to a third."""
+    """Return True if an event comes from another replica.
+
+    Such an event may not go to a third one.
+    """
     return any(name == FORWARDED for name, _ in request.headers)
 
 
 class ReplicaAddresses(Protocol):
-    """Knows where the reply listeners of the replicas are."""
+    """Finds the reply listeners of the replicas."""
 
     def url(self, replica: str) -> str | None:
         """Return the base URL of a replica, `None` for an unknown one."""
@@ -30,10 +33,10 @@ class ReplicaAddresses(Protocol):
 
 
 class Addresses:
-    """Where the reply listeners of the replicas are.
+    """The reply listeners of the replicas, from a template or a list.
 
-    Written as a template (`http://{replica}.shim:8083`) or as a list
-    (`shim-0=http://10.0.0.1:8083,shim-1=…`); empty where there is one replica only.
+    A template looks like `http://{replica}.shim:8083`, a list like `shim-0=http://10.0.0.1:8083,shim-1=…`;
+    the text is empty for a single replica.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,14 +51,17 @@ class Addresses:
 
 
 class PodAddresses:
-    """Where replicas are that are called after the IP of their Pod: no list, no DNS."""
+    """The reply listeners of replicas named after their Pod's IP.
+
+    They need no list and no DNS.
+    """
 
     def __init__(self, port: int) -> None:
         """Every replica takes replies on this port."""
         self._port = port
 
     def url(self, replica: str) -> str | None:
-        """Return the base URL of a replica, `None` where its name is no IP."""
+        """Return the base URL of a replica, `None` if its name is no IP."""
         ip = _pod_ip(replica)
         if ip is None:
             return None
@@ -63,7 +69,10 @@ class PodAddresses:
 
 
 def pod_replica(ip: str) -> str:
-    """Return the name of the replica in a Pod, a DNS label: `10-244-0-17`; raise `ValueError` for no IP."""
+    """Return the name of the replica in a Pod.
+
+    It is a DNS label like `10-244-0-17`. Raises `ValueError` if the text is no IP.
+    """
     return ip_address(ip).exploded.replace(".", "-").replace(":", "-")
 
 
@@ -86,7 +95,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 class Peers:
-    """Passes replies, dead letters, reports and receipts on to the replica that waits for them."""
+    """Passes replies, dead letters, reports and receipts to their replica."""
 
     def __init__(self, addresses: ReplicaAddresses, own: str, client: Client) -> None:
         self._addresses = addresses
@@ -94,11 +103,11 @@ class Peers:
         self._client = client
 
     async def forward(self, replica: str, path: str, event: WireEvent) -> bool:
-        """Pass an event on; return whether the replica took it."""
+        """Pass an event on; return True if the replica took it."""
         return await self._post(replica, path, event.headers(), event.body)
 
     async def pass_on(self, replica: str, path: str) -> bool:
-        """Pass on a request that is all in its path; return whether the replica took it."""
+        """Pass on a request with an empty body; return True if taken."""
         return await self._post(replica, path, [], b"")
 
     async def _post(self, replica: str, path: str, headers: list[RawHeader], body: bytes) -> bool:

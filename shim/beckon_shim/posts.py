@@ -1,4 +1,4 @@
-"""Posts to Brokers, with a token where a Broker asks for one (OIDC)."""
+"""Posts to Brokers, with a token if they require one (OIDC)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -13,7 +13,7 @@ from beckon_shim.targets import Target
 
 @dataclass(slots=True)
 class _Authorised:
-    """A post to a Broker that asks for a token; `again` where it was refused once."""
+    """A post with a token; `again` is set after one refusal."""
 
     target: Target
     headers: list[RawHeader]
@@ -58,7 +58,7 @@ class BrokerPosts:
             self._post_with(token, post)
 
     async def close(self) -> None:
-        """End what waits for a token, and every connection."""
+        """Cancel the posts waiting for a token, and close every connection."""
         for task in self._without_token:
             task.cancel()
         await self._client.close()

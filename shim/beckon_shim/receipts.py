@@ -1,9 +1,10 @@
-"""Receipts: a caller says that it has stored the reply it was sent, and only then the Broker's delivery ends.
+"""Receipts: a caller confirms the storage of a reply.
 
-The Broker forgets a reply once it is acknowledged. A caller that dies with the reply in its hands would lose
-it, so a caller that keeps its runs in a store asks for this with `beckon-receipt: true`. Its answer names in
-the same header the path to post to once the reply is stored, at any replica. Where no receipt comes, the
-reply goes to the sink of late replies, as if its caller had not been there.
+Only then the Broker's delivery ends. The Broker forgets a reply once it is acknowledged, and a caller that
+dies before it has stored the reply would lose it. So a caller with a store for its runs requests a receipt
+with `beckon-receipt: true`. Its answer names in the same header the path to post to once the reply is stored,
+at any replica. If no receipt comes, the reply goes to the sink of late replies, as if there had been no
+caller.
 """
 
 import asyncio
@@ -23,10 +24,13 @@ logger = logging.getLogger(__name__)
 
 
 class Receipts:
-    """Waits for the receipts of the replies that this replica has passed to callers."""
+    """Waits for the receipts of replies sent to callers by this replica."""
 
     def __init__(self, replica: str, peers: Peers, *, has_sink: bool) -> None:
-        """Without a sink for late replies no receipt is asked for: there is no other store."""
+        """Without a sink for late replies, no receipts are requested.
+
+        There would be no other store.
+        """
         self._replica = replica
         self._peers = peers
         self._has_sink = has_sink
@@ -34,20 +38,26 @@ class Receipts:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def header(self, request: Request, nonce: str) -> RawHeader | None:
-        """Return the header that tells a caller where to confirm the reply; `None` where it will not."""
+        """Return the header with the path for the receipt.
+
+        It is `None` if the caller will not confirm the reply, or there is no sink.
+        """
         if not self._has_sink or (_HEADER, b"true") not in request.headers:
             return None
         return _HEADER, f"{RECEIPTS}{self._replica}/{nonce}".encode()
 
     def expect(self, nonce: str) -> asyncio.Future[bool]:
-        """Return whether a receipt comes in time for the reply to a call; call it before that is sent."""
+        """Return a future for the receipt of a reply.
+
+        Its result is True if the receipt comes in time. Call this before the reply is sent.
+        """
         loop = asyncio.get_running_loop()
         awaited = self._awaited[nonce] = loop.create_future()
         loop.call_later(_WAIT_SECONDS, self._end, nonce, False)
         return awaited
 
     def _end(self, nonce: str, confirmed: bool) -> bool:
-        """End the wait for a receipt; return whether there was one."""
+        """End the wait for a receipt; return False if there was none."""
         awaited = self._awaited.pop(nonce, None)
         if awaited is None or awaited.done():
             return False

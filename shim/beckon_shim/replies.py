@@ -1,8 +1,8 @@
-"""The Broker's side: replies, dead letters and reports come in and find the call that waits.
+"""The Broker's side: routes replies, dead letters and reports to calls.
 
-Every event that can be read is acknowledged with 202 and an empty body, also one with a
-foreign or forged token: Knative's own RequestReply uses the same attributes, and a
-refusal would make a failed delivery of somebody else's reply. It just wakes nobody.
+Events that can be read are acknowledged with 202 and an empty body, even with a foreign or forged token:
+Knative's own RequestReply uses the same attributes, and a refusal would be a failed delivery of another
+sender's reply. Such an event answers no call. Only a late reply that the sink did not take gets 503.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _Dealt = Answer | Coroutine[None, None, Answer]
 
 
 class Replies:
-    """Takes replies, dead letters and reports of progress, and finds the calls they belong to."""
+    """Routes replies, dead letters and reports of progress to their calls."""
 
     def __init__(
         self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies, doubts: Doubts
@@ -73,7 +73,7 @@ class Replies:
         return None
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Refuse a reply over the limit, and tell its caller rather than let it wait."""
+        """Refuse a reply over the limit; its caller gets an error at once."""
         if request.path == PROGRESS:
             self._reports.too_large()
             return endings.too_large(limit)
@@ -110,11 +110,14 @@ class Replies:
         return self._settle(claim, event)
 
     def _belongs_elsewhere(self, claim: Claim, request: Request) -> bool:
-        """Whether another replica waits, and the event has not made its one hop yet."""
+        """Return True if the event must go to another replica.
+
+        An event makes only one hop.
+        """
         return claim.replica != self._tokens.replica and not has_hopped(request)
 
     def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
-        """Wake the call, or hand the reply to the sink of late ones."""
+        """Answer the waiting call, or pass the reply to the late sink."""
         accepted, waiter = _is_acceptance(event), self._waiters.get(claim.nonce)
         answer = (endings.accepted if accepted else endings.replied)(self._to_caller(event))
         receipt = None
@@ -138,7 +141,7 @@ class Replies:
         return self._hand_over(claim, event)
 
     async def _until_stored(self, receipt: asyncio.Future[bool], claim: Claim, event: WireEvent) -> Answer:
-        """Acknowledge a reply once its caller has stored it, or the sink of late ones has."""
+        """Acknowledge a reply once its caller or the late sink has it."""
         if not await receipt:
             logger.info("no receipt came for the reply %s; the late reply sink gets it", event.text(b"ce-id"))
             return await self._hand_over(claim, event)
@@ -166,7 +169,7 @@ class Replies:
         return await self._hand_over(claim, event)
 
     def _to_caller(self, event: WireEvent) -> WireEvent:
-        """Return a reply without the attributes that carry the token."""
+        """Return a reply without the attributes of the token."""
         attributes = event.attributes.copy()
         attributes.pop(self._marks.correlation, None)
         attributes.pop(self._marks.reply, None)
@@ -205,7 +208,7 @@ class Replies:
 
 
 def _is_acceptance(event: WireEvent) -> bool:
-    """Whether a reply says that the answer comes in another one."""
+    """Return True if a reply only announces a later answer."""
     return event.attributes.get(_STATE) == _NO_ANSWER
 
 

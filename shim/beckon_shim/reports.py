@@ -1,6 +1,6 @@
-"""Reports of progress: they come from the Broker and find the caller that waits, if it wants to hear them.
+"""Reports of progress: from the Broker to callers interested in them.
 
-They are extra. Whatever becomes of one, the Broker is told that it is taken: nothing comes again.
+They are optional: the Broker always gets an acknowledgement, so no report is delivered again.
 """
 
 from collections.abc import Coroutine
@@ -33,7 +33,10 @@ class Reports:
         self._doubts = doubts
 
     def take(self, event: WireEvent, request: Request) -> Answer | Coroutine[None, None, Answer]:
-        """Tell a report to the caller of its call, here or at the replica where it waits."""
+        """Pass a report to the caller of its call.
+
+        A call of another replica is reached through that replica.
+        """
         claim = self._tokens.verify(event.attributes.get(_TOKEN))
         if claim is None:
             return self._taken("foreign")
@@ -52,7 +55,7 @@ class Reports:
         return self._taken("told")
 
     def too_large(self) -> None:
-        """Count a report that was not read to its end."""
+        """Count a report with a body over the limit."""
         self._metrics.report("too_large")
 
     async def _forward(self, claim: Claim, event: WireEvent) -> Answer:
@@ -61,7 +64,7 @@ class Reports:
         return await self._hand_over(claim, event)
 
     async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
-        """Give the sink of late replies what is told of a call whose answer is still to come."""
+        """Pass the report of an unanswered call to the late sink."""
         if self._waiters.fate(claim.nonce) is Fate.ANSWERED:
             return self._taken("behind")
         handed = await self._late.report(event, self._waiters.abandoned_call(claim.nonce))

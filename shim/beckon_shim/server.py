@@ -1,9 +1,9 @@
-"""The HTTP/1.1 server of both ports: whole requests in, whole answers out, no task a request.
+"""The HTTP/1.1 server of both ports, without a task per request.
 
-httptools parses, as in uvicorn. What ASGI adds (a task a request, another to notice that
-the caller hung up, two writes an answer) took a sixth more CPU a call and 10 KB more a
-waiting call, measured with `bench/shim`; and uvicorn bounds neither the size of headers
-nor the time that a request takes to arrive.
+It reads whole requests and sends whole answers. httptools parses, as in uvicorn. The additions of ASGI (a
+task per request, another to notice that the caller hung up, two writes per answer) took a sixth more CPU per
+call and 10 KB more per waiting call, measured with `bench/shim`; and uvicorn bounds neither the size of
+headers nor the time that a request takes to arrive.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Server:
         )
 
     def opened(self, connection: "ServerConnection") -> None:
-        """Keep a new connection."""
+        """Register a new connection."""
         self.connections.add(connection)
         self._empty.clear()
 
@@ -69,7 +69,7 @@ class Server:
         self.closing = True
 
     async def stop(self, seconds: float) -> None:
-        """Take no more connections; let answers under way be sent, for at most so long."""
+        """Take no more connections; wait at most `seconds` for current answers."""
         self.closing = True
         if self._listener is not None:
             self._listener.close()
@@ -82,7 +82,7 @@ class Server:
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client: its requests are answered one after the other, in their order."""
+    """One client: its requests are answered one after the other, in order."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -107,7 +107,7 @@ class ServerConnection(asyncio.Protocol):
     # What the server calls.
 
     def close_when_idle(self) -> None:
-        """Close now, or after the answer under way."""
+        """Close now, or after the current answer."""
         if self._current is None and not self.reading:
             self._close()
 
@@ -139,7 +139,7 @@ class ServerConnection(asyncio.Protocol):
             self._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell who works on an answer that nobody waits for it any more."""
+        """Release the connection, and report the hang-up to the handler."""
         self._server.closed(self)
         self._limited.remove(self)
         self._transport = None
@@ -151,7 +151,7 @@ class ServerConnection(asyncio.Protocol):
             hang_up()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; anything that is not HTTP/1.1 ends the connection."""
+        """Parse received data; anything but HTTP/1.1 ends the connection."""
         if self._refused:
             return
         try:
@@ -176,7 +176,7 @@ class ServerConnection(asyncio.Protocol):
         self._limited.stuck(self)
 
     def resume_writing(self) -> None:
-        """Go on with the piece of an answer, or the requests, that waited."""
+        """Send the held piece of an answer, then handle queued requests."""
         self._stuck = False
         self._limited.flowing(self)
         if self._stream is not None and self._stream.held is not None:
@@ -218,7 +218,7 @@ class ServerConnection(asyncio.Protocol):
             self._refuse_with(self._server.handler.too_large(self._request(), self._server.body_bytes))
 
     def on_message_complete(self) -> None:
-        """Answer the request, or queue it behind the one that is being answered."""
+        """Answer the request, or queue it behind the current one."""
         if self._refused:
             return
         if self._parser.should_upgrade():
@@ -235,9 +235,10 @@ class ServerConnection(asyncio.Protocol):
         return Request(method, path, self._headers, body, self._parser.should_keep_alive())
 
     def _decline(self, rest: bytes) -> None:
-        """Read a request again without its offer of another protocol, which may be ignored (RFC 9110, 7.8).
+        """Read a request again without its offer of another protocol.
 
-        Java's client offers h2c with its first request, and the parser leaves the body to that protocol.
+        Such an offer may be ignored (RFC 9110, 7.8). Java's client offers h2c with its first request, and the
+        parser leaves the body to that protocol.
         """
         method = self._parser.get_method()
         if method == b"CONNECT":
@@ -253,7 +254,7 @@ class ServerConnection(asyncio.Protocol):
     # Answering.
 
     def _next(self) -> None:
-        """Hand the next request to the handler, if nothing stands before it."""
+        """Pass the next request to the handler, if no other is current."""
         if self._current is not None or self._stuck or not self._queue:
             return
         request = self._current = self._queue.popleft()
@@ -293,12 +294,15 @@ class ServerConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _wait(self) -> None:
-        """Note what the connection waits for, with no request to answer."""
+        """Mark the connection as receiving or idle, without a current request."""
         if not self._queue:
             (self._limited.receiving if self.reading else self._limited.idle)(self)
 
     def _go_on(self, piece: Piece, *, close: bool) -> None:
-        """Send a piece of the current answer; nothing is queued for a client that does not read."""
+        """Send a piece of the current answer, or hold it.
+
+        Nothing is queued for a client that does not read: a newer piece replaces the held one.
+        """
         if self._stream is None:
             self._stream = Stream(self._parser.get_http_version(), close=close)
         if self._stuck:
@@ -319,7 +323,10 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(stream.frame(piece))
 
     def _send(self, answer: Answer, *, close: bool, bodiless: bool = False) -> None:
-        """Write a whole answer in one piece: a second one would meet delayed acknowledgements."""
+        """Write a whole answer at once.
+
+        A second write would meet delayed acknowledgements.
+        """
         if self._transport is None:
             return
         parts = [_STATUS.get(answer.status) or b"HTTP/1.1 %d -\r\n" % answer.status]
@@ -337,7 +344,7 @@ class ServerConnection(asyncio.Protocol):
             self._close()
 
     def _refuse(self, status: int, slug: str, detail: str) -> None:
-        """Answer what is no request that can be handled."""
+        """Refuse a request with a problem document."""
         if not self._refused:
             title = http.HTTPStatus(status).phrase
             self._refuse_with(of_problem(Problem(status, slug, title, detail), "rejected"))

@@ -1,6 +1,6 @@
-"""The running shim: built from its settings, served on two ports, drained before it ends.
+"""The running shim: built from settings, served on two ports, drained at the end.
 
-In front of the handlers: the check of Host and Origin, and the authentication of callers. Every call
+In front of the handlers are the check of Host and Origin, and the authentication of callers. Every call
 carries a credential made with a key of the shim.
 """
 
@@ -41,14 +41,17 @@ from beckon_shim.waiters import Waiters
 
 
 class CheckedOrigins:
-    """A handler that never sees a request of a web page, nor one for another host."""
+    """A handler behind the check of Host and Origin.
+
+    The inner handler never sees a request of a web page, nor one for another host.
+    """
 
     def __init__(self, handler: Handler, policy: OriginPolicy) -> None:
         self._handler = handler
         self._policy = policy
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
-        """Refuse, or hand on."""
+        """Refuse the request, or pass it on."""
         problem = self._policy.refuse(request.headers)
         if problem is None:
             return self._handler.handle(request, respond)
@@ -56,7 +59,10 @@ class CheckedOrigins:
         return None
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request whose body is over the limit; nothing of it is secret."""
+        """Return the answer to a request with a body over the limit.
+
+        Nothing in it is secret.
+        """
         return self._handler.too_large(request, limit)
 
 
@@ -66,7 +72,7 @@ logger = logging.getLogger(__name__)
 
 
 class Authenticated:
-    """A handler of calls that only callers with a credential reach.
+    """A handler reserved for callers with a credential.
 
     Health and metrics, which are not POSTed, stay open to probes.
     """
@@ -89,7 +95,7 @@ class Authenticated:
         return self._handler.handle(request, respond)
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request whose body is over the limit."""
+        """Return the answer to a request with a body over the limit."""
         return self._handler.too_large(request, limit)
 
 
@@ -116,8 +122,8 @@ _LAST_SECONDS = 2.0
 class Service:
     """One shim on two listening sockets. Build it inside the running event loop.
 
-    `cluster` is what is known of the cluster; without it the Brokers' addresses are made of a template.
-    `traced` puts spans around a handler, whose paths it is told the name of.
+    `cluster` provides the Brokers and their tokens; without it the Brokers' addresses are made of a template.
+    `traced` wraps a handler with spans, given the name of its route.
     """
 
     def __init__(
@@ -191,7 +197,10 @@ class Service:
                 await self._cluster.close()
 
     async def _drain(self) -> None:
-        """Say that this replica leaves, then take no more calls; let those that wait go on for a while."""
+        """Announce the end of this replica, then drain its calls.
+
+        New calls are still taken for `leave_seconds`; then waiting calls go on for at most `drain_seconds`.
+        """
         self._status.leaving = True
         for server in self._servers:
             server.leave()
@@ -226,7 +235,7 @@ class Service:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket; raise `OSError` where the address cannot be had."""
+    """Return a bound socket; raise `OSError` if the address is unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

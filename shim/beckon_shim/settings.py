@@ -1,4 +1,4 @@
-"""The settings of the shim, from environment variables that start with `BECKON_SHIM_`."""
+"""The settings of the shim, from environment variables `BECKON_SHIM_*`."""
 
 from pathlib import Path
 from typing import Literal
@@ -178,5 +178,5 @@ class Settings(ServingSettings):
 
     @property
     def served_namespaces(self) -> tuple[str, ...]:
-        """The namespaces whose Brokers are served; none for all."""
+        """The namespaces with served Brokers; empty for all."""
         return tuple(filter(None, (part.strip() for part in self.namespaces.split(","))))

@@ -1,9 +1,10 @@
-"""The spans of the shim: one for a call, from its coming to its answer, and one for a reply.
+"""The spans of the shim: one per call and one per reply.
 
-They stand around the handlers, which know nothing of them. Imported where a collector is named, and
-nowhere else: without one the shim loads nothing for it. The event of a call keeps the `traceparent` of
-whoever made it, so the tool's span stands below the caller's; the request to the Broker has that of the
-span here, so a Broker that traces stands below the shim (CloudEvents, distributed tracing extension).
+The span of a call lasts from its arrival to its answer. Spans wrap the handlers, which know nothing of them.
+The module is imported only if a collector is named; without one the shim loads nothing for it. The event of a
+call keeps the `traceparent` of its sender, so the tool's span is below the caller's; the request to the
+Broker has that of the span here, so the spans of a tracing Broker are below the shim's (CloudEvents,
+distributed tracing extension).
 """
 
 from dataclasses import replace
@@ -26,10 +27,16 @@ _tracer = trace.get_tracer("beckon_shim")
 
 
 class Traced:
-    """A handler whose requests are traced: those that bring events; `route` is the name of their path."""
+    """A handler with a span for each request with an event.
+
+    `route` is the name of their path.
+    """
 
     def __init__(self, handler: Handler, route: str | None = None) -> None:
-        """Without a `route` the paths are few, and name themselves."""
+        """Without a `route`, the path of the request is its name.
+
+        Such paths are few.
+        """
         self._handler = handler
         self._route = route
 
@@ -45,7 +52,10 @@ class Traced:
         return self._handler.handle(replace(request, headers=kept + own), partial(_answered, span, respond))
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request whose body is over the limit; nothing is done for it."""
+        """Return the answer to a request with a body over the limit.
+
+        It gets no span.
+        """
         return self._handler.too_large(request, limit)
 
 
@@ -83,7 +93,7 @@ def _attributes(request: Request, route: str) -> dict[str, str]:
 
 
 def _parent(headers: list[RawHeader]) -> Context | None:
-    """Return the trace of the request, or that of the event in it."""
+    """Return the trace context of the request, or of its event."""
     found = {name.decode(): value.decode("latin-1") for name, value in headers if name in _HEADERS}
     of_event = {name[3:].decode(): value.decode("latin-1") for name, value in headers if name in _OF_EVENT}
     return continued(found) or continued(of_event)

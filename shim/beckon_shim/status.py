@@ -12,7 +12,7 @@ _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 class Status:
     """Answers `/healthz` (alive), `/readyz` (may calls come) and `/metrics`.
 
-    A shim that is `leaving` is not ready, and still takes the calls that come; `draining` it does not.
+    While `leaving`, a shim is not ready, but still takes calls; while `draining`, it takes none.
     """
 
     def __init__(self, metrics: Metrics, brokers: Brokers) -> None:
@@ -22,7 +22,7 @@ class Status:
         self.draining = False
 
     def answer(self, request: Request) -> Answer | None:
-        """Return the answer to a request for one of the three, `None` for another path."""
+        """Return the answer for these paths, `None` for another path."""
         if request.path not in ("/healthz", "/readyz", "/metrics"):
             return None
         if request.method not in ("GET", "HEAD"):

@@ -1,4 +1,4 @@
-"""An answer that is sent in pieces while it comes into being."""
+"""An answer sent in pieces while it is produced."""
 
 from beckon_shim.messages import Piece
 
@@ -10,7 +10,10 @@ class Stream:
     """
 
     def __init__(self, version: str, *, close: bool) -> None:
-        """`version` is that of the request; `close` is whether the connection ends with this answer."""
+        """Begin an answer to a request of this HTTP version.
+
+        With `close` the connection ends after this answer.
+        """
         self._chunked = version == "1.1"
         self._begun = False
         self.closes = close or not self._chunked

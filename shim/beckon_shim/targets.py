@@ -1,4 +1,4 @@
-"""Which Broker a path means, and how it is reached."""
+"""The Broker of a path, and its address."""
 
 import re
 from typing import NamedTuple, Protocol
@@ -14,9 +14,10 @@ _KNOWN_PATHS = 4096
 
 
 class Target(NamedTuple):
-    """Where events are posted: the URL, PEM certificates to trust beside the system's, whom a token names.
+    """The destination of events: URL, trusted certificates, token audience.
 
-    A plain tuple, since it is looked up for every post.
+    `ca_certs` are PEM certificates to trust in addition to the system's; `audience` is empty if no token is
+    needed. It is a plain tuple, because it is looked up for every post.
     """
 
     url: str
@@ -25,15 +26,18 @@ class Target(NamedTuple):
 
 
 class Brokers(Protocol):
-    """Knows where the Brokers are."""
+    """Finds the addresses of Brokers."""
 
     @property
     def why_unready(self) -> str:
-        """Why no call can be taken yet; empty when calls can be."""
+        """The reason why no call can be taken yet; empty for none."""
         ...
 
     def find(self, path: str) -> Target | Answer:
-        """Return where the Broker of the path `/<namespace>/<broker>` is, or the answer that says why not."""
+        """Return the Broker of the path `/<namespace>/<broker>`, or a refusal.
+
+        The refusal is the answer for the caller, and gives the reason.
+        """
         ...
 
 
@@ -57,7 +61,7 @@ class Templates:
         self._known: dict[str, Target] = {}
 
     def find(self, path: str) -> Target | Answer:
-        """Return the Broker of a path, or 404 where the path names none."""
+        """Return the Broker of a path, or 404 if it names none."""
         if self._single is not None:
             return self._single
         target = self._known.get(path)

@@ -1,9 +1,9 @@
-"""What a caller hears before its answer: how far its call has come, where it asked to be told.
+"""Reports of progress to a caller before its answer, on request.
 
-It asks with `Accept: text/event-stream`. Its answer is the usual one until the first report makes it a
-stream of server-sent events (WHATWG HTML, section 9.2): `progress` for each report, and at the end `reply`,
-`accepted`, or `problem` with what would have been the whole answer. The data is an event in CloudEvents' JSON
-format, or the problem document, always in one line.
+A caller requests them with `Accept: text/event-stream`. Its answer is the usual one until the first report
+makes it a stream of server-sent events (WHATWG HTML, section 9.2): `progress` for each report, and at the end
+`reply`, `accepted`, or `problem` with what would have been the whole answer. The data is an event in
+CloudEvents' JSON format, or the problem document, always in one line.
 """
 
 import asyncio
@@ -22,7 +22,10 @@ _ENDS = {200: b"reply", 202: b"accepted"}
 
 
 def wants_reports(headers: list[RawHeader]) -> bool:
-    """Whether a caller names event streams among what it takes; `*/*` is not enough."""
+    """Return True if a caller accepts event streams by name.
+
+    `*/*` is not enough.
+    """
     return any(
         kind.split(b";", maxsplit=1)[0].strip().lower() == _STREAM
         for name, value in headers
@@ -45,13 +48,13 @@ class Telling:
         self._timer: asyncio.TimerHandle | None = None
 
     def report(self, event: WireEvent) -> None:
-        """Tell a report now, or a moment after the one before."""
+        """Send a report now, or shortly after the previous one."""
         self._newest = event
         if self._timer is None:
             self._tell()
 
     def end(self, answer: Answer) -> None:
-        """Give the answer, behind the last report."""
+        """Send the answer, after the last report."""
         if self._timer is not None:
             self._timer.cancel()
         if not self._begun:
@@ -87,7 +90,10 @@ def _framed(name: bytes, line: bytes) -> bytes:
 
 
 def _document(headers: list[RawHeader], body: bytes) -> bytes:
-    """Return an event in one line of JSON; its data stays what it is, byte for byte."""
+    """Return an event in one line of JSON.
+
+    Its data is preserved byte for byte.
+    """
     event = from_http(headers, body)
     _, document = to_structured(event)
     if b"\n" not in document and b"\r" not in document:

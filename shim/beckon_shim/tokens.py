@@ -4,7 +4,10 @@ from beckon_contract.correlation import Claim, Keyring, check_replica, mint, ver
 
 
 class Tokens:
-    """Mint and verify with the keys in force, which `rotate` replaces while running."""
+    """Mints and verifies tokens with the current keys.
+
+    `rotate` replaces the keys while the shim runs.
+    """
 
     def __init__(self, keyring: Keyring, replica: str) -> None:
         self.replica = check_replica(replica)
@@ -12,7 +15,7 @@ class Tokens:
 
     @property
     def keyring(self) -> Keyring:
-        """The keys in force."""
+        """The current keys."""
         return self._keyring
 
     def mint(self, call_id: bytes) -> tuple[str, str]:
@@ -21,7 +24,7 @@ class Tokens:
         return token, token.split(".", maxsplit=2)[1]
 
     def verify(self, value: bytes | None) -> Claim | None:
-        """Return the claim of a header's value, `None` where it is no token of ours."""
+        """Return the claim in a header's value, `None` without a valid token."""
         return None if value is None else verify(self._keyring, value.decode("latin-1"))
 
     def rotate(self, keyring: Keyring) -> None:

@@ -1,4 +1,7 @@
-"""The calls that wait, each for the first answer that comes; bounded by who opens them."""
+"""The waiting calls; the first answer to each counts.
+
+The caller of `open` limits their number.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +17,7 @@ _NOT_POSTED = Ack(0, "no connection to it could be opened in time", sent=False)
 
 
 class Fate(Enum):
-    """What became of a call, as far as it is remembered."""
+    """The state of a call, as far as it is remembered."""
 
     WAITING = auto()
     ANSWERED = auto()
@@ -24,13 +27,13 @@ class Fate(Enum):
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One call: where its answer goes, and what is known of it.
+    """One call, with the callback for its answer and its state.
 
-    With `takes_later` its caller is content to hear that the tool has taken the call; `hear` is there
-    where it wants to know how far the call has come. `doubt` is what its caller gets if no reply comes
-    in time, where a dead letter said more than that. `refusal` says why the Broker does not have the event,
-    `None` once it may have it; `uncertain` is the answer after which it may have it. `again` is the timer of
-    the next post. `receipt` is the header that goes with the reply to a caller that confirms it.
+    With `takes_later` its caller accepts the tool's acceptance as an answer; `hear` is set if it wants
+    reports of progress. `doubt` is the answer if no reply comes in time after a dead letter without a reason.
+    `refusal` says why the Broker does not have the event, `None` once it may have it; `uncertain` is the
+    acknowledgement after which it may have it. `again` is the timer of the next post. `receipt` is the header
+    that goes with the reply to a caller that confirms it.
     """
 
     nonce: str
@@ -53,8 +56,8 @@ class Waiter:
 class Waiters:
     """The table of waiting calls by the nonce of their token.
 
-    A call that ended is remembered for a while (8,192 to 16,384 calls), so that a second
-    reply can be told from a late one.
+    An ended call is remembered for a while (8,192 to 16,384 calls), to distinguish a second reply from a late
+    one.
     """
 
     def __init__(self) -> None:
@@ -73,13 +76,13 @@ class Waiters:
         self._idle.clear()
 
     def get(self, nonce: str) -> Waiter | None:
-        """Return the call that waits under this nonce."""
+        """Return the waiting call of this nonce, if any."""
         return self._waiting.get(nonce)
 
     def reply(self, nonce: str, answer: Answer) -> Fate:
-        """Answer a call with the reply of its tool; return what it was doing before.
+        """Answer a call with its tool's reply; return its previous state.
 
-        One that comes again before the caller has confirmed it is a late one.
+        A reply that comes again before the caller has confirmed it counts as late.
         """
         waiter = self._waiting.pop(nonce, None)
         if waiter is None:
@@ -89,9 +92,9 @@ class Waiters:
         return Fate.WAITING
 
     def accept(self, nonce: str, answer: Answer) -> Fate:
-        """Tell a caller that its tool answers later; return what the call was doing before.
+        """Answer a call with the tool's acceptance; return its previous state.
 
-        A caller that does not take that goes on waiting.
+        A caller without `takes_later` goes on waiting.
         """
         waiter = self._waiting.get(nonce)
         if waiter is None:
@@ -101,11 +104,11 @@ class Waiters:
         return Fate.WAITING
 
     def settle(self, nonce: str) -> None:
-        """Remember that the reply of a call is where it belongs; further ones are duplicates."""
+        """Remember a call as answered; further replies are duplicates."""
         self._remember(nonce, None)
 
     def fail(self, waiter: Waiter, answer: Answer) -> bool:
-        """Answer a call without its reply; return whether it still waited."""
+        """Answer a call without its reply; return True if it was waiting."""
         if self._waiting.pop(waiter.nonce, None) is None:
             return False
         self._end(waiter, answer)
@@ -113,11 +116,11 @@ class Waiters:
         return True
 
     def fail_all(self, answer: Callable[[Waiter], Answer]) -> int:
-        """Answer every call that waits with a failure; return how many there were."""
+        """Answer every waiting call with a failure; return their number."""
         return sum(self.fail(waiter, answer(waiter)) for waiter in list(self._waiting.values()))
 
     def abandoned_call(self, nonce: str) -> bytes | None:
-        """Return the id of a call that ended without a reply, while it is remembered."""
+        """Return the id of a remembered call ended without a reply."""
         return self._ended.get(nonce) or self._ended_before.get(nonce)
 
     async def idle(self) -> None:
@@ -125,7 +128,7 @@ class Waiters:
         await self._idle.wait()
 
     def fate(self, nonce: str) -> Fate:
-        """Return what became of a call that does not wait."""
+        """Return the outcome of a call no longer waiting."""
         for ended in (self._ended, self._ended_before):
             if nonce in ended:
                 return Fate.ANSWERED if ended[nonce] is None else Fate.ABANDONED

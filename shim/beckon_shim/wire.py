@@ -32,7 +32,7 @@ class WireEvent:
         return headers
 
     def text(self, name: bytes) -> str:
-        """Return the value of an attribute as it stands in its header, "" where it is missing."""
+        """Return the header value of an attribute, "" if it is missing."""
         return self.attributes.get(name, b"").decode("latin-1")
 
 

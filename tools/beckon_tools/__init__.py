@@ -1,4 +1,4 @@
-"""The SDK that makes a Python function a tool, and the tools that ship.
+"""The SDK for tools as Python functions, and the shipped tools.
 
     from typing import Annotated
     from beckon_tools import ToolError, serve, tool
@@ -11,9 +11,9 @@
 
     serve(order_status)
 
-Only what a tool's author needs is here: the decorator, the error that tells the model why, media
-results, progress, answers that come later, and the two ways to serve. Settings, manifests and the command
-line stay in their modules.
+It exports only what a tool's author needs: the decorator, the errors for the model and the Broker, media
+results, progress, late answers, and the two ways to serve. Settings, manifests and the command line stay
+in their modules.
 """
 
 from beckon_tools.app import app

@@ -14,7 +14,7 @@ from beckon_tools.settings import Settings
 
 
 def main() -> int:
-    """Run the command line; 2 for a command or a setting that makes no sense."""
+    """Run the command line; return 2 for an invalid command or setting."""
     try:
         run_command(sys.argv[1:], read_settings)
     except UsageError as error:
@@ -24,7 +24,7 @@ def main() -> int:
 
 
 def read_settings() -> Settings:
-    """Return the settings of every tool, the log set up by them; raise `UsageError` for a wrong one."""
+    """Return the settings, with logging set up; raise `UsageError` for an invalid one."""
     try:
         settings = Settings()
     except ValidationError as error:

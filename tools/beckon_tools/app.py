@@ -1,6 +1,7 @@
 """The HTTP application of a tool: a bare ASGI application with routes for calls, health and metrics.
 
-It counts how often each call came: a Broker repeats what failed or seemed to, and only the tool sees it.
+It counts the deliveries of each call: a Broker repeats one that failed or seemed to, and only the tool
+sees all of them.
 """
 
 import asyncio
@@ -40,10 +41,10 @@ Times = Callable[[], Awaitable[int]]
 
 
 class Deliveries:
-    """Counts deliveries by call, of the `capacity` calls that came last.
+    """Counts deliveries by call, for the newest `capacity` calls.
 
-    With `shared` the replicas count together. They count for people to look at: where that fails, what
-    this process has seen is told.
+    With `shared` the replicas count together. The number is for people to look at: if the shared count
+    fails, that of this process is reported.
     """
 
     def __init__(self, capacity: int, shared: SharedOutcomes | None = None) -> None:
@@ -53,7 +54,10 @@ class Deliveries:
 
     @asynccontextmanager
     async def arrival(self, key: CallKey) -> AsyncIterator[Times]:
-        """Count a delivery, and say how many there were; what is shared is counted while the call runs."""
+        """Count a delivery; yield a function for the number so far.
+
+        The shared count is made while the call runs.
+        """
         self._seen[key] = self._seen.pop(key, 0) + 1
         if len(self._seen) > self._capacity:
             self._seen.popitem(last=False)
@@ -87,7 +91,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Refused(Exception):
-    """A request that is answered with a problem."""
+    """A request to be answered with a problem document."""
 
     def __init__(self, problem: Problem, *headers: tuple[str, str]) -> None:
         super().__init__(problem.detail)
@@ -104,18 +108,21 @@ Find = Callable[[str, str], Awaitable[AnyTool | None]]
 
 
 class ToolApp:
-    """One tool over HTTP, or all that `find` knows.
+    """One tool over HTTP, or all the tools of a `Find` function.
 
-    `POST /` takes the call event. 200: a reply event, failures and exceptions of the function
-    included. 204: an event of another type, which a broad Trigger may send: not ours, and not to be
-    retried. 4xx: bad, and brokers do not retry it. 503: the function has not run, or raised `Retry`;
-    500: the function of an idempotent tool raised; brokers deliver both again.
+    `POST /` takes the call event. 200: a reply event, failures and exceptions of the function included.
+    204: an event of another type, which a broad Trigger may send; it is not for this tool, and not to be
+    retried. 4xx: a bad request; brokers do not retry it. 503: the function has not run, or raised
+    `Retry`; 500: the function of an idempotent tool raised; brokers deliver both again.
     """
 
     def __init__(
         self, tool: AnyTool | Find, settings: Settings, collectors: Iterable[Collector] = ()
     ) -> None:
-        """Serve a tool, or those that a function finds; `collectors` are metrics beside those of calls."""
+        """Serve a tool, or the tools found by a function.
+
+        `collectors` are metrics beside those of calls.
+        """
         self._find = _only_one(tool) if isinstance(tool, Tool) else tool
         self._settings = settings
         shared = _shared(settings)
@@ -198,7 +205,10 @@ class ToolApp:
         await _send(send, 200, headers, body)
 
     async def _outcome(self, tool: AnyTool, call: CloudEvent, key: CallKey) -> bytes:
-        """Return the data of the reply, of a new run or of the one that this call repeats."""
+        """Return the reply data, of a new run or an earlier one.
+
+        An expired call is not run: its reply is a failure. Raises `Refused` for a call without a reply.
+        """
         if _expired(call):
             logger.info("event %s had expired, and was not run", call.id)
             return failure_data(Reason.TIMEOUT, "the call had expired when it came; the tool did not run")
@@ -234,9 +244,10 @@ class ToolApp:
 
 
 def app(tool: AnyTool, settings: Settings | None = None) -> ToolApp:
-    """Return the tool as an ASGI application; without settings, the defaults, whatever the environment.
+    """Return the tool as an ASGI application.
 
-    Raises `UsageError` for settings that cannot be followed.
+    Without settings it has the defaults, and ignores the environment. Raises `UsageError` for settings
+    that cannot be used.
     """
     return ToolApp(tool, settings or Settings.model_construct())
 
@@ -257,12 +268,18 @@ def _only_one(tool: AnyTool) -> Find:
 
 
 def _namespace(headers: RawHeaders) -> str:
-    """Return the namespace of the Trigger that led here, as far as the Broker tells it."""
+    """Return the namespace of the Trigger, "" if unknown.
+
+    The Broker sends it in the header `Kn-Namespace`.
+    """
     return next((value.decode("latin-1") for name, value in headers if name == b"kn-namespace"), "")
 
 
 def _request_id(headers: RawHeaders) -> dict[str, str]:
-    """Return the id of the request that the call is made for, where Broker or agent pass one on."""
+    """Return the request id of the call as a log field, if any.
+
+    Broker or agent pass it on in the header `X-Request-Id`.
+    """
     found = next((value for name, value in headers if name == b"x-request-id"), b"")
     return {"request_id": found[:_LONGEST_ID].decode("latin-1")} if found else {}
 

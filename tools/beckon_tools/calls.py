@@ -1,8 +1,8 @@
-"""One run of a tool: the arguments read, the function run, its outcome as the data of a reply.
+"""One run of a tool: the arguments read, the function run, its outcome as reply data.
 
-Plain functions run beside the event loop, in a thread a call, as many as calls may run. They do not run in
-the loop's executor: it has a handful of threads, so that calls would wait for each other, and the process
-would wait at its end for a function that nobody can stop.
+Plain functions run beside the event loop, in one thread for each running call. They do not run in the
+loop's executor: it has only a few threads, so that calls would wait for each other, and at its end the
+process would wait for a function that cannot be stopped.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ from beckon_tools.spans import failed
 
 
 async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any]) -> object:
-    """Call a function in a thread, in the context of the caller; raise what it raises.
+    """Call a function in a thread, in the context of the caller.
 
-    Cancelled, it leaves the thread to itself.
+    Raises the exception of the function. If cancelled, it leaves the thread to run on by itself.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[object] = loop.create_future()
@@ -85,7 +85,10 @@ class OutOfTime(Exception):
 
 
 class IdempotentFault(Exception):
-    """An exception of a function that another run cannot harm; the message names it."""
+    """An exception in an idempotent tool; the message names it.
+
+    Another run of the function does no harm.
+    """
 
 
 async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes:
@@ -94,8 +97,8 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
     An exception of the function is a result, too: the failure `tool_failed` with its type and message.
     `NO_ANSWER_YET` is the data of a call that is answered later.
 
-    Raises `InvalidArguments` and `EventError` for a bad call, `Retry` where the function does, and
-    `IdempotentFault` for an exception in a tool whose hints say that it is idempotent.
+    Raises `InvalidArguments` and `EventError` for a bad call, `Retry` if the function does, and
+    `IdempotentFault` for an exception in a tool with the hint `idempotent`.
     """
     if not is_json(call.datacontenttype):
         raise EventError(f"the arguments must be application/json, not {call.datacontenttype!r}")
@@ -131,7 +134,10 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
 
 
 async def _outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]) -> bytes:
-    """Return what the function returns as data, or what an earlier run of the call has recorded."""
+    """Return the function's result as data, or an earlier run's.
+
+    The tool has recorded the latter in a call record.
+    """
     try:
         result = await _function(tool, arguments, seconds_left(call))
     except Recalled as recalled:
@@ -141,7 +147,7 @@ async def _outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]
 
 
 def _fault(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
-    """Return the failure that an exception of the function is, or raise `IdempotentFault`.
+    """Return the failure data of an exception, or raise `IdempotentFault`.
 
     It is unknown what the function did before it raised: another delivery could do that again.
     """
@@ -171,7 +177,10 @@ def _words(error: BaseException) -> Iterator[str]:
 
 
 def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
-    """Return what the function asks for and no caller sets: the event, its ticket, its progress."""
+    """Return the arguments not set by callers, by parameter name.
+
+    These are the event, its record, its ticket and its progress, as far as the function takes them.
+    """
     signature, given = tool.signature, dict[str, object]()
     if signature.event_parameter is not None:
         given[signature.event_parameter] = to_public(call)
@@ -191,10 +200,10 @@ def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, obj
 
 
 async def _function(tool: AnyTool, arguments: Mapping[str, Any], seconds: float | None) -> object:
-    """Run the function for as long as its call is waited for; raise `OutOfTime` after that.
+    """Run the function until its call expires; then raise `OutOfTime`.
 
-    A plain function runs in a thread. Threads cannot be stopped: one that is out of time goes on
-    for itself, and what it returns is dropped.
+    A plain function runs in a thread. Threads cannot be stopped: after the time limit it runs on by
+    itself, and its result is dropped.
     """
     try:
         async with asyncio.timeout(seconds) as limit:
@@ -209,13 +218,16 @@ async def _function(tool: AnyTool, arguments: Mapping[str, Any], seconds: float 
 
 
 def shortened(message: str) -> str:
-    """Return a message for the model, cut where it is longer than anybody would read."""
+    """Return a message for the model, cut to `_LONGEST` characters."""
     message = message.encode("utf-8", "replace").decode()  # half a character is no JSON
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1].rstrip() + "…"
 
 
 def to_public(call: CloudEvent) -> PublicEvent:
-    """Return the call event as the `cloudevents` package has it, data as the bytes that came."""
+    """Return the call as an event of the `cloudevents` package.
+
+    Its data are the received bytes. Raises `EventError` for an invalid `time`.
+    """
     attributes = dict[str, object](call.attributes())
     if call.time is not None:
         attributes["time"] = _time(call.time)

@@ -24,14 +24,14 @@ Every setting is an environment variable BECKON_TOOLS_…; PORT is Knative's.
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line."""
+    """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def run_command(arguments: Sequence[str], settings: Callable[[], Settings]) -> None:
-    """Carry out one command; raise `UsageError` where it makes no sense."""
+    """Run one command; raise `UsageError` if it is invalid."""
     options = _parser().parse_args(arguments)
     match options.verb:
         case "list":

@@ -1,4 +1,4 @@
-"""The declaration of a tool: a function, async or plain, and what the outside knows of it."""
+"""The declaration of a tool: a function, async or plain, with its metadata."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _PRINTABLE = re.compile(r"[^\x00-\x20\x7f]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What an agent may know of a tool beyond its parameters; they become EventType annotations.
+    """Hints about a tool for agents, as annotations of its EventType.
 
     `timeout` in seconds is how long a caller should wait; `None` leaves that to the agent.
     """
@@ -69,12 +69,13 @@ def tool(
     source: str | None = None,
     hints: Hints | None = None,
 ) -> Callable[[Callable[P, R_co]], Tool[P, R_co]]:
-    """Declare a function as the tool that answers events of `type`; a plain one runs in a thread.
+    """Declare a function as the tool for events of `type`.
 
-    `name` defaults to the type, `reply_type` to the type with ".reply", `source` to
-    /beckon/tools/NAME; `description` to the first paragraph of the docstring and what the function
-    returns, as far as docstring and return annotation tell.
-    Raises `DeclarationError` where the function or one of these cannot serve.
+    A plain function runs in a thread. `name` defaults to the type, `reply_type` to the type with
+    ".reply", `source` to /beckon/tools/NAME; `description` to the first paragraph of the docstring and
+    the result, as far as docstring and return annotation describe it.
+
+    Raises `DeclarationError` if the function or one of these is not valid.
     """
 
     def declare(function: Callable[P, R_co]) -> Tool[P, R_co]:

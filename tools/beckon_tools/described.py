@@ -1,4 +1,4 @@
-"""The description by which a model chooses a tool: what it does, and what comes back."""
+"""The description of a tool for a model: its purpose and its result."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ _LONGEST = 400  # characters about the result: a model pays for each declaration
 
 
 def described(function: Callable[..., object]) -> str:
-    """Return a tool's description; empty where its docstring says nothing.
+    """Return a tool's description, empty if its docstring has none.
 
-    What comes back is told by the docstring, or a note at the return annotation, or the fields of
-    a model that is returned. An EventType has no place of its own for that.
+    The result is described by the docstring, or a note at the return annotation, or the fields of a model
+    that is returned. An EventType has no field of its own for that.
     """
     told = read_docstring(function)
     if not told.description:
@@ -43,7 +43,7 @@ def _of_annotation(function: Callable[..., object]) -> str:
 
 
 def _fields(schema: Mapping[str, Any]) -> str:
-    """Return the fields of an object, or of a list's objects, as `name (what it is)`."""
+    """Return the fields of an object, or of a list's objects, as `name (description)`."""
     items = schema.get("items")
     if schema.get("type") == "array" and isinstance(items, dict):
         inner = _fields({**items, "$defs": schema.get("$defs", {})})

@@ -1,6 +1,6 @@
-"""What a docstring tells of a tool: its description, its arguments, its result.
+"""The parts of a tool's docstring: description, arguments and result.
 
-Google's, NumPy's and Sphinx's ways of writing one are all read; text in no such form is a description.
+The styles of Google, NumPy and Sphinx are all read; text in no such style is a description.
 """
 
 import inspect
@@ -12,7 +12,7 @@ import docstring_parser
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The parts of a docstring, each on one line; empty where it does not tell."""
+    """The parts of a docstring, each on one line; empty if missing."""
 
     description: str
     arguments: Mapping[str, str]
@@ -20,7 +20,7 @@ class Told:
 
 
 def read_docstring(function: Callable[..., object]) -> Told:
-    """Read a function's docstring: of the description, the first paragraph."""
+    """Read a function's docstring: of its description, the first paragraph."""
     text = inspect.getdoc(function) or ""
     try:
         parsed = docstring_parser.parse(text)

@@ -1,4 +1,7 @@
-"""Each call runs once: brokers deliver at least once, and tell events apart by source and id."""
+"""Each call runs once, for brokers deliver events at least once.
+
+Events are identified by source and id.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -9,7 +12,7 @@ from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
 
 
 class Busy(Exception):
-    """As many calls are running as may; the caller should come again."""
+    """The limit of running calls is reached; the caller should retry."""
 
 
 class _Outcome(NamedTuple):
@@ -38,9 +41,9 @@ class OnceOnly:
         self._bytes = 0
 
     async def outcome(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the outcome for `key`, running `run` if it is not known; raise what it raises.
+        """Return the outcome for `key`, running `run` if it is unknown.
 
-        Raises `Busy` where a new run would be one too many, and `Unavailable`.
+        Raises the exceptions of `run`, `Busy` if a new run would exceed the limit, and `Unavailable`.
         """
         self._forget()
         known = self._known.get(key)
@@ -56,16 +59,19 @@ class OnceOnly:
 
     @property
     def running(self) -> int:
-        """How many calls are under way."""
+        """The number of calls in progress."""
         return len(self._running)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the runs that are under way, also for those whose caller hung up, but no longer."""
+        """Wait for the runs in progress, at most `seconds`.
+
+        Runs whose caller has hung up are included.
+        """
         if self._running:
             await asyncio.wait(self._running.values(), timeout=seconds)
 
     async def close(self) -> None:
-        """Let go of what is shared."""
+        """Close the shared outcomes."""
         if self._shared is not None:
             await self._shared.close()
 

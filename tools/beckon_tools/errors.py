@@ -1,20 +1,23 @@
-"""The errors of the SDK; each class says who must act.
+"""The errors of the SDK, each with the party to act.
 
 ToolError           the model: the call failed for good, the message says what to change
 OutcomeUnknown      the model: the call may have had its effect, another one may repeat it
 DeclarationError    the tool's author: the function cannot become a tool
 Retry               the Broker: nothing is wrong with the call, deliver it again
-NotSent             whoever sends an answer later: keep the ticket, and try again
-UsageError          whoever typed the command: one line on standard error, exit 2
+NotSent             the sender of a late answer: store the ticket, and try again
+UsageError          the user of the command: one line on standard error, exit 2
 """
 
 
 class ToolError(Exception):
-    """The tool cannot do what was asked; the message is for the model, and is not retried."""
+    """The call failed for good; the message is for the model.
+
+    The call is not retried.
+    """
 
 
 class OutcomeUnknown(ToolError):
-    """A failure after which it is unknown whether the call had its effect.
+    """A failure of a call with unknown effect.
 
     The model reads the reason `outcome_unknown`, which does not invite another call.
     """
@@ -33,9 +36,10 @@ class Retry(Exception):
 
 
 class NotSent(Exception):
-    """The Broker has not taken an answer that came later; the message says why.
+    """The Broker has not accepted a late answer; the message says why.
 
-    `status` is what the Broker answered, 0 where it did not; `retry_after` the seconds that it named.
+    `status` is the HTTP status of the Broker's response, 0 without one; `retry_after` is the number of
+    seconds it named.
     """
 
     def __init__(self, message: str, *, status: int = 0, retry_after: float | None = None) -> None:
@@ -49,4 +53,4 @@ class DeclarationError(TypeError):
 
 
 class UsageError(Exception):
-    """A command that cannot be carried out as given; the message is one line with the cure."""
+    """An invalid command or setting; the message is one line with the cure."""

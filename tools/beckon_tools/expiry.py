@@ -1,4 +1,7 @@
-"""Whether a call has expired: its `expirytime` extension (RFC 3339) says when nobody waits any more."""
+"""The expiry of a call: its `expirytime` extension (RFC 3339).
+
+After that time no caller waits for the answer.
+"""
 
 from datetime import UTC, datetime
 
@@ -8,19 +11,28 @@ EXPIRY = "expirytime"
 
 
 def has_expired(call: CloudEvent, now: datetime) -> bool:
-    """Whether `expirytime` has passed; raise `EventError` where it is no time with a zone."""
+    """Return True if `expirytime` has passed; raise `EventError`.
+
+    The error is for a value that is not a time with a zone.
+    """
     expires = read_expiry(call)
     return expires is not None and expires <= now
 
 
 def seconds_left(call: CloudEvent) -> float | None:
-    """Return how long the call is still waited for, `None` for ever; raises `EventError` likewise."""
+    """Return the seconds until the call expires, `None` for never.
+
+    Raises `EventError` as `has_expired` does.
+    """
     expires = read_expiry(call)
     return None if expires is None else (expires - datetime.now(UTC)).total_seconds()
 
 
 def read_expiry(call: CloudEvent) -> datetime | None:
-    """Return when the call expires, `None` for never; raises `EventError` likewise."""
+    """Return the expiry time of the call, `None` for never.
+
+    Raises `EventError` as `has_expired` does.
+    """
     written = call.extensions.get(EXPIRY)
     if written is None:
         return None

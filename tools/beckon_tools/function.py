@@ -1,4 +1,6 @@
-"""A tool as a Knative Function: what the Python runtime of `func` wants of `function/func.py`.
+"""A tool as a Knative Function, for the Python runtime of `func`.
+
+The runtime needs a file `function/func.py`:
 
     from beckon_tools.function import Function
     from function.orders import order_status

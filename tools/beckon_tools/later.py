@@ -1,4 +1,7 @@
-"""Answers that come hours after their call: the call is taken at once, and its ticket kept until then."""
+"""Late answers: a call is accepted at once, and its ticket stored.
+
+The answer may come hours after the call.
+"""
 
 import secrets
 from dataclasses import dataclass, field, replace
@@ -18,19 +21,23 @@ NO_ANSWER_YET = b""
 
 
 class Later:
-    """What a tool returns that has taken a call, and answers it with the call's `Ticket`."""
+    """The result of a tool for a call to be answered later.
+
+    The tool has accepted the call, and answers it with the call's `Ticket`.
+    """
 
 
 def reply_data(result: object) -> bytes:
-    """Return the data of the reply for what a function returns; raises `NotJson`."""
+    """Return the reply data for a function's result; raise `NotJson`."""
     return NO_ANSWER_YET if isinstance(result, Later) else to_data(result)
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What the answer to one call needs; a function gets it by a parameter of this type.
+    """The ticket for the late answer to one call.
 
-    Whoever has it can answer this call, once, and no other.
+    A function receives it by a parameter of this type. Its holder can answer this call, once, and no
+    other.
     """
 
     _reply: CloudEvent
@@ -51,7 +58,7 @@ class Ticket:
 
     @classmethod
     def read(cls, text: str) -> "Ticket":
-        """Return the ticket that `text` wrote; raise `ValueError` for anything else."""
+        """Read a ticket written by `Ticket.text`; raise `ValueError` for anything else."""
         try:
             reply = from_structured(text.encode())
         except EventError as error:
@@ -66,15 +73,16 @@ class Ticket:
         return str(self._reply.extensions[CAUSE])
 
     def text(self) -> str:
-        """Return the ticket as one line of JSON, to be kept where a restart does not reach."""
+        """Return the ticket as one line of JSON, for durable storage."""
         return to_structured(self._reply)[1].decode()
 
     async def report(
         self, done: float, total: float | None = None, message: str = "", *, sink: str = ""
     ) -> None:
-        """Say that `done` of `total` is done, as `Progress` does, at most once a second or so.
+        """Report progress, `done` of `total`, as `Progress` does.
 
-        Reports are extra: one that the Broker does not take is not sent again.
+        Call it at most once a second or so. Reports are optional: one that the Broker does not accept is
+        not sent again, and without a Broker none is sent.
         """
         if not (sink or has_sink()):
             return
@@ -83,18 +91,18 @@ class Ticket:
         await send_report(event, secrets.token_hex(6), report_data(done, total, message), sink=sink)
 
     async def answer(self, result: object, *, sink: str = "") -> None:
-        """Send the result to the Broker at `sink`, or where `K_SINK` says.
+        """Send the result to the Broker at `sink`, or at `K_SINK`.
 
-        With an outbox (`BECKON_TOOLS_OUTBOX`) the answer is durable on return: the Broker has acknowledged
-        it, or it is in that file and is sent again with back-off until the call expires, a day at least.
-        Without one, on return the Broker has acknowledged it.
+        With an outbox (`BECKON_TOOLS_OUTBOX`) the answer is durable on return: the Broker has
+        acknowledged it, or it is in that file and is sent again with back-off until the call expires, a
+        day at least. Without one, on return the Broker has acknowledged it.
 
-        Raises `NotSent` where neither is so: store the ticket, and answer again.
+        Raises `NotSent` otherwise: store the ticket, and answer again.
         """
         await self._send(to_data(result), sink)
 
     async def fail(self, message: str, *, sink: str = "") -> None:
-        """Say that the call failed for good, as `ToolError` does; raises `NotSent`."""
+        """Report a final failure of the call, like `ToolError`; raise `NotSent`."""
         await self._send(to_data(failure(Reason.TOOL_FAILED, message)), sink)
 
     async def _send(self, data: bytes, sink: str) -> None:

@@ -1,4 +1,7 @@
-"""The manifests of a tool: the EventType that describes it, the Trigger that routes to it, its Service."""
+"""The manifests of a tool: EventType, Trigger, Service, and SinkBinding.
+
+The EventType describes the tool, and the Trigger routes calls to it.
+"""
 
 import textwrap
 from collections.abc import Callable, Mapping
@@ -47,9 +50,10 @@ need not wait for a start."""
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a tool goes. `reference` is its name on the command line; no namespace: the current one.
+    """The placement of a tool in a cluster.
 
-    `dead_letters` is the URL of a dead-letter sink, for a Broker that has none of its own.
+    `reference` is its name on the command line. Without a namespace it is the current one. `dead_letters`
+    is the URL of a dead-letter sink, for a Broker that has none of its own.
     """
 
     reference: str
@@ -77,7 +81,7 @@ def event_type(tool: AnyTool, placement: Placement) -> Manifest:
 
 
 def trigger(tool: AnyTool, placement: Placement) -> Manifest:
-    """Return the Trigger that brings the tool its calls, and nothing else."""
+    """Return the Trigger for the calls of the tool, and no other events."""
     return {
         "apiVersion": "eventing.knative.dev/v1",
         "kind": "Trigger",
@@ -92,7 +96,7 @@ def trigger(tool: AnyTool, placement: Placement) -> Manifest:
 
 
 def service(tool: AnyTool, placement: Placement) -> Manifest:
-    """Return the Knative Service that runs the tool, with the least rights that do."""
+    """Return the Knative Service of the tool, with minimal rights."""
     container = {
         "image": placement.image,
         "command": ["python", "-m", "beckon_tools"],
@@ -131,12 +135,15 @@ def service(tool: AnyTool, placement: Placement) -> Manifest:
 
 
 def sink_binding(tool: AnyTool, placement: Placement) -> Manifest:
-    """Return the SinkBinding by which the Service knows its Broker."""
+    """Return the SinkBinding of the Service to its Broker."""
     return bound(_metadata(tool.service, placement), _service_reference(tool), placement.broker)
 
 
 def bound(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
-    """Return the SinkBinding by which what runs, by reference, knows a Broker of its namespace."""
+    """Return the SinkBinding of a subject to a Broker of its namespace.
+
+    `subject` is a reference.
+    """
     reference = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": broker}
     return {
         "apiVersion": "sources.knative.dev/v1",
@@ -167,7 +174,10 @@ def write_manifests(tool: AnyTool, placement: Placement) -> dict[str, str]:
 
 
 def save_manifests(manifests: Mapping[str, str], folder: Path) -> None:
-    """Write each manifest into a file of the folder; raise `UsageError` where that fails."""
+    """Write each manifest to a file of the folder.
+
+    Raises `UsageError` if that fails.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in manifests.items():
@@ -184,7 +194,10 @@ def _metadata(name: str, placement: Placement, **more: Mapping[str, str]) -> Man
 
 
 def _delivery(placement: Placement) -> Manifest:
-    """Return how calls are delivered, as Beckon's own Broker has it, where the Trigger has to say."""
+    """Return the `delivery` of a Trigger with a dead-letter sink.
+
+    Its retries are those of Beckon's own Broker. Without a dead-letter sink the result is empty.
+    """
     if not placement.dead_letters:
         return {}
     retries = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
@@ -192,7 +205,10 @@ def _delivery(placement: Placement) -> Manifest:
 
 
 def _local_command(placement: Placement) -> dict[str, str]:
-    """Return how the local platform runs a tool of one's own; it knows the tools that ship."""
+    """Return the annotation with the local command of a user's tool.
+
+    The local platform runs the tool by it; it knows the shipped tools without.
+    """
     if ":" not in placement.reference:
         return {}
     return {LOCAL_COMMAND: f"python -m beckon_tools serve {placement.reference}"}

@@ -1,4 +1,4 @@
-"""What Prometheus can ask a tool: calls by outcome, how long its function ran, how many run now."""
+"""Prometheus metrics of a tool: calls by outcome, run times, running calls."""
 
 import re
 import time
@@ -25,17 +25,17 @@ _FAILURE = re.compile(rb'\{"error":\{"reason":"(' + "|".join(Reason).encode() + 
 
 
 class Counted:
-    """One call, and how it ended; a call that ends by nothing else crashed."""
+    """One call and its outcome, a crash if no other is set."""
 
     def __init__(self) -> None:
         self.outcome = "tool_crashed"
 
     def refused(self, slug: str) -> None:
-        """Take the kind of problem that the call was refused with."""
+        """Set the outcome to the kind of problem of a refusal."""
         self.outcome = slug.replace("-", "_")
 
     def answered(self, data: bytes) -> None:
-        """Take the data of the reply."""
+        """Set the outcome by the data of the reply."""
         failed = _FAILURE.match(data)
         self.outcome = "accepted" if data == NO_ANSWER_YET else failed[1].decode() if failed else "replied"
 
@@ -63,7 +63,7 @@ class Metrics:
 
     @contextmanager
     def counted(self) -> Iterator[Counted]:
-        """Count a call, by the outcome that is set within."""
+        """Count a call by the outcome set in the block."""
         call = Counted()
         try:
             yield call

@@ -1,4 +1,7 @@
-"""What an annotation says beside its type: a text, pydantic's `Field`, or PEP 727's `Doc`."""
+"""The description in an annotation: text, `Field`, or `Doc`.
+
+`Field` is pydantic's, `Doc` is PEP 727's.
+"""
 
 from typing import Annotated, get_args, get_origin
 
@@ -8,7 +11,7 @@ from typing_extensions import Doc
 
 
 def note_of(annotation: object) -> str:
-    """Return the description that an annotation gives; the last one counts, empty where there is none."""
+    """Return the last description in an annotation, empty without one."""
     if get_origin(annotation) is not Annotated:
         return ""
     notes = (_note(note) for note in get_args(annotation)[1:])
@@ -16,7 +19,10 @@ def note_of(annotation: object) -> str:
 
 
 def with_note(annotation: object, otherwise: str) -> object:
-    """Return the annotation with its description where pydantic looks; `otherwise` where it gives none."""
+    """Return the annotation with its description for pydantic.
+
+    `otherwise` is the description if it has none of its own.
+    """
     note = note_of(annotation) or otherwise
     return Annotated[annotation, Field(description=note)] if note else annotation
 

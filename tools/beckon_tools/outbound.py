@@ -1,4 +1,4 @@
-"""Questions to web services: bounded in time and size, no redirects, every failure a `ToolError`."""
+"""Requests to web services: bounded in time and size, no redirects, every failure a `ToolError`."""
 
 import asyncio
 import ssl
@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class EventAnswer:
-    """What a web service answered; `document` is its JSON, whatever the status."""
+    """The answer of a web service: its HTTP status and its JSON."""
 
     status: int
     document: object
@@ -27,7 +27,7 @@ class EventAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
-    """The way out to one web service; `service` is what users call it.
+    """A client for one web service; `service` is its name for users.
 
     `timeout` in seconds is for the whole of one answer, `limit` in bytes for its body.
     """
@@ -39,13 +39,13 @@ class Outbound:
 
     @classmethod
     def from_settings(cls, service: str, settings: Settings) -> "Outbound":
-        """Return the way out that the settings allow."""
+        """Return the client with the limits of the settings."""
         return cls(service, settings.outbound_timeout, settings.outbound_limit, settings.user_agent)
 
     async def get_json(self, url: str, query: Mapping[str, str]) -> EventAnswer:
-        """GET a JSON document; raise `ToolError` where there is none to be had.
+        """GET a JSON document; raise `ToolError` if there is none.
 
-        Error statuses with a JSON body are returned, for the caller knows what they mean.
+        Error statuses with a JSON body are returned, except 429 and 5xx: the caller knows their meaning.
         """
         headers = {"user-agent": self.user_agent, "accept": "application/json"}
         try:
@@ -61,7 +61,7 @@ class Outbound:
             raise ToolError(f"{self.service} cannot be reached: {type(error).__name__}") from None
 
     def read(self, model: type[Model], document: object) -> Model:
-        """Read a document as a model; raise `ToolError` where the service changed its form."""
+        """Read a document as a model; raise `ToolError` for another form."""
         try:
             return model.model_validate(document)
         except ValidationError as error:

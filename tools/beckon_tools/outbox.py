@@ -1,8 +1,9 @@
-"""The outbox: answers that no Broker has acknowledged, in a file that outlives the process.
+"""The outbox: answers not acknowledged by a Broker, in a file.
 
-An answer is written before it is sent for the first time, and removed when a Broker acknowledges it. Its
-id is the same at every attempt, by which Brokers and agents know a second one. Several processes may
-share the file, such as the tool and a worker: a lease on an answer lets one of them send it at a time.
+The file outlives the process. An answer is written before it is sent for the first time, and removed when
+a Broker acknowledges it. Its id is the same at every attempt, by which Brokers and agents recognise a
+repetition. Several processes may share the file, such as the tool and a worker: a lease on an answer lets
+one of them send it at a time.
 """
 
 import asyncio
@@ -70,15 +71,16 @@ _running: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, asyncio.Task[N
 
 
 def find_outbox(path: str = "") -> "Outbox | None":
-    """Return the outbox at a path, or the one that the environment names; `None` where neither does."""
+    """Return the outbox at a path, or the environment's, or `None`."""
     chosen = path or os.environ.get(OUTBOX, "")
     return Outbox(Path(chosen)) if chosen else None
 
 
 async def flush_outbox() -> bool:
-    """Attempt the answers that are due in the outbox of the environment; return whether none is left.
+    """Try once to send the due answers of the environment's outbox.
 
-    For a worker that ends, and for a timer: a tool that is served does so by itself.
+    Returns True if none is left. Raises `UsageError` if the environment has no outbox. This is for a
+    worker before it ends, and for a timer: a served tool does so by itself.
     """
     outbox = find_outbox()
     if outbox is None:
@@ -88,7 +90,10 @@ async def flush_outbox() -> bool:
 
 
 class _StoredAnswer(NamedTuple):
-    """One row: an event for a sink, "" for the one that `K_SINK` names. Times in seconds since 1970."""
+    """One row: an event for a sink, "" for `K_SINK`.
+
+    Times are in seconds since 1970.
+    """
 
     id: str
     sink: str
@@ -99,18 +104,19 @@ class _StoredAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Answers in the SQLite file at `path`, which is made for its owner alone.
+    """Answers in the SQLite file at `path`.
 
-    Methods raise `OSError` and `sqlite3.Error` where the file cannot be read or written.
+    The file is created with access for its owner only. Methods raise `OSError` and `sqlite3.Error` if it
+    cannot be read or written.
     """
 
     path: Path
 
     async def send(self, event: CloudEvent, sink: str, expires: datetime | None) -> None:
-        """Send an answer, or leave it in the outbox: on return it is acknowledged, or in the file.
+        """Send an answer, or leave it in the outbox.
 
-        Raises `NotSent` where it is neither: no Broker is known, it refuses the event for good, or the
-        file cannot be written.
+        On return it is acknowledged, or in the file. Raises `NotSent` if it is neither: no Broker is
+        known, it refuses the event for good, or the file cannot be written.
         """
         if not (sink or has_sink()):
             await send(event, "answer", sink=sink)  # which raises, with the cure
@@ -127,7 +133,10 @@ class Outbox:
             self.start()
 
     async def flush(self) -> None:
-        """Attempt every answer that is due, once; answers that other processes send now are left out."""
+        """Try once to send the due answers, at most `8 * _AT_ONCE`.
+
+        Answers that other processes are sending are left out.
+        """
         due = await asyncio.to_thread(self._due)
         limit = asyncio.Semaphore(_AT_ONCE)
 
@@ -139,7 +148,7 @@ class Outbox:
         await asyncio.gather(*(attempt(answer) for answer in due))
 
     async def run(self) -> None:
-        """Attempt answers when they are due, until cancelled."""
+        """Send answers when they are due, until cancelled."""
         while True:
             pause = _LOOK_SECONDS
             try:
@@ -150,7 +159,10 @@ class Outbox:
             await asyncio.sleep(max(pause, 0.05))
 
     def start(self) -> "asyncio.Task[None]":
-        """Have `run` in the background of this event loop, once; it ends with the loop."""
+        """Start `run` in the background of this event loop, once.
+
+        It ends with the loop.
+        """
         tasks = _running.setdefault(asyncio.get_running_loop(), {})
         task = tasks.get(self.path)
         if task is None or task.done():
@@ -158,11 +170,11 @@ class Outbox:
         return task
 
     async def is_empty(self) -> bool:
-        """Whether every answer was acknowledged or given up."""
+        """Return True if every answer was acknowledged or given up."""
         return await asyncio.to_thread(self._seconds) == float("inf")
 
     def check(self) -> None:
-        """Raise `UsageError` where the file cannot be written."""
+        """Raise `UsageError` if the file cannot be written."""
         try:
             with self._open():
                 pass
@@ -172,7 +184,10 @@ class Outbox:
             ) from None
 
     async def _attempt(self, answer: _StoredAnswer) -> str:
-        """Send an answer once; return why it is given up, "" where it is acknowledged or stays."""
+        """Send an answer once; return the reason for giving it up.
+
+        The reason is "" if the answer is acknowledged, or stays in the outbox.
+        """
         try:
             event = from_structured(answer.event.encode())
             await send(event, "answer", sink=answer.sink, seconds=_ATTEMPT_SECONDS, tries=0)
@@ -194,7 +209,10 @@ class Outbox:
         return refusal
 
     async def _write(self, statement: str, *values: object) -> None:
-        """Write what became of an attempt; where that fails, the answer is attempted again."""
+        """Store the outcome of an attempt.
+
+        If that fails, the answer is sent again later.
+        """
         with suppress(sqlite3.Error, OSError):
             await asyncio.to_thread(self._execute, statement, *values)
 
@@ -203,7 +221,7 @@ class Outbox:
             return database.execute(statement, values).rowcount
 
     def _put(self, answer: _StoredAnswer, now: float) -> bool:
-        """Write an answer and lease it; `False` where another attempt has the lease."""
+        """Store and lease an answer; `False` if another attempt has the lease."""
         with self._open() as database:
             (number,) = database.execute("SELECT count(*) FROM beckon_outbox").fetchone()
             if number >= _MOST:
@@ -222,14 +240,17 @@ class Outbox:
             return [_StoredAnswer(*row) for row in database.execute(_DUE, (now, now, _AT_ONCE * 8))]
 
     def _seconds(self) -> float:
-        """Return in how many seconds the next answer is due, infinity where there is none."""
+        """Return the seconds until the next answer is due, infinity for none."""
         with self._open() as database:
             (due,) = database.execute(_NEXT).fetchone()
         return float("inf") if due is None else float(due) - time.time()
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for one transaction, made for its owner alone where there is none."""
+        """Open the file for one transaction, creating it if needed.
+
+        Only its owner has access to a new file.
+        """
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with closing(sqlite3.connect(self.path, timeout=5)) as database, database:
             database.execute(_MAKE)
@@ -237,7 +258,11 @@ class Outbox:
 
 
 def _pause(attempts: int, retry_after: float | None) -> float:
-    """Return the seconds before the next attempt: twice as many each time, or those that the Broker names."""
+    """Return the seconds before the next attempt.
+
+    They double with each attempt up to `_LONGEST_PAUSE`, unless the Broker names more; up to a fifth is
+    added at random.
+    """
     doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(attempts, 20))
     wanted = min(retry_after or 0, _LONGEST_RETRY_AFTER)
     return max(doubled, wanted) * random.uniform(1, 1.2)  # noqa: S311 - so that many do not meet

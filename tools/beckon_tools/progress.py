@@ -1,4 +1,7 @@
-"""How far a call has come, told while it runs: events for who waits for it, and for Triggers of others."""
+"""Progress of running calls, as events.
+
+They are for the caller that waits, and for Triggers of others.
+"""
 
 import logging
 import time
@@ -20,10 +23,10 @@ _SECONDS = 2.0  # for the Broker to take a report: the work waits so long at mos
 
 
 class Progress:
-    """Tells how far one call has come; an async function gets it by a parameter of this type.
+    """Reports the progress of one call.
 
-    Reports go to the Broker at `K_SINK`. They are extra: one that is not taken is not sent again,
-    and without a Broker they go nowhere.
+    An async function receives it by a parameter of this type. Reports go to the Broker at `K_SINK`. They
+    are optional: one that is not accepted is not sent again, and without a Broker none is sent.
     """
 
     def __init__(self, event: CloudEvent, every: float) -> None:
@@ -39,9 +42,10 @@ class Progress:
         return cls(report_event(reply, call_type, token), settings.progress_seconds)
 
     async def report(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Say that `done` of `total` is done, in whatever unit, or of nobody knows how much.
+        """Report progress: `done` of `total`, in any unit.
 
-        Of reports that come faster than the setting allows the last one of all is sent, and some before.
+        `total` is `None` if it is unknown. Reports that come faster than the setting allows are left out,
+        but not one with `done` at `total`.
         """
         if not has_sink() or not self._is_due(ends=total is not None and done >= total):
             return
@@ -57,10 +61,10 @@ class Progress:
 
 
 def report_event(reply: CloudEvent, call_type: str, token: AttributeValue | None) -> CloudEvent:
-    """Return the report of a call as far as it is always the same, from a reply to it.
+    """Return the constant part of a call's reports, from a reply to it.
 
-    It bears no reply attribute, so that nobody takes it for the answer: the token that a reply returns
-    there stands in an attribute of its own.
+    It has no reply attribute, so that it is not taken for the answer: the token that a reply returns
+    there is in an attribute of its own.
     """
     kept = {name: value for name, value in reply.extensions.items() if name in _KEPT}
     if token is not None:
@@ -74,7 +78,10 @@ def report_event(reply: CloudEvent, call_type: str, token: AttributeValue | None
 
 
 def report_data(done: float, total: float | None, message: str) -> bytes:
-    """Return what a report says."""
+    """Return the JSON data of a report.
+
+    The message is cut to 500 characters.
+    """
     data: dict[str, object] = {"progress": done}
     if total is not None:
         data["total"] = total
@@ -84,7 +91,7 @@ def report_data(done: float, total: float | None, message: str) -> bytes:
 
 
 async def send_report(event: CloudEvent, number: str, data: bytes, *, sink: str = "") -> None:
-    """Send a report, once; `number` tells it from the others of its call."""
+    """Send a report once; `number` is unique among those of its call."""
     call = event.extensions[CAUSE]
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     whole = replace(event, id=f"{call}.progress.{number}", time=now, data=data)

@@ -1,4 +1,7 @@
-"""Where a tool is found by what the user types: a shipped one's name, or `module:attribute`."""
+"""The lookup of a tool by shipped name or `module:attribute`.
+
+That is how users name it on the command line.
+"""
 
 import difflib
 import importlib
@@ -13,7 +16,7 @@ from beckon_tools.shipped import SHIPPED
 
 
 def find_tool(name: str, settings: Settings) -> AnyTool:
-    """Return the tool of this name; raise `UsageError` where there is none.
+    """Return the tool of this name; raise `UsageError` if there is none.
 
     `module:attribute` names a tool, or a function that takes the settings and returns one.
     """
@@ -46,7 +49,7 @@ def _load(reference: str, settings: Settings) -> AnyTool:
 
 
 def _builds(found: object) -> bool:
-    """Whether this is a plain function of one argument: the settings."""
+    """Return True for a plain function of one argument, the settings."""
     if not inspect.isfunction(found) or inspect.iscoroutinefunction(found):
         return False
     return len(inspect.signature(found).parameters) == 1

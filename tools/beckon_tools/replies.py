@@ -22,11 +22,11 @@ _CARRIED = ("traceparent", "tracestate", "knativebrokerttl", *chains.CARRIED)
 def reply_event(
     tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple[str, str], deliveries: int = 1
 ) -> CloudEvent:
-    """Build the reply to a call, which came so often.
+    """Build the reply to a call after a number of deliveries.
 
-    `correlation` is the attribute to take from the call and the extension that returns its value;
-    a call without it is answered all the same, for whoever listens. With `NO_ANSWER_YET` for data it
-    says that the call is taken.
+    `correlation` is the attribute to take from the call and the extension that returns its value; a call
+    without it is answered as well, for other listeners. With `NO_ANSWER_YET` for data the reply says that
+    the call is accepted.
     """
     taken, returned = correlation
     attributes = call.attributes()
@@ -52,5 +52,5 @@ def reply_event(
 
 
 def failure_data(reason: Reason, message: str) -> bytes:
-    """Return the data of a reply that tells of a failure."""
+    """Return the reply data for a failure."""
     return orjson.dumps(failure(reason, message))

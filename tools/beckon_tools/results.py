@@ -1,4 +1,4 @@
-"""What a tool returns, as the JSON data of its reply event."""
+"""The result of a tool, as the JSON data of its reply event."""
 
 import base64
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ _JSON = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64", ser_json_
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Bytes of a media type, such as a sound: JSON data that a page can play or show."""
+    """Bytes of a media type, such as a sound.
+
+    They become JSON data that a page can play or show.
+    """
 
     media_type: str
     data: bytes
@@ -23,7 +26,7 @@ class Media:
 
 
 class NotJson(ValueError):
-    """The function returned something that JSON cannot say."""
+    """The function's result cannot be written as JSON."""
 
 
 def to_data(result: object) -> bytes:

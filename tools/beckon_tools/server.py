@@ -19,19 +19,25 @@ logger = logging.getLogger(__name__)
 
 
 def serve(tool: AnyTool, host: str = "127.0.0.1", port: int = 8080) -> None:
-    """Serve a tool until SIGTERM or SIGINT; raise `UsageError` where the port cannot be had."""
+    """Serve a tool until SIGTERM or SIGINT.
+
+    Raises `UsageError` if the port is not available.
+    """
     run(tool, Settings.model_construct(host=host, port=port))
 
 
 def run(tool: AnyTool, settings: Settings) -> None:
-    """Serve a tool as the settings say; calls that run when the signal comes are finished first."""
+    """Serve a tool by the settings, until SIGTERM or SIGINT.
+
+    Running calls are finished first, within `drain_seconds`.
+    """
     run_app(app(tool, settings), tool.service, settings)
 
 
 def run_app(asgi_app: Application, service: str, settings: Settings, *, wordless: bool = False) -> None:
     """Serve an application, called `service` in traces, as `run` serves a tool.
 
-    With `wordless` its spans hold no words of errors.
+    With `wordless` its spans have no error messages.
     """
     try:
         stop_tracing = tracing.start(service, os.environ, wordless=wordless)
@@ -68,7 +74,7 @@ def server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind and listen; raise `UsageError` with one line where that fails."""
+    """Bind and listen; raise `UsageError` with a one-line message."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=4096)

@@ -20,7 +20,10 @@ class Settings(ServingSettings):
 
     @property
     def correlation(self) -> tuple[str, str]:
-        """The attribute to take from a call, and the extension that returns its value."""
+        """The correlation attribute of a call, and the reply's extension.
+
+        The extension returns the value of the attribute.
+        """
         return self.correlation_attribute, self.reply_attribute
 
     host: str = Field(

@@ -1,4 +1,4 @@
-"""From a function's signature to its parameters: their JSON Schema, and arguments read by it."""
+"""The parameters of a function: their JSON Schema, and arguments read by it."""
 
 import inspect
 import math
@@ -32,7 +32,10 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 class InvalidArguments(ValueError):
-    """The arguments do not fit the parameters; `problems` says where and why, never the values."""
+    """The arguments do not fit the parameters.
+
+    `problems` has the place and the reason of each error, never the values.
+    """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -41,7 +44,10 @@ class InvalidArguments(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a tool: `schema` for the model, the others for what no caller sets."""
+    """The parameters of a tool; `schema` is for the model.
+
+    The fields `*_parameter` name the parameters that no caller sets.
+    """
 
     model: type[BaseModel]
     schema: Mapping[str, Any]
@@ -64,7 +70,10 @@ class Signature:
         return {name.removeprefix(_PREFIX): getattr(values, name) for name in type(values).model_fields}
 
     def _problem(self, error: Mapping[str, Any]) -> str:
-        """Say where an argument does not fit and what would: for a model, which may then try again."""
+        """Return an argument error for the model, with the cure.
+
+        The model may then try again.
+        """
         where = ".".join(str(part) for part in error["loc"]) or "arguments"
         if error["type"] in ("value_error", "assertion_error"):  # a validator's own words
             return f"{where}: {error['ctx']['error']}"
@@ -122,7 +131,10 @@ def _hints(function: Callable[..., object]) -> dict[str, object]:
 
 
 def _special(annotation: object) -> type | None:
-    """Return what a parameter stands for that no caller sets, `None` for one that callers do."""
+    """Return the special type of a parameter, or `None`.
+
+    A special parameter is not set by callers.
+    """
     if get_origin(annotation) is Annotated:
         return _special(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -150,7 +162,10 @@ def _build(function: Callable[..., object], fields: dict[str, Any]) -> Signature
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """JSON Schema without invented titles, and with an error where a default is not JSON."""
+    """JSON Schema without generated titles.
+
+    A default that is not JSON is an error.
+    """
 
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
@@ -163,9 +178,10 @@ class _PlainSchema(GenerateJsonSchema):
 
 
 def _with_integers(data: bytes) -> bytes:
-    """Write whole numbers without a fraction: 3.0 is an integer to JSON Schema, not to pydantic.
+    """Write whole numbers without a fraction.
 
-    Raises `NotJsonError` for NaN and infinities, which pydantic would take.
+    3.0 is an integer to JSON Schema, not to pydantic. Raises `NotJsonError` for NaN and infinities, which
+    pydantic would take.
     """
     if not any(mark in data for mark in (b".", b"e", b"E", b"N", b"I")):
         return data

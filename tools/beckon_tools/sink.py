@@ -1,4 +1,7 @@
-"""The way to the Broker for what is no reply to a request: answers that come later, and progress."""
+"""Events sent to the Broker: late answers and progress.
+
+They are not the reply to a request.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,14 +19,14 @@ _receivers: list[Receiver] = []
 
 
 def has_sink() -> bool:
-    """Whether events have somewhere to go."""
+    """Return True if there is a Broker, or a receiver in tests."""
     return bool(_receivers or os.environ.get(SINK))
 
 
 async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float = 30, tries: int = 3) -> None:
-    """Send an event to the Broker at `sink`, or where `K_SINK` says; `what` names it in errors.
+    """Send an event to the Broker at `sink`, or at `K_SINK`.
 
-    Raises `NotSent` where the Broker has not taken it.
+    `what` names the event in errors. Raises `NotSent` if the Broker has not accepted it.
     """
     if _receivers and not sink:
         _receivers[-1](event)
@@ -49,7 +52,10 @@ async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float =
 
 
 def _seconds(text: str) -> float | None:
-    """Return the seconds in `Retry-After`; a date, which no Broker sends, counts as none."""
+    """Return the seconds in `Retry-After`, `None` for anything else.
+
+    The header may be a date, but no Broker sends one.
+    """
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 

@@ -1,4 +1,4 @@
-"""The span of a call that is processed, in the trace that its event came with, and what it asks of others."""
+"""Spans of a call and its requests, in the trace of its event."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,10 +16,10 @@ _tracer = trace.get_tracer("beckon_tools")
 
 @contextmanager
 def processing(call: CloudEvent) -> Iterator[Span]:
-    """Trace what a call causes; what the function of the tool traces itself belongs to it.
+    """Trace the processing of a call.
 
-    Names are those of OpenTelemetry's conventions for messages and CloudEvents. The text of an error
-    is in no span: it may hold what is nobody else's business.
+    Spans made by the tool's function belong to this one. Names are those of OpenTelemetry's conventions
+    for messages and CloudEvents. The text of an error is in no span: it may be confidential.
     """
     attributes = {
         "cloudevents.event_id": call.id,
@@ -37,7 +37,10 @@ def processing(call: CloudEvent) -> Iterator[Span]:
 
 @contextmanager
 def asking(method: str, url: str) -> Iterator[Span]:
-    """Trace a request to an API: neither path nor query, which hold arguments and credentials."""
+    """Trace a request to an API, without its path and query.
+
+    Those hold arguments and credentials.
+    """
     address = urlsplit(url)
     attributes: dict[str, str | int] = {
         "http.request.method": method,

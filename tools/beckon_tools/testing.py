@@ -33,12 +33,12 @@ _SOURCE = "/beckon/agents/default/trial"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a call: `result`, or for one that failed its `reason` and `message`.
+    """The answer to a call: `result`, or `reason` and `message` of a failure.
 
-    `reason` is "invalid_arguments", "tool_failed", "outcome_unknown" or "timeout", as a model reads it, or
-    the kind of problem that a Broker sees: "try-again" with the `status` 503 for `Retry`, "tool-crashed"
-    with 500 for an exception of an idempotent tool. `later`: the call is
-    taken, and answered by its ticket.
+    `reason` is "invalid_arguments", "tool_failed", "outcome_unknown" or "timeout", as a model reads it,
+    or the kind of problem that a Broker sees: "try-again" with the `status` 503 for `Retry`,
+    "tool-crashed" with 500 for an exception of an idempotent tool. `later` is True if the call is
+    accepted, and its ticket answers it.
     """
 
     status: int
@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def failed(self) -> bool:
-        """Whether the model is told of a failure."""
+        """True if the call failed, with a `reason`."""
         return bool(self.reason)
 
 
@@ -132,7 +132,7 @@ class Trial:
 
 
 def call_tool(tool: AnyTool, arguments: Mapping[str, object] | None = None) -> Answer:
-    """Call a tool once, from a test that is not async."""
+    """Call a tool once, from a synchronous test."""
     return asyncio.run(Trial(tool).call(arguments))
 
 

@@ -1,4 +1,5 @@
-"""The agents: their models, keys and tools, from the API server (`kubernetes`) or folders (`folder`).
+"""The agents: their models, keys and tools.
 
-Only the modules named after Kubernetes know it; the rest sees a registry and catalogues.
+They come from the API server (`kubernetes`) or from folders (`folder`). Only the modules named after
+Kubernetes know it; the rest sees a registry and catalogues.
 """

@@ -1,4 +1,4 @@
-"""The condition Answering of a Tool: whether its calls give results."""
+"""The condition Answering of a Tool, from the outcomes of its calls."""
 
 import asyncio
 import logging
@@ -35,9 +35,10 @@ class StoredTool:
 
 
 class AnsweringReporter:
-    """Counts how calls end, and writes the condition Answering where it is not true any more.
+    """Counts outcomes of calls, and writes the condition Answering.
 
-    `find` returns a Tool as it was seen last, `patch` merges a document into it; `pause` is in seconds.
+    It is written only if the stored one is not true any more. `find` returns a Tool as it was seen last,
+    `patch` merges a document into it; `pause` is in seconds.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class AnsweringReporter:
         self._refused: set[int] = set()
 
     def call_ended(self, tool: Tool, outcome: str) -> None:
-        """Take how a call ended: `answered`, or the reason of its failure."""
+        """Record the outcome of a call: `answered`, or the reason of its failure."""
         place = tool.namespace, tool.event_type
         if outcome in _FAILED:
             self._failures.setdefault(place, Counter())[outcome] += 1
@@ -68,7 +69,7 @@ class AnsweringReporter:
             self._wake.set()
 
     async def run(self) -> None:
-        """Write until cancelled, each Tool once in a pause at most."""
+        """Write until cancelled, each Tool at most once per pause."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -78,7 +79,10 @@ class AnsweringReporter:
             await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))  # noqa: S311  # jitter is no secret
 
     def _news(self, place: ToolPlace) -> dict[str, str] | None:
-        """Return the condition to write, `None` where the one that is there is true or nothing is known."""
+        """Return the condition to write, `None` for no change.
+
+        There is no change if the stored condition is still true, or if too little is known.
+        """
         stored = self._find(place)
         if stored is None:
             self._failures.pop(place, None)

@@ -25,10 +25,10 @@ _KEY_NOT_READ = NoModel("KeyNotRead", "the key of its model has not been read ye
 
 @dataclass(slots=True)
 class AgentEntry:
-    """One Agent resource: as it was written, its status as the API server has it, and what serves it.
+    """One Agent resource, its stored status, and its handle.
 
-    `trouble` says why it cannot be served as it was written; a change that waits for
-    its key is served as it was before.
+    `status` is the one the API server has. `trouble` is the reason if the Agent cannot be served as
+    written; a change with a key not read yet is served as it was before.
     """
 
     uid: str
@@ -45,21 +45,21 @@ class ToolChoice(Protocol):
     """The tools of a namespace, as agents choose among them."""
 
     def own(self, namespace: str) -> CatalogueSource:
-        """Return those of the service's own agent, kept up to date."""
+        """Return the tools of the service's own agent, kept up to date."""
         ...
 
     def chosen(self, namespace: str, selector: ToolSelector) -> CatalogueSource:
-        """Return those that a selector chooses, kept up to date for as long as somebody holds them."""
+        """Return the tools of a selector, kept up to date while referenced."""
         ...
 
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
-        """Return what chooses those that one request declares."""
+        """Return the chooser of the tools declared in a request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the agents are made of."""
+    """The shared parts of all agents."""
 
     own: Own
     tools: ToolChoice
@@ -70,10 +70,13 @@ class Parts:
 
 
 class Agents:
-    """All Agents; `changed` is called with the place of each of which something is new."""
+    """All Agents, and the agent of the service's settings.
+
+    `changed` is called with the place of each changed Agent.
+    """
 
     def __init__(self, parts: Parts, changed: Callable[[Place], None]) -> None:
-        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        """Raise `ValueError` for an unusable model in the service's settings."""
         self._parts = parts
         self._changed = changed
         self._entries: dict[Place, AgentEntry] = {}
@@ -85,7 +88,10 @@ class Agents:
         return self._parts.own.agent.name
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
-        """Return the agent of this name; an Agent resource comes before the service's own settings."""
+        """Return the agent of this name.
+
+        An Agent resource takes precedence over the service's own settings.
+        """
         place = self._parts.own.place_of(name)
         entry = self._entries.get(place)
         if entry is None:
@@ -96,31 +102,34 @@ class Agents:
         return UnavailableAgent(name, reason, self._parts.where(place))
 
     def hosted(self) -> Sequence[AgentHandle]:
-        """Return the agents that take requests, the service's own first."""
+        """Return the agents taking requests, the service's own first."""
         found = [entry.hosted for entry in self._entries.values() if entry.hosted is not None]
         if self._own_place not in self._entries and isinstance(self._own, AgentHandle):
             found.append(self._own)
         return sorted(found, key=lambda hosted: (hosted.name != self.default, hosted.name))
 
     def places(self, namespace: str | None = None) -> list[Place]:
-        """Return where there are Agent resources, in one namespace or in all."""
+        """Return the places of the Agents, in one namespace or in all."""
         return [place for place in self._entries if namespace in (None, place[0])]
 
     def entry(self, place: Place) -> AgentEntry | None:
-        """Return what is known of an Agent resource."""
+        """Return the entry of an Agent resource."""
         return self._entries.get(place)
 
     def wanted_keys(self) -> Collection[SecretEntry]:
-        """Return the keys that Agents name."""
+        """Return the keys named by Agents."""
         written = [entry.written for entry in self._entries.values() if entry.written is not None]
         return {wanted for one in written if (wanted := wanted_key(one)) is not None}
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Take an Agent of the API server that is new or has changed."""
+        """Add or replace an Agent from the API server."""
         self.take(from_object(document))
 
     def take(self, resource: Resource) -> None:
-        """Take an Agent that is new or has changed, which its uid or its generation tells."""
+        """Add or replace an Agent.
+
+        With the same uid and generation, only its status is replaced.
+        """
         place = resource.namespace, resource.name
         entry = self._entries.get(place)
         if entry is not None and (entry.uid, entry.generation) == (resource.uid, resource.generation):
@@ -130,20 +139,20 @@ class Agents:
         self._settle(place)
 
     def drop(self, namespace: str, name: str) -> None:
-        """Forget an Agent; runs of it that have begun go on."""
+        """Forget an Agent; its runs in progress continue."""
         entry = self._entries.pop((namespace, name), None)
         if entry is not None and entry.model is not None:
             entry.model.release()
         self._changed((namespace, name))
 
     def key_changed(self, wanted: SecretEntry) -> None:
-        """Serve the Agents that name a key with what is known of it now."""
+        """Serve the Agents naming a key with its new result."""
         for place, entry in list(self._entries.items()):
             if entry.written is not None and wanted_key(entry.written) == wanted:
                 self._settle(place)
 
     def speaking_to(self, spec: ModelSpec) -> list[Place]:
-        """Return where there are Agents that speak to a model."""
+        """Return the places of the Agents using a model."""
         models = {place: entry.model for place, entry in self._entries.items()}
         return [place for place, model in models.items() if model is not None and model.spec == spec]
 
@@ -172,7 +181,10 @@ class Agents:
         return entry
 
     def _settle(self, place: Place) -> None:
-        """Serve an Agent with what is known of its model now, or stop serving it."""
+        """Serve an Agent with the current state of its model.
+
+        It is not served without a model; while its key is not read yet, it is served as before.
+        """
         entry = self._entries[place]
         if entry.written is None or entry.tools is None:
             self._serve(entry, None, None)

@@ -1,4 +1,4 @@
-"""An Agent resource as an agent, with the settings of the service where it has none."""
+"""An Agent resource as an agent, completed from the service's settings."""
 
 from dataclasses import dataclass, replace
 
@@ -10,23 +10,29 @@ from beckon_contract.agent_resources import AgentLimits, AgentResource
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The agent of the service's own settings; other Agents take from it what they do not say."""
+    """The agent of the service's own settings.
+
+    Other Agents take from it the values they leave out.
+    """
 
     agent: Agent
     model: ModelSpec
 
     def name_of(self, namespace: str, name: str) -> str:
-        """Return the name that clients know an agent by: bare in the service's own namespace."""
+        """Return the name of an agent in the API.
+
+        It is the bare name in the service's own namespace, else NAMESPACE/NAME.
+        """
         return name if namespace == self.agent.namespace else f"{namespace}/{name}"
 
     def place_of(self, name: str) -> tuple[str, str]:
-        """Return the namespace and the name of the agent that clients know by this name."""
+        """Return namespace and name of an agent from its API name."""
         namespace, slash, bare = name.partition("/")
         return (namespace, bare) if slash else (self.agent.namespace, name)
 
 
 def agent_of(written: AgentResource, own: Own) -> Agent:
-    """Return the agent as runs know it."""
+    """Return the agent of an Agent resource, for runs."""
     prompt = own.agent.system_prompt if written.system_prompt is None else written.system_prompt
     limits = _limits(written.limits, own.agent.limits)
     pinned = own.agent.pinned if written.pinned is None else written.pinned
@@ -34,16 +40,16 @@ def agent_of(written: AgentResource, own: Own) -> Agent:
 
 
 def wanted_key(written: AgentResource) -> SecretEntry | None:
-    """Return the key that an Agent names."""
+    """Return the key named by an Agent."""
     secret = written.model.api_key
     return None if secret is None else SecretEntry(written.namespace, secret)
 
 
 def model_of(written: AgentResource, own: Own, keys: KeyRing) -> ModelSpec | NoModel | None:
-    """Return the model of an Agent, why it has none, or `None` while its key is not read yet.
+    """Return the model of an Agent, or the reason it has none.
 
-    The service's own key goes to the service's own server and to no other: an Agent that names
-    a server and no Secret is spoken for without a key.
+    `None` while its key is not read yet. The service's own key goes to the service's own server and to no
+    other: an Agent with a server and no Secret is used without a key.
     """
     reference = written.model
     if reference.base_url is None:

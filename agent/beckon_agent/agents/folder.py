@@ -29,9 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 class FolderSource:
-    """Reads EventTypes and Triggers from folders; a later folder wins over an earlier one.
+    """Reads EventTypes and Triggers from folders.
 
-    `caller` is the CloudEvents source of the calls, which Triggers may filter on.
+    A later folder wins over an earlier one. `caller` is the CloudEvents source of the calls, on which
+    Triggers may filter.
     """
 
     def __init__(self, folders: Sequence[Path], caller: str) -> None:
@@ -51,7 +52,10 @@ class FolderSource:
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """All objects in the manifests as of the last change; later ones replace earlier ones."""
+        """All objects in the manifests as of the last change.
+
+        A later object replaces an earlier one.
+        """
         return self._resources
 
     def follow(self, changed: Callable[[], None]) -> None:
@@ -59,7 +63,10 @@ class FolderSource:
         self._followed.append(changed)
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return what is known of an EventType; all is read again once the manifests have changed."""
+        """Return the explanation of an EventType.
+
+        It is computed from the manifests as of the last change.
+        """
         if self._judge is None:
             self._judge = Judge(self._current, self._resources, self._caller)
         return self._judge.explain(namespace, event_type)
@@ -85,7 +92,7 @@ class FolderSource:
 
 
 class ChosenTools:
-    """The catalogue of one agent: the tools of its namespace that its selector chooses."""
+    """The catalogue of one agent: the selected tools of its namespace."""
 
     def __init__(self, source: CatalogueSource, namespace: str, selector: ToolSelector) -> None:
         self._source = source
@@ -103,7 +110,10 @@ class ChosenTools:
         return self._current
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return what is known of an EventType of the agent's namespace."""
+        """Return the explanation of an EventType of the agent's namespace.
+
+        `None` for any other namespace.
+        """
         return self._source.explain(namespace, event_type) if namespace == self._namespace else None
 
     def _choose(self, whole: Catalogue) -> Catalogue:
@@ -122,7 +132,10 @@ class ChosenTools:
 
 
 class FolderTools:
-    """What agents choose among; the service's own agent has the tools of all namespaces."""
+    """The tools of folders, to be selected by agents.
+
+    The service's own agent has the tools of all namespaces.
+    """
 
     def __init__(self, source: CatalogueSource) -> None:
         self._source = source
@@ -133,11 +146,11 @@ class FolderTools:
         return self._source
 
     def chosen(self, namespace: str, selector: ToolSelector) -> CatalogueSource:
-        """Return the tools that an agent of a namespace has."""
+        """Return the tools of an agent of a namespace."""
         return ChosenTools(self._source, namespace, selector)
 
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:  # as above
-        """Return what chooses for an agent; all of them share one index."""
+        """Return the chooser for an agent; all share one index."""
         return Among(FittingTools(pinned, self._indexes), lambda: self._source.current.tools)
 
 
@@ -150,7 +163,7 @@ class FolderAgents:
     complete = True
 
     def __init__(self, source: FolderSource, own: Own, secrets: SecretFiles) -> None:
-        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        """Raise `ValueError` for an unusable model in the service's settings."""
         self._source = source
         self._known: dict[Place, Resource] = {}
         self._changes = 0
@@ -168,7 +181,7 @@ class FolderAgents:
 
     @property
     def tools(self) -> int:
-        """How many tools there are."""
+        """The number of tools."""
         return len(self._source.current.tools)
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
@@ -176,7 +189,7 @@ class FolderAgents:
         return self._agents.find(name)
 
     def hosted(self) -> Sequence[AgentHandle]:
-        """Return the agents that take requests, the service's own first."""
+        """Return the agents taking requests, the service's own first."""
         return self._agents.hosted()
 
     async def watch(self) -> None:
@@ -200,7 +213,7 @@ class FolderAgents:
         self._known = written
 
     def _log_state(self, place: Place) -> None:
-        """Say what became of an Agent; there is no status to write it into."""
+        """Log the state of an Agent, since there is no status to write."""
         entry = self._agents.entry(place)
         if entry is None:
             logger.info("the Agent %s/%s has gone", *place)

@@ -1,6 +1,6 @@
-"""Model keys from Secrets, re-read so that a new key needs no restart; on a laptop, Secrets are files.
+"""Model keys from Secrets, re-read so a new key needs no restart.
 
-The files are laid out as Kubernetes mounts Secrets.
+On a laptop, Secrets are files, laid out as Kubernetes mounts Secrets.
 """
 
 import asyncio
@@ -19,7 +19,10 @@ _JITTER = (0.8, 1.2)
 
 
 class NoSecret(Exception):
-    """A Secret cannot be had until somebody changes something: a reason for a condition, and what to do."""
+    """A Secret cannot be read until its configuration changes.
+
+    `reason` is for a condition; the message says what to do.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -27,7 +30,7 @@ class NoSecret(Exception):
 
 
 class NoAnswer(Exception):
-    """Whether there is a Secret cannot be found out now."""
+    """A Secret cannot be looked up at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class SecretEntry:
     secret: SecretKey
 
     def __str__(self) -> str:
-        """Return it as a message names it."""
+        """Return its name for messages."""
         return f"key {self.secret.key!r} of Secret {self.namespace}/{self.secret.name}"
 
 
@@ -48,23 +51,27 @@ ReadSecret = Callable[[SecretEntry], Awaitable[Mapping[str, bytes]]]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key that was read."""
+    """A key from a Secret."""
 
     value: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NoModel:
-    """Why an agent has no model, its key for instance: a reason for a condition, and what to do."""
+    """The reason for an agent without a model, such as a missing key.
+
+    `reason` is for a condition; `message` says what to do.
+    """
 
     reason: str
     message: str
 
 
 class KeyRing:
-    """What is known of each key that somebody wants.
+    """The last result for each key named by an Agent.
 
-    `wanted` says which those are; `changed` is called with the one of which something new is known.
+    `wanted` returns these keys; `changed` is called with each key of a new result. `period` is in
+    seconds.
     """
 
     def __init__(
@@ -82,18 +89,21 @@ class KeyRing:
         self._wake = asyncio.Event()
 
     def find(self, wanted: SecretEntry) -> Key | NoModel | None:
-        """Return what is known of a key; where that is nothing yet, it is read soon."""
+        """Return the last result for a key.
+
+        `None` if there is none yet; the key is then read soon.
+        """
         found = self._known.get(wanted)
         if found is None:
             self.read_soon()
         return found
 
     def read_soon(self) -> None:
-        """Read all keys again without waiting for their time."""
+        """Read all keys again soon, without waiting for the period."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Read the keys now and again until cancelled."""
+        """Read the keys periodically until cancelled."""
         while True:
             self._wake.clear()
             await self._read_all()
@@ -122,7 +132,7 @@ class KeyRing:
                 self._changed(one)
 
     async def _find(self, wanted: SecretEntry) -> Key | NoModel | None:
-        """Return what is known of a key, `None` where that is nothing now."""
+        """Read a key; return `None` if there is no answer now."""
         name, key = wanted.secret.name, wanted.secret.key
         try:
             entries = await self._read(wanted)
@@ -145,13 +155,16 @@ _MAX_BYTES = 1024 * 1024  # of a Secret, in Kubernetes
 
 
 class SecretFiles:
-    """Reads the entry `KEY` of the Secret `NAME` from `FOLDER/NAME/KEY`; namespaces share the folder."""
+    """Reads the entry `KEY` of the Secret `NAME` from `FOLDER/NAME/KEY`.
+
+    All namespaces share the folder.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
-        """Return the one entry that is wanted, none where it is not there; raise `NoSecret`."""
+        """Return the requested entry; raise `NoSecret` if it cannot be read."""
         name, key = wanted.secret.name, wanted.secret.key
         if self._folder is None:
             message = f"set BECKON_SECRETS to a folder that has the key in the file {name}/{key}"

@@ -1,8 +1,8 @@
-"""The agents of a cluster, from everything that follows the API server.
+"""The agents of a cluster, followed through the API server.
 
-Every replica writes the status of Agents, and none coordinates with the others: all come to the same status,
-and one that is already there is not written again. Where replicas see it differently, because
-only one of them reaches a model, each writes once in a while, and never because another did.
+Every replica writes the status of Agents without coordination: all compute the same status, and an
+unchanged one is not written again. If replicas differ, because only one of them reaches a model, each
+writes once per period, and never because another did.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _GATHER = (0.1, 0.6)  # seconds; many Tools often change at once, and replicas s
 
 
 class WriteStatus(Protocol):
-    """Writes the status of an Agent, and returns the Agent as it is then."""
+    """Writes the status of an Agent, and returns the new Agent."""
 
     async def __call__(self, place: Place, status: Mapping[str, Any]) -> Document:
         """Raise `Refused` or `Unreachable`."""
@@ -43,9 +43,10 @@ class WriteStatus(Protocol):
 
 
 class StatusKeeper:
-    """Writes the status of each Agent that `look_at` names, and of all of them now and then.
+    """Writes the status of Agents after changes, and periodically.
 
-    `wanted` returns the status that an Agent should have; `period` is in seconds.
+    `look_at` names the changed Agents. `wanted` returns the status an Agent should have; `period` is in
+    seconds.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class StatusKeeper:
         self._refused: set[str] = set()
 
     def look_at(self, places: Iterable[Place]) -> None:
-        """Note that the status of these Agents may have to change."""
+        """Mark the status of these Agents for a check."""
         self._due.update(places)
         if self._due:
             self._wake.set()
@@ -101,7 +102,10 @@ class StatusKeeper:
             logger.exception("the status of Agent %s/%s cannot be written", *place)
 
     def _log_refusal(self, place: Place, error: Refused) -> None:
-        """Log once why statuses are refused; an Agent that is gone meanwhile is no news."""
+        """Log each refusal of a status once.
+
+        A 404 is ignored: the Agent is gone.
+        """
         if error.status == 404 or str(error) in self._refused:
             return
         self._refused.add(str(error))
@@ -109,7 +113,7 @@ class StatusKeeper:
 
 
 def _is_newer(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a status tells of a later change of the Agent than we have seen."""
+    """Return True if a status is of a later generation of the Agent."""
     generation = found.get("observedGeneration")
     return isinstance(generation, int) and generation > wanted["observedGeneration"]
 
@@ -120,7 +124,7 @@ CURES = {401: _ACCOUNT, 403: _ACCOUNT, 404: "are Beckon's resource definitions i
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """How often something is looked at that nobody tells us of, in seconds."""
+    """The seconds between periodic reads, probes and writes."""
 
     keys: float = 30.0
     models: float = 60.0
@@ -129,7 +133,7 @@ class Periods:
 
 
 class Cluster:
-    """The agents of the watched namespaces, `None` among them standing for all."""
+    """The agents of the watched namespaces; `None` means all."""
 
     def __init__(
         self,
@@ -138,7 +142,7 @@ class Cluster:
         namespaces: Collection[str | None],
         periods: Periods | None = None,
     ) -> None:
-        """Raise `ValueError` for a model of the service's own that cannot be used."""
+        """Raise `ValueError` for an unusable model in the service's settings."""
         every = periods or Periods()
         self._server = server
         self._own = own
@@ -167,7 +171,10 @@ class Cluster:
 
     @property
     def complete(self) -> bool:
-        """Whether all Tools and Agents were read once, but for namespaces that others keep from us."""
+        """True if all Tools and Agents were read once.
+
+        Namespaces that the API server refuses do not count, except the service's own.
+        """
         return self._contact.complete
 
     @property
@@ -177,7 +184,7 @@ class Cluster:
 
     @property
     def tools(self) -> int:
-        """How many Tools there are that can be called."""
+        """The number of callable Tools."""
         return self._tools.ready
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
@@ -185,15 +192,18 @@ class Cluster:
         return self._agents.find(name)
 
     def hosted(self) -> Sequence[AgentHandle]:
-        """Return the agents that take requests, the service's own first."""
+        """Return the agents taking requests, the service's own first."""
         return self._agents.hosted()
 
     def call_ended(self, tool: Tool, outcome: str) -> None:
-        """Take how a call ended, for the condition Answering of its Tool."""
+        """Record the outcome of a call, for the condition Answering of its Tool."""
         self._answering.call_ended(tool, outcome)
 
     async def watch(self) -> None:
-        """Follow the API server until cancelled; while it is away, what is known stays in force."""
+        """Follow the API server until cancelled.
+
+        While it cannot be reached, the last known state applies.
+        """
         self._probes.follow()
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
@@ -209,12 +219,15 @@ class Cluster:
 
     @property
     def connected(self) -> bool:
-        """Whether Tools and Agents are followed now; where not, the last ones known are in force."""
+        """True if Tools and Agents are being followed now.
+
+        If not, the last known ones apply.
+        """
         return self._contact.connected
 
     @property
     def age(self) -> float:
-        """The seconds since the API server last said anything."""
+        """The seconds since the last news of the collection silent for longest."""
         return self._contact.age
 
     async def _keep_statuses(self) -> None:

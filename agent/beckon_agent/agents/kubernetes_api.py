@@ -1,4 +1,4 @@
-"""The few requests of the agent to the API server, the reading of Secrets among them."""
+"""The agent's requests to the API server, including reads of Secrets."""
 
 import binascii
 import logging
@@ -43,16 +43,19 @@ _MERGE = {**_ACCEPT, "Content-Type": "application/merge-patch+json"}
 
 
 class KubernetesApi:
-    """A connection to one API server. Raises `Unreachable` and `Refused`, and nothing else."""
+    """A connection to one API server.
+
+    Raises `Unreachable` and `Refused`, and nothing else.
+    """
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
     @classmethod
     async def connect(cls, kubeconfig: str) -> Self:
-        """Use a kubeconfig, or with `""` the account of the pod that this runs in.
+        """Return a connection, from a kubeconfig or the pod's service account.
 
-        Nothing is sent yet. Raises `NotConfigured`.
+        The service account is used for `""`. Nothing is sent yet. Raises `NotConfigured`.
         """
         configuration = Configuration()
         try:
@@ -68,16 +71,19 @@ class KubernetesApi:
         return cls(client)
 
     async def page(self, collection: Collection, rest: str = "") -> Page:
-        """Return the first part of a list, or the one that another left as its rest."""
+        """Return the first page of a list, or the page at `rest`.
+
+        `rest` is the `continue` token of the page before.
+        """
         return read_page(await self._ask("GET", collection.path, page_query(rest)))
 
     @asynccontextmanager
     async def watch(
         self, collection: Collection, version: str, seconds: int
     ) -> AsyncIterator[AsyncIterator[Change]]:
-        """Watch what changes after a version, for so many seconds at most.
+        """Watch the changes after a version, for at most `seconds`.
 
-        Ends early where nothing comes for a while, since the connection may be dead.
+        Ends early if nothing comes for a while, since the connection may be dead.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=SILENCE)
         response = await self._send("GET", collection.path, watch_query(version, seconds), timeout)
@@ -97,12 +103,15 @@ class KubernetesApi:
             raise Unreachable("the API server sent a Secret that is no base64") from None
 
     async def write_status(self, collection: str, key: Key, status: Document) -> Document:
-        """Write the status of an object over what is there, and return the object."""
+        """Merge a status into an object, and return the object."""
         path = f"{Collection(API_VERSION, collection, key.namespace).path}/{key.name}/status"
         return await self._ask("PATCH", path, body={"status": status})
 
     async def patch_tool(self, place: tuple[str, str], change: Document) -> Document:
-        """Merge a change into a Tool, given by namespace and name, and return the Tool."""
+        """Merge a change into a Tool, and return the Tool.
+
+        `place` is its namespace and name.
+        """
         namespace, name = place
         path = f"{Collection(API_VERSION, PLURAL, namespace).path}/{name}"
         return await self._ask("PATCH", path, body=change)
@@ -174,13 +183,16 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
 
 
 class Secrets:
-    """Reads the Secrets that Agents name."""
+    """Reads the Secrets named by Agents."""
 
     def __init__(self, server: KubernetesApi) -> None:
         self._server = server
 
     async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
-        """Return the entries of the Secret of a key; raise `NoSecret`, or `NoAnswer` for now."""
+        """Return the entries of a key's Secret.
+
+        Raises `NoSecret`, or `NoAnswer` if it may work later.
+        """
         try:
             return await self._server.secret(wanted.namespace, wanted.secret.name)
         except Unreachable as error:

@@ -1,4 +1,4 @@
-"""The status of an Agent, and the probes of its model that it reports."""
+"""The status of an Agent, and the probes of its model."""
 
 import asyncio
 import logging
@@ -26,10 +26,10 @@ _SHOWN_NAME = 80  # characters
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a probe found: a condition's status and reason, and what to tell of it.
+    """The result of a probe, as values of a condition.
 
-    `detail` holds none of the server's own words but names of models: whoever writes an Agent
-    chooses the server, and should not read through its status what it says to this service.
+    `detail` holds none of the server's own words except names of models: the author of an Agent chooses
+    the server, and must not read its answers to this service through the status.
     """
 
     status: Status
@@ -41,7 +41,10 @@ NOT_PROBED = Verdict("Unknown", "NotAsked", "the model has not been asked yet")
 
 
 class Probes:
-    """Asks every model in use; `changed` is called with the one whose verdict is another than before."""
+    """Probes every model in use, each once per `period` seconds.
+
+    `changed` is called with a model when its verdict changes.
+    """
 
     def __init__(self, pool: ModelPool, changed: Callable[[ModelSpec], None], period: float) -> None:
         self._pool = pool
@@ -51,11 +54,11 @@ class Probes:
         self._tasks: dict[ModelSpec, asyncio.Task[None]] = {}
 
     def verdict(self, spec: ModelSpec) -> Verdict:
-        """Return what the last probe of a model found."""
+        """Return the result of a model's last probe."""
         return self._verdicts.get(spec, NOT_PROBED)
 
     def follow(self) -> None:
-        """Begin to ask the models that have come into use, and stop asking those that nobody uses."""
+        """Start to probe models newly in use, and stop for unused ones."""
         used = {shared.spec: shared for shared in self._pool.open()}
         for spec in self._tasks.keys() - used.keys():
             self._tasks.pop(spec).cancel()
@@ -64,7 +67,7 @@ class Probes:
             self._tasks[spec] = asyncio.create_task(self._ask_again_and_again(used[spec]))
 
     async def close(self) -> None:
-        """Stop asking."""
+        """Stop all probes."""
         tasks, self._tasks = self._tasks, {}
         for task in tasks.values():
             task.cancel()
@@ -84,7 +87,10 @@ class Probes:
 
 
 async def read_verdict(client: ModelClient, name: str) -> Verdict:
-    """Return whether a server answers, takes the key, and has the model, `""` meaning its first."""
+    """Probe a server for its answer, its key and a model.
+
+    For the name `""` any model counts: the server's first is used.
+    """
     try:
         async with asyncio.timeout(_PATIENCE):
             names = await client.models()
@@ -108,7 +114,10 @@ async def read_verdict(client: ModelClient, name: str) -> Verdict:
 
 
 def _listed(name: str, names: Sequence[str]) -> bool:
-    """Whether a list has a model, also as some servers write it: with a tag, or below a folder."""
+    """Return True if a list has a model.
+
+    Some servers add a tag (`NAME:TAG`) or a folder (`FOLDER/NAME`).
+    """
     return any(one == name or one.startswith(f"{name}:") or one.endswith(f"/{name}") for one in names)
 
 
@@ -131,9 +140,10 @@ _CURES = {
 
 
 def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
-    """Return the status that an Agent should have; `verdict` is what is known of its model.
+    """Return the desired status of an Agent.
 
-    Every replica comes to the same one, so nothing in it may be particular to this process.
+    `verdict` is on its model. Every replica computes the same status, so nothing in it may be particular
+    to this process.
     """
     conditions = _conditions(entry, verdict)
     return {
@@ -155,7 +165,10 @@ def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
 
 
 def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether a status has to be written; the times of its conditions are no reason to."""
+    """Return True if a status has to be written.
+
+    Changed times of its conditions do not count.
+    """
     return _without_times(wanted) != _without_times(found)
 
 
@@ -185,7 +198,7 @@ def _key_cure(written: AgentResource | None) -> str:
 
 
 def _ready(*conditions: Condition) -> Condition:
-    """Return the Ready condition: the first that is not True decides."""
+    """Return the Ready condition: the first one not True decides."""
     for found in conditions:
         if found.status != "True":
             return Condition(READY, found.status, found.reason, found.message)
@@ -193,7 +206,10 @@ def _ready(*conditions: Condition) -> Condition:
 
 
 def _model(written: AgentResource, own: Own) -> str:
-    """Return the model as it was chosen; what a server or a fallback makes of it may differ by replica."""
+    """Return the model and dialect as configured.
+
+    Those chosen by a server or a fallback may differ by replica.
+    """
     reference = written.model
     inherited = reference.base_url is None
     name = reference.name or (own.model.name if inherited else "") or "the first of its server"
@@ -202,7 +218,7 @@ def _model(written: AgentResource, own: Own) -> str:
 
 
 def _since(condition: Condition, before: object) -> str:
-    """Return since when a condition has its status."""
+    """Return the time of the last transition of a condition."""
     for found in before if isinstance(before, list) else ():
         if isinstance(found, Mapping) and (found.get("type"), found.get("status")) == (
             condition.type,

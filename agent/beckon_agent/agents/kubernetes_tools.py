@@ -1,4 +1,4 @@
-"""The tools of the watched namespaces, and an agent's choice of them."""
+"""The tools of the watched namespaces, and their selection by agents."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,10 @@ from beckon_kube.server import Document
 
 
 def explanation(tool: Resource) -> Explanation:
-    """Return the explanation that a Tool is: the operator has followed its Triggers, and says where to."""
+    """Return the explanation of an EventType from its Tool.
+
+    The operator has followed the Triggers and written their addresses into it.
+    """
     found = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
     conditions = [one for one in found if isinstance(one, Condition)]
     kind, broker, address = (_text(tool.spec, name) for name in ("type", "broker", "address"))
@@ -41,7 +44,10 @@ def explanation(tool: Resource) -> Explanation:
 
 
 def _routes(tool: Resource) -> list[CallRoute]:
-    """Return the Triggers of a tool; of one that an older operator wrote, the names alone."""
+    """Return the Triggers of a tool.
+
+    Only their names if an older operator wrote the Tool.
+    """
     found = [
         CallRoute(
             one.trigger,
@@ -68,7 +74,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _ToolRecord:
-    """What a Tool resource offers, or why it offers nothing; `name` is what the model sees."""
+    """A Tool resource, read as a tool or as a refusal.
+
+    `name` is the name the model sees.
+    """
 
     name: str
     resource: str
@@ -79,9 +88,9 @@ class _ToolRecord:
 
 
 class AgentTools:
-    """The catalogue of one agent: the Tools of its namespace that its selector chooses.
+    """The catalogue of one agent: the selected Tools of its namespace.
 
-    Only what changed since the last look is read again, at the next look.
+    Only the Tools changed since the last look are read again, at the next look.
     """
 
     def __init__(self, shelf: "_Shelf", selector: ToolSelector) -> None:
@@ -100,14 +109,14 @@ class AgentTools:
         return self._current
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return what the operator has written of an EventType."""
+        """Return the explanation of an EventType from its Tool."""
         entry = self._shelf.entries.get(event_type)
         if entry is None or entry.written is None or entry.written.namespace != namespace:
             return None
         return explanation(entry.written)
 
     def look_again(self, resource: str) -> None:
-        """Note that a Tool has come, gone or changed."""
+        """Mark a Tool as new, changed or deleted."""
         self._stale.add(resource)
 
     def _settle(self) -> None:
@@ -123,7 +132,10 @@ class AgentTools:
 
 @dataclass(slots=True)
 class _Shelf:
-    """The Tools of one namespace by the names of their resources, and the agents that choose among them."""
+    """The Tools of one namespace, and its agents' catalogues.
+
+    Tools are by the names of their resources.
+    """
 
     entries: dict[str, _ToolRecord] = field(default_factory=dict)
     views: WeakSet[AgentTools] = field(default_factory=WeakSet)
@@ -135,7 +147,10 @@ class _Shelf:
 
 
 class ToolStore:
-    """All Tools; `changed` is called with the namespace of each that has come, gone or changed."""
+    """All Tools of the watched namespaces.
+
+    `changed` is called with the namespace of each new, changed or deleted Tool.
+    """
 
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
@@ -146,22 +161,25 @@ class ToolStore:
         return self.chosen(namespace, ToolSelector())
 
     def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
-        """Return the catalogue of an agent; it is kept up to date for as long as somebody holds it."""
+        """Return the catalogue of an agent, kept up to date while referenced."""
         return AgentTools(self._shelf(namespace), selector)
 
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
-        """Return what chooses for an agent of a namespace; all of them share the index of its Tools."""
+        """Return the chooser for an agent of a namespace.
+
+        All choosers of a namespace share the index of its Tools.
+        """
         shelf = self._shelf(namespace)
         return Among(FittingTools(pinned, shelf.indexes), lambda: shelf.whole.current.tools)
 
     @property
     def ready(self) -> int:
-        """How many Tools there are that can be called."""
+        """The number of callable Tools."""
         shelves = self._shelves.values()
         return sum(isinstance(entry.read, Tool) for shelf in shelves for entry in shelf.entries.values())
 
     def put(self, document: Document) -> None:
-        """Take a Tool that is new or has changed."""
+        """Add or replace a Tool."""
         metadata = document["metadata"]
         namespace, name = str(metadata["namespace"]), str(metadata["name"])
         try:
@@ -203,7 +221,10 @@ def _read_tool(resource: Resource, version: str) -> _ToolRecord:
 
 
 def _usable(tool: Tool | Refusal) -> Tool | Refusal:
-    """Refuse a tool that could not be declared or validated: it would spoil every request it is in."""
+    """Refuse a tool with an unusable declaration or schema.
+
+    It would make every request with it fail.
+    """
     if isinstance(tool, Tool):
         try:
             declare(tool)
@@ -218,7 +239,10 @@ def _usable(tool: Tool | Refusal) -> Tool | Refusal:
 
 
 def _catalogue(entries: list[_ToolRecord]) -> Catalogue:
-    """Return the catalogue of entries in order; of two with one name the first is offered."""
+    """Return the catalogue of ordered entries.
+
+    Of two with one name, the first is offered.
+    """
     tools: dict[str, Tool] = {}
     refusals: list[Refusal] = []
     for entry in entries:

@@ -20,7 +20,10 @@ _GRACE = 5.0  # seconds; a request may have found an agent whose run has not beg
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Which model, where, in which dialect, with which key; an empty `name` is the server's first."""
+    """A model, its server, its dialect and its key.
+
+    An empty `name` is the server's first model.
+    """
 
     base_url: str
     name: str
@@ -30,10 +33,10 @@ class ModelSpec:
 
 
 class SharedModel:
-    """A model as the loop wants it; it stays open while an agent or a run holds it."""
+    """A model client, open while an agent or a run holds it."""
 
     def __init__(self, spec: ModelSpec, denied: Callable[[], None], let_go: Callable[[], None]) -> None:
-        """Raise `ValueError` for an address, a key or a dialect that cannot be used."""
+        """Raise `ValueError` for an unusable address, key or dialect."""
         self.spec = spec
         self.client = ModelClient(spec.base_url, spec.api_key, spec.name)
         self.holders = 0
@@ -54,7 +57,10 @@ class SharedModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
-        """Yield the pieces of one answer; a key that is refused may have been changed meanwhile."""
+        """Yield the pieces of one answer.
+
+        A refused key is reported to the pool, since it may have been changed meanwhile.
+        """
         with self._reporting_denial():
             async with aclosing(self._model.stream(messages, tools, options)) as items:
                 async for item in items:
@@ -65,14 +71,14 @@ class SharedModel:
         self.holders += 1
 
     def release(self) -> None:
-        """Need the model no more."""
+        """Give the model back; the last holder closes it."""
         self.holders -= 1
         if not self.holders:
             self._let_go()
 
     @contextmanager
     def _reporting_denial(self) -> Iterator[None]:
-        """Tell of a key that is refused inside the block."""
+        """Report a key refused inside the block."""
         try:
             yield
         except ModelAuthError:
@@ -90,7 +96,10 @@ class SharedModel:
 
 
 class ModelPool:
-    """All models in use; `denied` is called where a server refused a key."""
+    """All models in use.
+
+    `denied` is called when a server refuses a key. An unused model is closed after `grace` seconds.
+    """
 
     def __init__(self, denied: Callable[[], None], *, grace: float = _GRACE) -> None:
         self._denied = denied
@@ -99,7 +108,10 @@ class ModelPool:
         self._closing: set[asyncio.Task[None]] = set()
 
     def take(self, spec: ModelSpec) -> SharedModel:
-        """Return the model, held for the caller, who releases it. Raises `ValueError`."""
+        """Return a model, held for the caller, to be released by it.
+
+        Raises `ValueError` for an unusable specification.
+        """
         shared = self._models.get(spec)
         if shared is None:
             shared = SharedModel(spec, self._denied, lambda: self._close_later(spec))
@@ -108,7 +120,7 @@ class ModelPool:
         return shared
 
     def open(self) -> Sequence[SharedModel]:
-        """Return the models that are held."""
+        """Return the models held at the moment."""
         return [shared for shared in self._models.values() if shared.holders]
 
     async def close(self) -> None:

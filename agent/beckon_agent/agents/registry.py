@@ -1,4 +1,4 @@
-"""The registry of agents, by the names that clients use."""
+"""The registry of agents by their names in the API."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,11 +12,11 @@ from beckon_agent.tools.select import Chooser, FittingTools
 
 @dataclass(frozen=True, slots=True)
 class AgentHandle:
-    """All that a run of one agent works with; `name` is `model` in the API.
+    """Everything a run of one agent works with.
 
-    It stays as it is: an agent that is changed becomes another one, and runs that have begun keep theirs.
-    `held` is entered for the time of a run, so that nothing the run needs is closed under it. `chooser`
-    says which of many tools the model is sent.
+    `name` is `model` in the API. A handle never changes: a changed agent gets a new one, and runs in
+    progress stay with theirs. `held` is entered for the time of a run, so that nothing it needs is closed
+    meanwhile. `chooser` selects the tools sent to the model.
     """
 
     name: str
@@ -29,7 +29,10 @@ class AgentHandle:
 
 @dataclass(frozen=True, slots=True)
 class UnavailableAgent:
-    """An agent that exists and cannot take requests: the CamelCase reason, and where to read what to do."""
+    """An existing agent unable to take requests.
+
+    `reason` is in CamelCase; `message` says what to do, or where to read it.
+    """
 
     name: str
     reason: str
@@ -41,17 +44,20 @@ class AgentRegistry(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether all agents and tools were read once; before that, one that is missing may exist."""
+        """True if all agents and tools were read once.
+
+        Before that, an unknown agent may exist.
+        """
         ...
 
     @property
     def default(self) -> str:
-        """The name of the agent that is meant where a request names none."""
+        """The name of the default agent, for requests without one."""
         ...
 
     @property
     def tools(self) -> int:
-        """How many tools there are."""
+        """The number of tools."""
         ...
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
@@ -59,7 +65,7 @@ class AgentRegistry(Protocol):
         ...
 
     def hosted(self) -> Sequence[AgentHandle]:
-        """Return the agents that take requests, the default one first."""
+        """Return the agents taking requests, the default one first."""
         ...
 
     async def watch(self) -> None:
@@ -68,7 +74,10 @@ class AgentRegistry(Protocol):
 
 
 class SingleAgent:
-    """The roster without a cluster: one agent, as the settings describe it, and what keeps its tools."""
+    """The registry without a cluster: one agent from the settings.
+
+    `watch` keeps its tools up to date.
+    """
 
     complete = True
 
@@ -83,11 +92,11 @@ class SingleAgent:
 
     @property
     def tools(self) -> int:
-        """How many tools it has."""
+        """The number of its tools."""
         return len(self._agent.catalogue.current.tools)
 
     def find(self, name: str) -> AgentHandle | None:
-        """Return the agent if that is its name."""
+        """Return the agent if the name is its own."""
         return self._agent if name == self._agent.name else None
 
     def hosted(self) -> Sequence[AgentHandle]:

@@ -1,6 +1,7 @@
-"""Authentication before every route, and where clients get tokens (RFC 9728).
+"""Authentication before every route, and protected resource metadata (RFC 9728).
 
-The principal is known to all code that serves the request.
+The metadata names the issuer of tokens, for clients. The principal is known to all code that serves the
+request.
 """
 
 import re
@@ -23,9 +24,10 @@ _PATH = re.compile(r"[-._~/A-Za-z0-9]{0,300}")
 
 
 class ProtectedResource:
-    """The metadata of every path; `public_url` is where clients reach the service.
+    """The protected resource metadata of every path.
 
-    Without it, it is where the request came to, which a proxy in front may have changed.
+    `public_url` is the address of the service for clients. Without it, the address of the request is
+    used, which a proxy in front may have changed.
     """
 
     def __init__(self, issuer: str, public_url: str = "") -> None:
@@ -33,7 +35,7 @@ class ProtectedResource:
         self._public_url = public_url.rstrip("/")
 
     def serves(self, scope: Scope) -> bool:
-        """Whether a request is for the metadata."""
+        """Return True if a request is for the metadata."""
         path: str = scope["path"]
         is_metadata = path == WELL_KNOWN or path.startswith(f"{WELL_KNOWN}/")
         return is_metadata and scope["method"] in ("GET", "HEAD")
@@ -51,7 +53,10 @@ class ProtectedResource:
         return JSONResponse(document, headers={"cache-control": "max-age=3600", "vary": "host"})
 
     def parameter(self, scope: Scope) -> str:
-        """Return the parameter of a challenge that leads there; empty where the address is not known."""
+        """Return the challenge parameter with the address of the metadata.
+
+        It is empty if the address is not known.
+        """
         base, path = self._base(scope), scope["path"]
         if base is None or not _PATH.fullmatch(path):
             return ""
@@ -75,10 +80,11 @@ _POLICY_VIOLATION = 1008  # RFC 6455, section 7.4.1
 
 
 class AuthMiddleware:
-    """Finds the principal of each request: in `principal()`, and in the scope's state under `principal`.
+    """Authenticates each request and sets its principal.
 
-    With `open_to_brokers` events need no credential, since most Brokers send none: whatever else can
-    reach the service can then send them as well, which is for a network policy to prevent.
+    The principal is in `current_principal()`, and in the scope's state under `principal`. With
+    `open_to_brokers` events need no credential, since most Brokers send none: then anything else that
+    reaches the service can send events as well, unless a network policy prevents it.
     """
 
     def __init__(
@@ -135,7 +141,10 @@ class AuthMiddleware:
             return UNAUTHENTICATED
 
     def _challenge(self, error: NotLetIn, scope: Scope) -> str:
-        """Return the header of a 401 (RFC 6750, section 3): no error code where nothing was tried."""
+        """Return the `WWW-Authenticate` header of a 401 (RFC 6750, section 3).
+
+        It has no error code if the request had no credential.
+        """
         tried = ', error="invalid_token"' if error.tried else ""
         resource = "" if self._resource is None else self._resource.parameter(scope)
         return f'Bearer realm="beckon"{tried}{resource}'

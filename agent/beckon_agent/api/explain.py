@@ -1,4 +1,4 @@
-"""`GET /catalogue`: every EventType with its conditions and the way of its calls, callable or not."""
+"""`GET /catalogue`: every EventType with its conditions and its route, callable or not."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -84,26 +84,29 @@ Wanted = Annotated[State | None, Query(description="Only EventTypes of this stat
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An EventType of a catalogue; `id` sorts the list, and a row that has gone still says where it stood."""
+    """An EventType of a catalogue, with its state.
+
+    `id` sorts the list: a list continues correctly after the id of a deleted row.
+    """
 
     state: State
     found: Found
 
     @property
     def id(self) -> str:
-        """Namespace and name; where a manifest holds nothing readable, where that is."""
+        """Namespace and name, or the manifest's place if it is unreadable."""
         return f"{self.found.namespace}/{self.found.event_type or self.found.origin}"
 
     @property
     def text(self) -> str:
-        """What is searched."""
+        """The text searched by queries."""
         found = self.found
         said = (found.name, found.type, found.description) if isinstance(found, Tool) else (found.message,)
         return " ".join((found.namespace, found.event_type, found.origin, *said)).casefold()
 
 
 def router(service: Service) -> APIRouter:
-    """Return the routes of this face."""
+    """Return the routes of the catalogue."""
     routes = APIRouter()
 
     @routes.get("/catalogue", operation_id="listEventTypes", response_model=None, responses=_LIST)
@@ -154,7 +157,7 @@ def router(service: Service) -> APIRouter:
 
 
 def _rows(catalogue: Catalogue, query: str) -> list[_Row]:
-    """Return what the words of a query find, in the order of ids."""
+    """Return the rows with all words of a query, by id."""
     every: list[_Row] = [
         *_of("ready", catalogue.tools.values()),
         *_of("refused", catalogue.refusals),
@@ -195,7 +198,10 @@ def _whole(row: _Row, known: Explanation | None) -> dict[str, Any]:
 
 
 def _bare(found: Found) -> list[Mapping[str, str]]:
-    """Return the one condition of what nobody can explain: a document that is no object, for instance."""
+    """Return the only condition of an EventType without an explanation.
+
+    An example is a document that is no object.
+    """
     if isinstance(found, Tool):
         return [{"type": "Ready", "status": "True", "reason": "Ready", "message": ""}]
     return [{"type": "Ready", "status": "False", "reason": found.reason, "message": found.message}]

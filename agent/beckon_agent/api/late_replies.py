@@ -1,8 +1,8 @@
-"""`POST /late-replies`: answers that no connection waited for, as the shim's late reply sink hands them over.
+"""`POST /late-replies`: late answers from the shim's late reply sink.
 
-A reply says by `causationid` which call it answers, and proves by the token in its reply attribute that it
-comes from whoever was sent that call: nothing else has to be known of the sender. What the statuses mean to
-the shim: 2xx and most 4xx are the end of it; after 503 the Broker delivers the reply again.
+No connection waits for them. A reply names its call by `causationid`, and proves by the token in its
+reply attribute that it comes from the receiver of that call: nothing else has to be known of the sender.
+The statuses for the shim: 2xx and most 4xx are final; after 503 the Broker delivers the reply again.
 """
 
 import logging
@@ -44,7 +44,10 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class LateReplySink:
-    """What the route works with; without keys every reply is refused, `count` is told what became of each."""
+    """The dependencies of the route.
+
+    Without keys every reply is refused. `count` is called with the result of each reply.
+    """
 
     replies: LateReplies
     keys: ReplyKeys
@@ -98,7 +101,10 @@ async def _take(event: CloudEvent, call: str, replies: LateReplies) -> LateReply
 
 
 def _proven(event: CloudEvent, face: LateReplySink) -> str:
-    """Return the id of the call that a reply answers; count and refuse one that does not prove that."""
+    """Return the id of the call proven by a reply.
+
+    Raises `ProblemError`, and counts the reply as refused, if nothing is proven.
+    """
     try:
         return _call_of(event, face)
     except ProblemError:
@@ -107,7 +113,7 @@ def _proven(event: CloudEvent, face: LateReplySink) -> str:
 
 
 def _call_of(event: CloudEvent, face: LateReplySink) -> str:
-    """Return the id of the call; raise `ProblemError` where nothing proves it."""
+    """Return the id of the call; raise `ProblemError` without proof."""
     attribute = PROGRESS_MARK if is_report(event.extensions) else face.reply_attribute
     call, token = event.extensions.get(CAUSE), event.extensions.get(attribute)
     if not face.keys:

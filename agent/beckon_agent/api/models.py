@@ -15,7 +15,10 @@ _LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
 
 
 def find_agent(service: Service, name: str) -> AgentHandle:
-    """Return the agent that a client calls a model; raise a 404 that names those there are."""
+    """Return the agent named as a model by a client.
+
+    Raises `ApiError`: a 404 with the names of the known agents, or a 503 if it cannot take requests now.
+    """
     match service.registry.find(name):
         case AgentHandle() as found:
             return found
@@ -28,19 +31,19 @@ def find_agent(service: Service, name: str) -> AgentHandle:
 
 
 def known_agents(service: Service) -> str:
-    """Return the names of the agents that take requests, for a message."""
+    """Return the names of the agents taking requests, for a message."""
     names = sorted(hosted.name for hosted in service.registry.hosted())
     more = len(names) - _SHOWN_AGENTS
     return ", ".join(names[:_SHOWN_AGENTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def not_served(found: UnavailableAgent) -> str:
-    """Return what a client is told of an agent that cannot take requests."""
+    """Return the message for an agent unable to take requests."""
     return f"the agent {found.name!r} takes no requests now ({found.reason}): {found.message}"
 
 
 def router(service: Service) -> APIRouter:
-    """Return the routes of this face."""
+    """Return the routes of the model list."""
     routes = APIRouter()
     created = int(time.time())
 

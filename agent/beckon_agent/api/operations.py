@@ -1,4 +1,4 @@
-"""For those who run the service: `/healthz`, `/readyz`, `/metrics`."""
+"""The routes for operators: `/healthz`, `/readyz`, `/metrics`."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,10 @@ _NO_METRICS = (
 
 
 def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
-    """Return the routes of this face; without a store nothing is stored, and nothing of it can fail."""
+    """Return the routes for operators.
+
+    Without `store`, `/readyz` checks no store.
+    """
     routes = APIRouter()
 
     alive = answer("The process lives.", obj(status=word("ok"), service=word()))
@@ -79,7 +82,10 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
 
 
 def metrics_app(service: Service) -> FastAPI:
-    """Return an application with `/metrics` alone, for a port that the network guards."""
+    """Return an application with `/metrics` alone.
+
+    It is for a port guarded by the network.
+    """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/metrics")

@@ -1,6 +1,6 @@
-"""`GET /`: the page, and what it loads below `/page/`.
+"""`GET /`: the page, and its files below `/page/`.
 
-It is served to everybody and holds nothing of anybody: what it shows it asks for, with the caller's key.
+It is served to everybody and holds no data of users: it requests them with the caller's key.
 """
 
 import logging
@@ -47,13 +47,19 @@ _HEADERS = {
 
 
 def is_page(scope: Scope) -> bool:
-    """Whether a request is for the page or a file of it: these are for everybody."""
+    """Return True if a request is for the page or its files.
+
+    These are public.
+    """
     path = scope["path"]
     return scope["method"] in ("GET", "HEAD") and (path == "/" or path.startswith(_FILES))
 
 
 def routes(folder: Path = FOLDER) -> list[BaseRoute]:
-    """Return the routes of the page in a folder, or of what says how to get it."""
+    """Return the routes of the page in a folder.
+
+    If there is no page, the only route answers a 503 that says how to get it.
+    """
     try:
         page = load_page(folder)
     except PageMissing as error:

@@ -1,4 +1,7 @@
-"""`POST /runs/{id}/replay`: a stored run of the caller's own, played again; told as server-sent events."""
+"""`POST /runs/{id}/replay`: the replay of a stored run of the caller.
+
+The replay is reported as server-sent events.
+"""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
@@ -51,7 +54,7 @@ class ReplayRequest(BaseModel):
 
 
 def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of this face; `owner_of` says who asks."""
+    """Return the routes; `owner_of` returns the caller's id."""
     routes = APIRouter()
     replayer = Replayer(store, service)
 
@@ -72,7 +75,7 @@ def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) 
 
 @contextmanager
 def _problems() -> Iterator[None]:
-    """Turn what keeps a replay from beginning into problem documents."""
+    """Turn errors before the start of a replay into problem documents."""
     try:
         yield
     except CannotReplay as error:
@@ -128,7 +131,7 @@ def _line(item: LiveCall | ReplayReport) -> bytes:
 
 
 def call_document(call: LiveCall) -> dict[str, object]:
-    """Return a call that was made for real as JSON."""
+    """Return a live call of a replay as JSON."""
     return {
         "id": call.id,
         "name": call.name,
@@ -142,7 +145,7 @@ def call_document(call: LiveCall) -> dict[str, object]:
 
 
 def report_document(report: ReplayReport) -> dict[str, object]:
-    """Return what came of a replay as JSON."""
+    """Return the report of a replay as JSON."""
     recording = report.recording
     known = [prompt.model for prompt in recording.prompts if prompt is not None]
     return {

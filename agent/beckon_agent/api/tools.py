@@ -40,9 +40,11 @@ MakeAnswer = Callable[[CallFinished], Response]
 async def answer_or_stream(
     call: Coroutine[object, object, CallFinished], request: Request, pace: StreamPace, answer: MakeAnswer
 ) -> Response:
-    """Return the answer of a call: a stream if the client takes one, from the tool's first report on.
+    """Return the answer of a call, or a stream with its reports.
 
-    Its events are `progress`, and at the end `result` or `problem` with what would have been the answer.
+    It is a stream if the client accepts one and the tool reports its progress, from the first report on.
+    The events of the stream are `progress`, and at the end `result` or `problem` with the data of the
+    answer.
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
         return answer(await unless_gone(request.receive, call))
@@ -120,7 +122,7 @@ _TOOLS = obj(tools=listed(_TOOL), refused=listed({"type": "object"}), skipped=li
 
 
 def router(service: Service, pace: StreamPace) -> APIRouter:
-    """Return the routes of this face."""
+    """Return the routes of tools."""
     routes = APIRouter()
 
     @routes.get(
@@ -175,7 +177,11 @@ def _answer(finished: CallFinished) -> Response:
 
 
 def chosen_agent(service: Service, name: str | None) -> AgentHandle:
-    """Return the agent whose tools are meant; raise a problem that names those there are."""
+    """Return the agent with a name, the default one without.
+
+    Raises `ProblemError`: a 404 with the names of the known agents, or a 503 if it cannot take requests
+    now.
+    """
     match service.registry.find(name or service.registry.default):
         case AgentHandle() as found:
             return found
@@ -186,7 +192,10 @@ def chosen_agent(service: Service, name: str | None) -> AgentHandle:
 
 
 def tool_document(tool: Tool) -> dict[str, object]:
-    """Return a tool as JSON: what a model sees, and what decides how it is called."""
+    """Return a tool as JSON.
+
+    It has the parts sent to a model, and the parts that decide how the tool is called.
+    """
     return {
         "name": tool.name,
         "description": tool.description,

@@ -1,5 +1,6 @@
-"""Authentication and authorization: API keys, OIDC tokens, rules of the Agents, policies and quotas.
+"""Authentication and authorization: keys, tokens, rules, policies and quotas.
 
-The only HTTP here fetches an issuer's keys: `api.access` calls the `Authenticator`, and answers where it
+Keys are API keys, tokens are of an OIDC issuer, rules and policies are those of the Agents. The only HTTP
+here fetches an issuer's keys: `api.access` calls the `Authenticator`, and answers the requests it
 refuses. Routes find agents and tools through `PermittedAgents`.
 """

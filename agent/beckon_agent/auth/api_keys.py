@@ -17,10 +17,10 @@ _State = tuple[int, int, int]
 
 
 class KeyFile:
-    """The keys of a file; a file that cannot be read lets nobody in.
+    """The API keys of a file.
 
-    A look-up first asks whether the file is another one, if the last time is `every` so many seconds
-    ago: a key that was taken out is refused from then on.
+    If it cannot be read, no key is valid. A look-up checks first if the file has changed, at most once in
+    `every` seconds: a removed key is refused from then on.
     """
 
     def __init__(self, path: Path, every: float = 1.0) -> None:
@@ -32,7 +32,7 @@ class KeyFile:
         self._logged = ""
 
     def find(self, key: str) -> KeyEntry | None:
-        """Return the entry of a key, unless its time is over."""
+        """Return the entry of a key, `None` if unknown or expired."""
         self._refresh()
         now = datetime.now(UTC)
         valid = (entry for entry in self._entries.get(hash_of(key), ()) if not entry.expired(now))
@@ -68,7 +68,7 @@ class KeyFile:
             logger.error("%s line %d is no valid key: %s", self._path, line.number, line.message)
 
     def _complain(self, message: str) -> None:
-        """Log a trouble once, not with every request."""
+        """Log a problem once, not with every request."""
         if message != self._logged:
             logger.error("%s", message)
             self._logged = message

@@ -1,4 +1,4 @@
-"""Authentication of requests: by API key, by OIDC token, or anonymous where allowed."""
+"""Authentication of requests: by API key, by OIDC token, or anonymous if allowed."""
 
 import ssl
 from collections.abc import Iterable
@@ -24,20 +24,20 @@ class Tokens(Protocol):
 
     @property
     def issuer(self) -> str:
-        """Who issues the tokens that are taken."""
+        """The issuer of the accepted tokens."""
         ...
 
     async def verify(self, token: str) -> Principal:
-        """Return whom a token proves; raise `BadToken`, or `KeysUnavailable`."""
+        """Return the principal of a token; raise `BadToken` or `KeysUnavailable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Tells who sends a request.
+    """Identifies the sender of a request.
 
-    `anonymous` lets in callers without a credential. On loopback the server in front has refused the
-    requests of web pages by then (`beckon_contract.origins`).
+    With `anonymous`, callers without a credential are accepted. On loopback the server in front has refused
+    the requests of web pages by then (`beckon_contract.origins`).
     """
 
     keys: KeyFile | None = None
@@ -45,7 +45,7 @@ class Authenticator:
     anonymous: bool = False
 
     async def identify(self, headers: Headers) -> Principal:
-        """Return who sends a request; raise `NotLetIn` or `KeysUnavailable`."""
+        """Return the sender of a request; raise `NotLetIn` or `KeysUnavailable`."""
         found = list(headers)
         credentials = [value for name, value in found if name == b"authorization"]
         closed = self.keys is not None or self.tokens is not None
@@ -85,9 +85,10 @@ class Authenticator:
 
 
 def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Authenticator:
-    """Return what tells who asks; raise `ValueError` with the cause and the cure.
+    """Return the authenticator of these options.
 
-    The file of keys need not be there yet; until it is, no key is valid.
+    Raises `ValueError` with cause and cure. The file of keys need not exist yet; until it does, no key is
+    valid.
     """
     keys = None if options.keys_file is None else KeyFile(options.keys_file)
     tokens = None if options.oidc is None else _verifier(options.oidc, session)
@@ -105,7 +106,7 @@ def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Aut
 
 def _verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:
     # Imported late: a quarter of a second and 10 MB that a service without an issuer need not spend.
-    from beckon_agent.auth.oidc import Expected, KeySet, KeySource, TokenVerifier  # noqa: PLC0415  # see above  # noqa: PLC0415  # see above
+    from beckon_agent.auth.oidc import Expected, KeySet, KeySource, TokenVerifier  # noqa: PLC0415  # see above
 
     trust = _trust(options.ca_file)
     try:

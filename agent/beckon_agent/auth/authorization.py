@@ -1,4 +1,4 @@
-"""The agents and tools that a principal may use.
+"""The agents and tools permitted to a principal.
 
 Routes find an agent in a registry and its tools in its catalogue. Both are filtered here,
 by the principal of the current task, so that no route can forget the check.
@@ -25,7 +25,7 @@ Mask = tuple[int, ...]
 
 
 def may_use(access: Access, who: Principal, *, deny_by_default: bool = False) -> bool:
-    """Whether a principal may use an agent."""
+    """Return True if a principal may use an agent."""
     if who.kind == "nobody":
         return False
     if access.callers is None:
@@ -34,7 +34,10 @@ def may_use(access: Access, who: Principal, *, deny_by_default: bool = False) ->
 
 
 def mask_of(access: Access, who: Principal) -> Mask | None:
-    """Return which tool rules name a principal, `None` where no rule closes any tool."""
+    """Return the numbers of the tool rules naming a principal.
+
+    `None` if the agent has no tool rules.
+    """
     if access.tool_rules is None:
         return None
     return tuple(
@@ -45,7 +48,10 @@ def mask_of(access: Access, who: Principal) -> Mask | None:
 
 
 def allowed_tools(agent: Agent, mask: Mask | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Return the tools that those of a mask may use, as the policies want them called, in their order."""
+    """Return the tools permitted to a mask, in their order.
+
+    The policies are applied to each; tools they withhold are left out.
+    """
     policies, usual = agent.terms.policies, agent.limits.call_timeout
     return {
         name: governed(tool, policies, usual_timeout=usual)
@@ -55,7 +61,10 @@ def allowed_tools(agent: Agent, mask: Mask | None, tools: Mapping[str, Tool]) ->
 
 
 def may_see(owner: str, who: Principal) -> bool:
-    """Whether a run or a conversation belongs to a principal; those of anonymous callers to all of them."""
+    """Return True if a principal owns a run or a conversation.
+
+    All anonymous callers are one principal and see each other's.
+    """
     return who.kind != "nobody" and who.id == owner
 
 
@@ -68,10 +77,10 @@ _MAX_VIEWS = 256
 
 
 class PermittedAgents:
-    """A roster in which the current principal finds what it may use, and nothing else.
+    """A registry limited to the agents permitted to the current principal.
 
-    `find` and `hosted` raise `NoPrincipal` where nobody has said who asks. What is found stays as
-    permitted for the run that it was found for.
+    `find` and `hosted` raise `NoPrincipal` if the task has no principal. A run keeps the permissions of
+    the agent as it was found.
     """
 
     def __init__(self, registry: AgentRegistry, *, deny_by_default: bool = False) -> None:
@@ -81,21 +90,21 @@ class PermittedAgents:
 
     @property
     def complete(self) -> bool:
-        """Whether all agents and tools were read once."""
+        """True if all agents and tools were read once."""
         return self._registry.complete
 
     @property
     def default(self) -> str:
-        """The name of the agent that is meant where a request names none."""
+        """The name of the default agent, for requests without one."""
         return self._registry.default
 
     @property
     def tools(self) -> int:
-        """How many tools there are in all."""
+        """The number of all tools."""
         return self._registry.tools
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
-        """Return the agent of this name; one that may not be used is as if it were not there."""
+        """Return the agent of this name, `None` if it is not permitted."""
         found = self._registry.find(name)
         if isinstance(found, AgentHandle):
             return self._permitted(found)
@@ -103,7 +112,7 @@ class PermittedAgents:
         return None if current_principal().kind == "nobody" else found
 
     def hosted(self) -> Sequence[AgentHandle]:
-        """Return the agents that take requests of the principal, the default one first."""
+        """Return the agents open to the principal, the default one first."""
         permitted = map(self._permitted, self._registry.hosted())
         return [hosted for hosted in permitted if hosted is not None]
 
@@ -127,7 +136,7 @@ class PermittedAgents:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A catalogue as those of one mask see it, and what it was made of."""
+    """A catalogue filtered by one mask, with its sources."""
 
     whole: Catalogue
     agent: Agent
@@ -135,9 +144,10 @@ class _View:
 
 
 class _Views:
-    """The catalogues that were made last: the same one for the same tools, rules and mask.
+    """A cache of the catalogues made last.
 
-    Whoever keeps something beside a catalogue, an index of it for instance, finds it again.
+    The same tools, rules and mask give the same object, so that an index kept for a catalogue is found
+    again.
     """
 
     def __init__(self) -> None:
@@ -155,7 +165,7 @@ class _Views:
 
 
 class _PermittedTools:
-    """The tools of an agent that those of one mask may use."""
+    """The tools of an agent, filtered by one mask."""
 
     def __init__(self, hosted: AgentHandle, mask: Mask | None, views: _Views) -> None:
         self._source: CatalogueSource = hosted.catalogue
@@ -169,7 +179,10 @@ class _PermittedTools:
         return self._look(self._source.current)
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return what is known of an EventType of these; of any other nothing is."""
+        """Return the explanation of an EventType of this catalogue.
+
+        `None` for any other EventType.
+        """
         seen = self.current
         known: Sequence[Tool | Refusal | Skipped] = (*seen.tools.values(), *seen.refusals, *seen.skipped)
         if not any((one.namespace, one.event_type) == (namespace, event_type) for one in known):
@@ -178,7 +191,10 @@ class _PermittedTools:
 
 
 def _seen(whole: Catalogue, agent: Agent, mask: Mask | None) -> Catalogue:
-    """Return a catalogue without the tools of others; who has rules is not told what was refused either."""
+    """Return a catalogue filtered by a mask.
+
+    With tool rules, refused and skipped resources are left out as well.
+    """
     tools = MappingProxyType(allowed_tools(agent, mask, whole.tools))
     if mask is None:
         return replace(whole, tools=tools)

@@ -2,7 +2,10 @@
 
 
 class NotLetIn(Exception):
-    """The request does not say who sends it, or does not prove it; `tried` whether it held a credential."""
+    """A request without a credential, or with an invalid one.
+
+    `tried` is True if it held a credential.
+    """
 
     def __init__(self, message: str, *, tried: bool) -> None:
         super().__init__(message)
@@ -10,8 +13,11 @@ class NotLetIn(Exception):
 
 
 class BadToken(Exception):
-    """A token proves nothing."""
+    """A token is not valid."""
 
 
 class KeysUnavailable(Exception):
-    """The issuer's keys are not known, so nobody can tell a good token now; it may be otherwise soon."""
+    """The issuer's keys cannot be fetched at the moment.
+
+    No token can be verified until they are.
+    """

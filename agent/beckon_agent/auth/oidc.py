@@ -29,12 +29,12 @@ _ASYMMETRIC = frozenset({"RSA", "EC", "OKP"})
 
 
 class _BadAnswer(Exception):
-    """The issuer answered with what cannot be used."""
+    """An unusable answer of the issuer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys as they were fetched at a time of the monotonic clock."""
+    """The fetched keys, and their time on the monotonic clock."""
 
     keys: tuple[jwt.PyJWK, ...]
     at: float
@@ -42,9 +42,10 @@ class _Keys:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """For how many seconds keys are used without asking again; and while the issuer does not answer.
+    """The seconds of use of fetched keys, and between fetches.
 
-    `pause` lies between two fetches, so that made-up key ids are no lever against the issuer.
+    `fresh`: use without fetching again. `stale`: use while the issuer does not answer. `pause`: between
+    two fetches, so that made-up key ids are no lever against the issuer.
     """
 
     fresh: float = 600.0
@@ -54,10 +55,10 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """Where an issuer's keys come from: `jwks_url` where it is set, else what discovery says.
+    """The source of an issuer's keys: `jwks_url`, or else discovery.
 
-    Raises `ValueError` for an address to which keys may not be trusted. `trust` is for an issuer whose
-    certificate no public authority has signed.
+    Raises `ValueError` for an address with neither https nor a loopback host. `trust` is for an issuer
+    whose certificate no public authority has signed.
     """
 
     issuer: str
@@ -65,7 +66,7 @@ class KeySource:
     trust: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
-        """Look at the addresses."""
+        """Check the addresses."""
         for url in filter(None, (self.issuer, self.jwks_url)):
             secure_url(url)
 
@@ -73,8 +74,8 @@ class KeySource:
 class KeySet:
     """The signing keys of an issuer.
 
-    An unknown key id is a reason to fetch them anew, for issuers rotate keys, but not more often than
-    the pause allows. While the issuer does not answer, the last keys stay in force for a while.
+    An unknown key id is a reason to fetch them anew, since issuers rotate keys, but not more often than
+    `pause` allows. While the issuer does not answer, the last keys are used for `stale` seconds.
     """
 
     def __init__(
@@ -88,9 +89,9 @@ class KeySet:
         self._fetching = asyncio.Lock()
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:
-        """Return the key of an id, or the only key there is where a token names none.
+        """Return the key with an id, `None` if there is none.
 
-        Raises `KeysUnavailable`.
+        Without an id, the issuer's key if it has exactly one. Raises `KeysUnavailable`.
         """
         await self._refresh(unless_newer_than=time.monotonic() - self._intervals.fresh)
         found = self._pick(kid)
@@ -134,7 +135,10 @@ class KeySet:
         return tuple(keys)
 
     async def _discover(self) -> str:
-        """Return where the issuer says that its keys are (OpenID Connect Discovery 1.0, section 4)."""
+        """Return the address of the keys from the issuer's discovery document.
+
+        OpenID Connect Discovery 1.0, section 4.
+        """
         document = await self._get(self._source.issuer.rstrip("/") + _DISCOVERY)
         if document.get("issuer") != self._source.issuer:
             raise _BadAnswer("its discovery document names another issuer; check BECKON_OIDC_ISSUER")
@@ -144,7 +148,10 @@ class KeySet:
             raise _BadAnswer(f"jwks_uri of its discovery document: {error}") from None
 
     async def _get(self, url: str) -> Mapping[str, object]:
-        """Return a JSON object; redirects are not followed, for they may lead where nobody checked."""
+        """Return a JSON object; redirects are not followed.
+
+        A redirect may lead to an unchecked address.
+        """
         async with self._session.get(
             url, ssl=self._source.trust or True, timeout=_PATIENCE, allow_redirects=False
         ) as response:
@@ -183,9 +190,10 @@ _ERROR_TEXTS: Mapping[type[jwt.PyJWTError], str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a token must say. `leeway` are the seconds by which clocks may differ.
+    """The expected content of a token.
 
-    A claim is found by its whole name, or by a path with dots, such as `realm_access.roles`.
+    `leeway` is the seconds by which clocks may differ. A claim is found by its whole name, or by a path
+    with dots, such as `realm_access.roles`.
     """
 
     issuer: str
@@ -199,7 +207,10 @@ class TokenVerifier:
     """Checks tokens of one issuer."""
 
     def __init__(self, keys: KeySet, expected: Expected) -> None:
-        """Raise `ValueError` where no audience is expected: then any token of the issuer would do."""
+        """Raise `ValueError` if no audience is expected.
+
+        Any token of the issuer would be accepted then.
+        """
         if not any(expected.audiences):
             raise ValueError("an audience is needed, or tokens for other services would be taken")
         self._keys = keys
@@ -207,11 +218,11 @@ class TokenVerifier:
 
     @property
     def issuer(self) -> str:
-        """Who issues the tokens that are taken."""
+        """The issuer of the accepted tokens."""
         return self._expected.issuer
 
     async def verify(self, token: str) -> Principal:
-        """Return whom a token proves; raise `BadToken`, or `KeysUnavailable`."""
+        """Return the principal of a token; raise `BadToken` or `KeysUnavailable`."""
         if len(token) > MAX_TOKEN:
             raise BadToken(f"it is longer than {MAX_TOKEN} characters")
         key = await self._key_of(token)

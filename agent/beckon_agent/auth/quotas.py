@@ -1,10 +1,10 @@
 """Quotas of users, agents and tools, shared by all replicas through the store.
 
-Every limit is a sliding window, or a number of places. Nothing begins above a limit. What a request
-took of one limit before another one refused it stays taken: a limit may so be reached a little early,
-and is never passed. But for tokens: what an answer costs is known when it is spent. So a run reserves
-what a request usually costs before it is admitted, and is admitted while anything is left; it may pass
-the quota by one answer (decision 0032).
+Every limit is a sliding window, or a number of places. Nothing begins above a limit. A request that one
+limit refuses stays counted in the limits checked before: a limit may so be reached a little early, but is
+never exceeded. Tokens are the exception: the cost of an answer is known only afterwards. So a run
+reserves the usual tokens of a request before it is admitted, and is admitted while anything is left; it
+may exceed the quota by one answer (decision 0032).
 """
 
 import asyncio
@@ -40,7 +40,10 @@ _WORDS: dict[Measure, str] = {"requests": "requests", "tokens": "tokens", "toolC
 
 
 class LimitReached(Exception):
-    """A limit has no room; the message says which, and `retry_after` in how many seconds it will."""
+    """A limit has no room.
+
+    The message names the limit; `retry_after` is in how many seconds there is room again, at least 1.
+    """
 
     def __init__(self, message: str, retry_after: float) -> None:
         self.retry_after = max(1, math.ceil(retry_after))
@@ -48,20 +51,23 @@ class LimitReached(Exception):
 
 
 class Quotas:
-    """What agents, users and tools have used.
+    """The use of quotas, rates and places.
 
-    `user` is everywhere the id of a principal. Every method may raise `StoreUnavailable`: where nobody
-    can tell whether there is room, there is none.
+    `user` is everywhere the id of a principal. Every method may raise `StoreUnavailable`: nothing is
+    admitted if the room of a limit is unknown.
     """
 
     def __init__(self, counters: Counters, reached: Callable[[str, str], None] | None = None) -> None:
-        """`reached` is told the name of the agent and of the limit whenever there is no room."""
+        """`reached` is called with the names of agent and limit at each refusal."""
         self._counters = counters
         self._reached = reached
         self._usual: dict[str, float] = {}
 
     async def admit_call(self, agent: Agent, user: str) -> None:
-        """Count a call by hand as a request; raise `LimitReached`, also where no tokens are left."""
+        """Count a manual call as a request.
+
+        Raises `LimitReached`, also if no tokens are left.
+        """
         for per, seconds, limit in _quotas(agent, "tokens"):
             key = _key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: whether one more would fit is asked of one less.
@@ -70,9 +76,10 @@ class Quotas:
         await self._take(agent, user, "requests", 1)
 
     async def admit_run(self, agent: Agent, user: str, run: str) -> None:
-        """Count a request, and reserve its tokens; raise `LimitReached`, and reserve nothing then.
+        """Count a request and reserve its tokens.
 
-        `run` is what `reserve_tokens` and `settle_tokens` of the same run are given.
+        Raises `LimitReached`, and reserves nothing then. `run` is the `run` of `reserve_tokens` and
+        `settle_tokens`.
         """
         await self._reserve(agent, user, run, self.usual_tokens(agent), first=True)
         try:
@@ -82,14 +89,15 @@ class Quotas:
             raise
 
     async def reserve_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
-        """Reserve tokens for one request to the model; raise `LimitReached` where all are used.
+        """Reserve tokens for one request to the model.
 
-        What others have only reserved does not end a run that was admitted.
+        Raises `LimitReached` if all are used. Tokens that others have only reserved do not end an
+        admitted run.
         """
         await self._reserve(agent, user, run, tokens, first=False)
 
     async def settle_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
-        """Count what a request to the model used, 0 for none, in place of what was reserved for it."""
+        """Replace a reservation by the tokens used, 0 for none."""
         if tokens:
             before = self._usual.get(agent.source, tokens)
             self._usual[agent.source] = before + (tokens - before) * _LEARNING
@@ -98,16 +106,23 @@ class Quotas:
             await self._counters.settle(key, run, tokens, window=seconds)
 
     def usual_tokens(self, agent: Agent) -> int:
-        """Return what a request to the model of this agent costs, as far as this process has seen."""
+        """Return the usual tokens of a request to the agent's model.
+
+        An average over the requests of this process.
+        """
         return max(1, round(self._usual.get(agent.source, _FIRST_GUESS)))
 
     @asynccontextmanager
     async def call(
         self, agent: Agent, user: str, tool: Tool, call_id: str, *, patience: float
     ) -> AsyncIterator[None]:
-        """Hold a place for a call while it runs; raise `LimitReached` where there is none within `patience`.
+        """Hold a place for a call while it runs.
 
-        `call_id` is the id of its event: a call that is made again after a crash keeps its place.
+        Before, the call is counted in its quotas and waits for the rates of its tool. Raises
+        `LimitReached` if a quota is used up, or if a rate or a place has no room within `patience`
+        seconds.
+
+        `call_id` is the id of its event: a call made again after a crash keeps its place.
         """
         deadline = time.monotonic() + patience
         await self._take(agent, user, "toolCalls", 1)
@@ -147,7 +162,10 @@ class Quotas:
             self._check(agent, taken, of, (per, seconds, limit))
 
     async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
-        """Wait until a rate lets a call through, if that is in time."""
+        """Wait until a rate allows a call.
+
+        Raises `LimitReached` if that is not before the deadline.
+        """
         key = f"rate|{agent.source}|{tool.name}|{rate.seconds}"
         while True:
             taken = await self._counters.take(key, 1, limit=rate.calls, window=rate.seconds)
@@ -173,7 +191,10 @@ class Quotas:
             await asyncio.sleep(pause)
 
     async def _leave(self, key: str, token: str) -> None:
-        """Give a place back; the result of a call is worth more than a place, which ends by itself."""
+        """Give a place back; a failure is only logged.
+
+        The result of the call matters more, and the place expires by itself.
+        """
         try:
             await self._counters.leave(key, token)
         except StoreUnavailable as error:
@@ -197,7 +218,10 @@ _Window = tuple[Holder, int]
 
 
 def _quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
-    """Return holder, seconds and limit of each quota; of two for one window the smaller."""
+    """Return holder, seconds and limit of each quota.
+
+    Of two quotas for one window, the smaller limit.
+    """
     found: dict[_Window, int] = {}
     for quota in agent.terms.quotas:
         if quota.of == of:
@@ -212,9 +236,10 @@ def _key(agent: Agent, user: str, of: Measure, window: _Window) -> str:
 
 
 class LimitedCaller(ToolCaller):
-    """Makes calls as soon as quotas, rates and places let them; tells the model where they do not.
+    """Makes calls within quotas, rates and places.
 
-    The user is the principal of the task that makes the call.
+    Waits for rates and places. A refused call is answered with the reason, for the model. The user is the
+    principal of the task that makes the call.
     """
 
     def __init__(self, dispatcher: Dispatcher, limits: Quotas, observer: CallObserver | None = None) -> None:
@@ -264,10 +289,10 @@ _CHARACTERS_A_TOKEN = 4  # of English text, about; only where the server does no
 
 @asynccontextmanager
 async def metered(model: Model, limits: Quotas, agent: Agent, user: str, run: str) -> AsyncIterator[Model]:
-    """Give a run a model that keeps to the agent's quotas of tokens; the same one where there are none.
+    """Give a run a model limited by the agent's token quotas.
 
-    `run` is the name under which `Quotas.admit_run` has reserved. What it reserved is given back where
-    the run ends without a request to the model.
+    The model itself if there are no such quotas. `run` is the name used with `Quotas.admit_run`; its
+    reservation is given back if the run ends without a request to the model.
     """
     if not any(quota.of == "tokens" for quota in agent.terms.quotas):
         yield model
@@ -280,7 +305,7 @@ async def metered(model: Model, limits: Quotas, agent: Agent, user: str, run: st
 
 
 class _Metered:
-    """Reserves tokens before each answer, and counts those that it took."""
+    """Reserves tokens before each answer, and counts the used ones."""
 
     def __init__(self, model: Model, limits: Quotas, agent: Agent, user: str, run: str) -> None:
         self._model = model
@@ -292,7 +317,7 @@ class _Metered:
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The display name of the model."""
         return self._model.name
 
     async def tool_limit(self) -> int:
@@ -302,9 +327,10 @@ class _Metered:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
-        """Yield the pieces of one answer; raise `LimitReached` before the first where no tokens are left.
+        """Yield the pieces of one answer.
 
-        Of an answer that breaks off, what came of it is counted.
+        Raises `LimitReached` before the first piece if no tokens are left. The tokens of an answer that
+        breaks off are estimated and counted.
         """
         expected = self._expected(messages, options.max_tokens)
         await self._limits.reserve_tokens(self._agent, self._user, self._run, expected)
@@ -324,12 +350,15 @@ class _Metered:
             await self._settle(_estimate(messages, said) if usage is None else usage.total_tokens)
 
     async def close(self) -> None:
-        """Give back what was reserved for a request that was never made."""
+        """Give back the reservation of a request never made."""
         if not self._used:
             await self._settle(0)
 
     def _expected(self, messages: Sequence[Message], max_tokens: int | None) -> int:
-        """Return what an answer will about cost: as much as usual, but the question in any case."""
+        """Return the tokens to reserve for an answer.
+
+        The usual number, within question and `max_tokens`, but always more than the question.
+        """
         question, usual = _estimate(messages, 0), self._limits.usual_tokens(self._agent)
         return max(question + 1, usual if max_tokens is None else min(usual, question + max_tokens))
 

@@ -1,4 +1,4 @@
-"""The settings of authentication, and the addresses that can be trusted."""
+"""The settings of authentication, and trusted addresses."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,10 @@ from beckon_contract.origins import is_loopback
 
 
 def secure_url(url: str) -> str:
-    """Return an address whose answers can be trusted, https or this machine; else raise `ValueError`."""
+    """Return an address if it can be trusted, else raise `ValueError`.
+
+    Trusted are https, and http on loopback.
+    """
     parts = urlsplit(url)
     host = parts.hostname
     if host and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
@@ -18,7 +21,10 @@ def secure_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcOptions:
-    """The issuer whose tokens are taken; `ca_file` holds certificates to trust besides the public ones."""
+    """The issuer of the accepted tokens, and their claims.
+
+    `ca_file` holds certificates to trust besides the public ones.
+    """
 
     issuer: str
     audiences: tuple[str, ...]
@@ -31,10 +37,11 @@ class OidcOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
-    """Who is let in. `host` is where the service listens.
+    """The options of authentication.
 
-    With `anonymous` unset, callers without a credential are let in where the service listens on
-    loopback and there is nothing to check a credential against; and only from this machine.
+    `host` is the address on which the service listens. With `anonymous` unset, callers without a
+    credential are accepted if the service listens on loopback and neither keys nor an issuer are set; and
+    only from this machine.
     """
 
     host: str

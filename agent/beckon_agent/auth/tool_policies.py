@@ -11,14 +11,21 @@ _STRICTNESS: Sequence[TextCallRule] = ("Allow", "Approve", "Refuse")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How often a tool may be called: at the same time, `None` without limit; and each rate that holds."""
+    """The limits on calls of a tool.
+
+    `concurrency` is the number of simultaneous calls, `None` without limit. Each of the rates applies.
+    """
 
     concurrency: int | None = None
     rates: tuple[Rate, ...] = ()
 
 
 def withheld(tool: Tool, policies: Iterable[ToolPolicy]) -> bool:
-    """Whether a tool is not offered: it may write where only reading is allowed, or goes past the Broker."""
+    """Return True if the policies withhold a tool.
+
+    It may write although only reading is allowed, or its calls bypass the Broker although that is
+    required.
+    """
     return any(
         (policy.read_only and not tool.read_only) or (policy.through_broker and tool.dispatch == "direct")
         for policy in _choosing(tool, policies)
@@ -26,9 +33,10 @@ def withheld(tool: Tool, policies: Iterable[ToolPolicy]) -> bool:
 
 
 def governed(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout: float) -> Tool:
-    """Return a tool as the policies want it called; they only add to what its EventType asks for.
+    """Return a tool with the policies applied.
 
-    `usual_timeout` are the seconds that its agent gives a tool that names none.
+    They only add to the requirements of its EventType. `usual_timeout` is the agent's time-out in
+    seconds, for a tool without one.
     """
     chosen = _choosing(tool, policies)
     if not chosen:
@@ -41,7 +49,7 @@ def governed(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout: float
 
 
 def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> Bounds:
-    """Return how often a tool may be called."""
+    """Return the limits on calls of a tool."""
     chosen = _choosing(tool, policies)
     places = [policy.concurrency for policy in chosen if policy.concurrency is not None]
     rates = {policy.rate for policy in chosen if policy.rate is not None}

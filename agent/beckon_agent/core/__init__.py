@@ -1,1 +1,1 @@
-"""The types that every package of the agent shares. Nothing in here does I/O."""
+"""Types shared by all packages of the agent, without any I/O."""

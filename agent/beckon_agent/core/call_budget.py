@@ -1,4 +1,4 @@
-"""Depth and token budget of agents that call each other.
+"""Depth and token budget of agents calling each other.
 
 Both travel as extension attributes of the events between them.
 """
@@ -19,28 +19,38 @@ _MOST = 2**31 - 1  # what an Integer of CloudEvents holds
 
 @dataclass(frozen=True, slots=True)
 class CallBudget:
-    """Where a run stands: 0 is a run that a person began; `budget` is `None` where there is no limit."""
+    """Depth and token budget of a run in a chain of agents.
+
+    `depth` 0 is a run begun by a person; `budget` is `None` without a limit.
+    """
 
     depth: int = 0
     budget: int | None = None
 
     @classmethod
     def of(cls, event: CloudEvent) -> "CallBudget":
-        """Return where a run stands that this event starts; raise `EventError` for what is no number."""
+        """Return the depth and budget of a run started by this event.
+
+        Raises `EventError` for an attribute that is no integer.
+        """
         return cls(max(0, _integer(event, DEPTH) or 0), _integer(event, BUDGET))
 
     def tokens(self, limit: int | None) -> int | None:
-        """Return how many tokens a run may use that has this limit of its own; `None` where there is none."""
+        """Return the token limit of a run with its own `limit`.
+
+        That is the lower one of `limit` and `budget`, and `None` without either.
+        """
         limits = [tokens for tokens in (limit, self.budget) if tokens is not None]
         return min(limits, default=None)
 
     def onward(
         self, limit: int | None, usage: Usage | None, elsewhere: int = 0, *, shares: int = 1
     ) -> dict[str, AttributeValue]:
-        """Return the attributes of an event that a run sends after it has used so much.
+        """Return the attributes of an event sent by a run.
 
-        The run's limit is for the run and for all that it calls: `elsewhere` are the tokens of those, and
-        what is left is shared evenly by so many calls that have no answer yet (decision 0026).
+        `usage` is its own use of tokens so far. The run's limit is for the run and for all that it calls:
+        `elsewhere` are the tokens of those, and the rest is shared evenly by the `shares` calls that have no
+        answer yet (decision 0026).
         """
         attributes: dict[str, AttributeValue] = {DEPTH: self.depth + 1}
         tokens = self.tokens(limit)
@@ -57,7 +67,10 @@ _sending: ContextVar[Mapping[str, AttributeValue]] = ContextVar("sending")
 
 @contextmanager
 def propagate(attributes: Mapping[str, AttributeValue]) -> Iterator[None]:
-    """Let the events that this task sends carry these attributes, those of `onward`."""
+    """Set the attributes of events sent by this task.
+
+    `onward` makes them.
+    """
     token = _sending.set(attributes)
     try:
         yield
@@ -66,18 +79,27 @@ def propagate(attributes: Mapping[str, AttributeValue]) -> Iterator[None]:
 
 
 def current_attributes() -> Mapping[str, AttributeValue]:
-    """Return the attributes that an event carries which is sent now; outside of any run it begins a chain."""
+    """Return the attributes of an event sent now.
+
+    Outside of any run the event begins a chain.
+    """
     return _sending.get(ROOT.onward(None, None))
 
 
 def usage_attribute(usage: Usage | None, elsewhere: int = 0) -> dict[str, AttributeValue]:
-    """Return the attribute by which an answer tells what it cost in all, none where nobody counted."""
+    """Return the attribute for an answer's total token cost.
+
+    The mapping is empty if no tokens were counted.
+    """
     uncounted = usage is None and not elsewhere
     return {} if uncounted else {USED: min(_MOST, _total(usage) + elsewhere)}
 
 
 def reported_cost(reply: CloudEvent) -> int:
-    """Return the tokens that a reply says it cost; none where it says nothing that is a number."""
+    """Return the token cost reported by a reply.
+
+    It is 0 without the attribute, or if the attribute is no integer.
+    """
     try:
         return max(0, _integer(reply, USED) or 0)
     except EventError:
@@ -89,7 +111,11 @@ def _total(usage: Usage | None) -> int:
 
 
 def _integer(event: CloudEvent, name: str) -> int | None:
-    """Read a number that came as text in a header, or as itself in JSON."""
+    """Read an integer attribute, as text or as a number.
+
+    Text comes from a header. Return `None` if it is absent; raises `EventError` for anything else than an
+    integer.
+    """
     value = event.extensions.get(name)
     if value is None:
         return None

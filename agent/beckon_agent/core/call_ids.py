@@ -1,7 +1,7 @@
-"""Ids of tool calls: nine letters and digits, which every provider accepts.
+"""Ids of tool calls: nine letters and digits, accepted by every provider.
 
-Mistral refuses any other form; the rest take whatever is unique. One exception:
-LiteLLM hides Gemini's thought signature in the id, and wants it back as it was.
+Mistral refuses any other form; the rest accept any unique id. One exception: LiteLLM hides Gemini's thought
+signature in the id, and wants it back unchanged.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _SIGNED = "__thought__"
 
 
 def call_id(taken: Container[str] = ()) -> str:
-    """Return a new random id that is not taken."""
+    """Return a new random id, different from those taken."""
     while True:
         candidate = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
         if candidate not in taken:
@@ -40,5 +40,8 @@ def derived_id(seed: str, taken: Container[str]) -> str:
 
 
 def may_stay(wire_id: str, *, signed: bool = True) -> bool:
-    """Whether an id may stay as it is; `signed` is whether one with a thought signature may."""
+    """True if an id can be used unchanged.
+
+    With `signed`, an id with a thought signature can be used as well.
+    """
     return _SHORT.match(wire_id) is not None or (signed and _SIGNED in wire_id)

@@ -1,4 +1,4 @@
-"""Context variables of the request that a task serves: its id, its principal, its owner."""
+"""Context variables of a task's request: id, principal, owner."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ _current_request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def request_id() -> str:
-    """Return the id of this task's request, "-" where there is none."""
+    """Return the id of this task's request, or "-" without one."""
     return _current_request_id.get()
 
 
 def set_request_id(value: str) -> None:
-    """Say which request this task, and every task that it starts, works for."""
+    """Set the request id of this task and of all tasks it starts."""
     _current_request_id.set(value)
 
 
@@ -25,16 +25,19 @@ Kind = Literal["key", "oidc", "event", "anonymous", "nobody"]
 
 
 class NoPrincipal(RuntimeError):
-    """A decision was asked for, and nobody has said for whom: a mistake in the wiring, never an answer."""
+    """A decision needs a principal, and none was set.
+
+    This is a mistake in the wiring, never an answer.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks.
+    """The caller of a request.
 
-    `id` is `key:` and the name of an API key, or `oidc:` and the subject of a token, so that neither
-    can pass for the other; empty for anonymous callers. `event` is whatever sent an event through a
-    Broker, and `nobody` a caller who was not let in.
+    `id` is `key:` and the name of an API key, or `oidc:` and the subject of a token, so that neither can pass
+    for the other; empty for anonymous callers. The kind `event` is any sender of an event through a Broker,
+    and `nobody` a caller without access.
     """
 
     id: str
@@ -42,7 +45,7 @@ class Principal:
     kind: Kind
 
     def document(self) -> dict[str, object]:
-        """Return it as JSON, to be kept with a run."""
+        """Return the principal as a JSON object, for a run's `request`."""
         return {"id": self.id, "groups": sorted(self.groups), "kind": self.kind}
 
 
@@ -57,16 +60,16 @@ _current_principal: ContextVar[Principal] = ContextVar("principal")
 
 
 def current_principal() -> Principal:
-    """Return whom this task works for; raise `NoPrincipal` where nobody has said so."""
+    """Return the principal of this task; raises `NoPrincipal` without one."""
     try:
         return _current_principal.get()
     except LookupError:
-        raise NoPrincipal("no principal: let faces.access.Access, or acting_as, say who asks") from None
+        raise NoPrincipal("no principal: set one by api.access.AuthMiddleware or acting_as") from None
 
 
 @contextmanager
 def acting_as(who: Principal) -> Iterator[None]:
-    """Work for a principal: this task, and every task that it starts in the meantime."""
+    """Set the principal of this task, and of tasks started meanwhile."""
     token = _current_principal.set(who)
     try:
         yield
@@ -75,19 +78,28 @@ def acting_as(who: Principal) -> Iterator[None]:
 
 
 def principal_to_request() -> dict[str, object]:
-    """Return the current principal as a member of a run's `request`, nothing where none was said."""
+    """Return the current principal as a member of a run's `request`.
+
+    The mapping is empty without a principal.
+    """
     who = _current_principal.get(None)
     return {} if who is None else {_MEMBER: who.document()}
 
 
 def principal_of(request: Mapping[str, object]) -> Principal:
-    """Return the principal that a run of this `request` works for; without one it is nobody."""
+    """Return the principal of a run with this `request`.
+
+    Without one it is `UNAUTHENTICATED`.
+    """
     document = request.get(_MEMBER)
     return read_principal(document) if isinstance(document, Mapping) else UNAUTHENTICATED
 
 
 def read_principal(document: Mapping[str, object]) -> Principal:
-    """Return the principal that `Principal.document` wrote; what cannot be read is nobody."""
+    """Return the principal written by `Principal.document`.
+
+    It is `UNAUTHENTICATED` if the document cannot be read.
+    """
     who, groups = document.get("id"), document.get("groups")
     if not isinstance(who, str) or not isinstance(groups, list):
         return UNAUTHENTICATED
@@ -102,6 +114,9 @@ def read_principal(document: Mapping[str, object]) -> Principal:
 
 
 def owner_of(request: Request) -> str:
-    """Return the id of who asks, as the door noted it; empty for anonymous callers."""
+    """Return the id of the request's principal, as set by access control.
+
+    It is empty for anonymous callers.
+    """
     who: Principal = getattr(request.state, "principal", UNAUTHENTICATED)
     return who.id

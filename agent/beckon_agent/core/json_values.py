@@ -13,10 +13,10 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def loads(text: str | bytes) -> object:
-    """Parse JSON; raises `ValueError` where it is none.
+    """Parse JSON; raises `ValueError` for anything else.
 
-    The standard parser has the second say: it takes what some servers write and
-    RFC 8259 does not allow, such as NaN and halves of surrogate pairs.
+    The standard parser is the fallback: it accepts input that some servers write and RFC 8259 does not allow,
+    such as NaN and halves of surrogate pairs.
     """
     try:
         parsed: object = jsontext.loads(text)
@@ -30,7 +30,10 @@ def loads(text: str | bytes) -> object:
 
 
 def dumps(value: object) -> str:
-    """Return the JSON text of a value; what JSON has no form for becomes its `str`."""
+    """Return the JSON text of a value.
+
+    Values without a JSON form become their `str`.
+    """
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     except orjson.JSONEncodeError:
@@ -39,7 +42,7 @@ def dumps(value: object) -> str:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text is one whole JSON value."""
+    """True if a text is one whole JSON value."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -48,7 +51,7 @@ def is_complete(text: str) -> bool:
 
 
 def is_object(text: str) -> bool:
-    """Whether a text is one JSON object that every parser reads alike."""
+    """True if a text is one JSON object, read alike by every parser."""
     try:
         return isinstance(orjson.loads(text), dict)
     except orjson.JSONDecodeError:
@@ -66,43 +69,61 @@ def sequence(value: object) -> Sequence[object]:
 
 
 def text(value: object) -> str:
-    """Return the value if it is a string that UTF-8 can carry, else what is left of it."""
+    """Return a string as well-formed UTF-8 text.
+
+    Lone surrogates become U+FFFD; a value of another type becomes an empty string.
+    """
     return well_formed(value) if isinstance(value, str) else ""
 
 
 def piece(value: object) -> str:
-    """Return the value if it is a string, surrogates included: the next piece may have the other half."""
+    """Return the value if it is a string, else an empty one.
+
+    Surrogates are included: the next piece may have the other half.
+    """
     return value if isinstance(value, str) else ""
 
 
 def well_formed(value: str) -> str:
-    """Join halves of surrogate pairs; a lone one, which no HTTP request can carry, becomes U+FFFD."""
+    """Join halves of surrogate pairs, and replace lone ones by U+FFFD.
+
+    No HTTP request can carry a lone one.
+    """
     if value.isascii() or not _SURROGATE.search(value):
         return value
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class Joiner:
-    """Joins characters that a server split in surrogate halves over two pieces of one text."""
+    """Joins characters split by a server into surrogate halves.
+
+    The halves are in two successive pieces of one text.
+    """
 
     def __init__(self) -> None:
         self._half = ""
 
     def feed(self, more: str) -> str:
-        """Return what is whole by now; a first half at the end is held back for the next piece."""
+        """Return the complete characters so far.
+
+        A first half at the end is held back for the next piece.
+        """
         whole, self._half = self._half + more, ""
         if "\ud800" <= whole[-1:] <= "\udbff":
             whole, self._half = whole[:-1], whole[-1]
         return well_formed(whole)
 
     def close(self) -> str:
-        """Return U+FFFD for a half that stayed alone, else nothing."""
+        """Return U+FFFD for a half without a second one, else nothing."""
         half, self._half = self._half, ""
         return well_formed(half)
 
 
 def clean(value: object, depth: int = 0) -> object:
-    """Return a JSON value with every string in it well-formed; what is nested absurdly deep is null."""
+    """Return a JSON value with all its strings well-formed.
+
+    Other values nested deeper than 100 levels become null. Keys stay as they are.
+    """
     if isinstance(value, str):
         return well_formed(value)
     if depth > _DEEPEST:
@@ -115,10 +136,10 @@ def clean(value: object, depth: int = 0) -> object:
 
 
 def first_piece(source: Mapping[str, object], *keys: str) -> str:
-    """Return the first of these members that is a string and not empty, as `piece` does."""
+    """Return the first non-empty string among these members, as `piece` does."""
     return next((found for key in keys if (found := piece(source.get(key)))), "")
 
 
 def first_text(source: Mapping[str, object], *keys: str) -> str:
-    """Return the first of these members that is a string and not empty."""
+    """Return the first non-empty string among these members, well-formed."""
     return well_formed(first_piece(source, *keys))

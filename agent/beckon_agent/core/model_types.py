@@ -1,4 +1,4 @@
-"""The types that the model client, the dialects and the loop exchange."""
+"""Types shared by the model client, the dialects and the loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,25 +19,25 @@ BROKE_OFF = "incomplete"
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the answer, to be shown as it comes."""
+    """A piece of the answer, to be shown at once."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of the model's reasoning, kept apart from the answer."""
+    """A piece of the model's reasoning, separate from the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asked for; `arguments` is its raw text, not yet trusted.
+    """A call requested by the model.
 
-    `id` is unique in the conversation: nine letters and digits, which every provider takes,
-    unless it carries a provider's signature and has to go back as it came.
-    `extra` holds the unknown fields of the wire, which some providers want back.
+    `arguments` is its raw text, not yet trusted. `id` is unique in the conversation: nine letters and digits,
+    accepted by every provider, unless it carries a provider's signature and has to go back unchanged. `extra`
+    holds the unknown fields of the wire format, required back by some providers.
     """
 
     id: str
@@ -56,7 +56,10 @@ RefusalReason = Literal["brought_along", "not_offered"]
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """A call that was read in a text and stayed text; `name` is empty where no tool has it."""
+    """A call found in a text, but left as text.
+
+    `name` is empty if no tool has it.
+    """
 
     name: str
     reason: RefusalReason
@@ -79,10 +82,10 @@ class Usage:
 class Turn:
     """A whole answer of the model: the last item of every stream.
 
-    `finish_reason` is what the server said, `None` where it said nothing but that the answer is whole,
-    and `BROKE_OFF` where it did not say even that.
-    `usage` is `None` where the server does not count. `sent` are the names of the agent's tools that
-    it was sent, where somebody noted them. `refused` are the calls in its text that were not made.
+    `finish_reason` is the server's, `None` if the server reported only the end of the answer, and `BROKE_OFF`
+    if it did not report even that. `usage` is `None` if the server does not count. `sent` are the names of
+    the agent's tools sent to the model, if they were noted. `refused` are the calls in its text that were not
+    made.
     """
 
     text: str = ""

@@ -21,7 +21,10 @@ Decision = Literal["approved", "denied"]
 
 
 def _note() -> Any:
-    """Return a field that the store sets: when a step was taken, and how often, makes it no other step."""
+    """Return a field set by the store, ignored in comparisons.
+
+    A step stays the same, whenever and however often it was taken.
+    """
     return field(default=None, compare=False)
 
 
@@ -30,9 +33,8 @@ class NewRun:
     """A run before its first step.
 
     `owner` is the principal's id, empty for anonymous. `input` are the messages that it adds to its
-    conversation, in front of which stand those of `previous` (a run) or of `conversation`. `request` is
-    all else that its face needs to go on with it: a JSON object. A run that is not `kept` is deleted
-    when it ends.
+    conversation, after those of `previous` (a run) or of `conversation`. `request` is a JSON object with all
+    else that its face needs to continue it. A run that is not `kept` is deleted when it ends.
     """
 
     id: str
@@ -51,11 +53,10 @@ class NewRun:
 class StoredRun(NewRun):
     """A run as it is stored; times are seconds since the epoch.
 
-    `holder` is the process that works on it, until `held_until`; a queued run is left alone until then.
-    It was worked on for `worked` seconds, and on top of that from `since` on: when its holder took it.
-    `lost` processes in a row have let their time run out before they noted a step. `error` has the
-    members `code` and `message`. `takeovers` counts all processes that went on with it because another
-    had died.
+    `holder` is the process that works on it, until `held_until`; a queued run is left alone until then. It
+    was worked on for `worked` seconds, plus the time since `since`: when its holder took it. `lost` is the
+    number of processes in a row whose lease ran out before they noted a step. `error` has the members `code`
+    and `message`. `takeovers` counts all takeovers from a process that had died.
     """
 
     status: RunStatus
@@ -75,12 +76,12 @@ class StoredRun(NewRun):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended.
+    """The outcome of a run.
 
-    `added` are the messages that stand behind its input for whoever goes on from it. Its conversation gets
-    both, and neither where `added` is `None`. `error` has the members `code` and `message`. A run that is
-    not kept is deleted at once, unless it `lingers` for those who follow it elsewhere: then whoever ends
-    it deletes it shortly after, or `purge` does.
+    `added` are the messages after its input, for runs that follow it. Its conversation gets both, and neither
+    if `added` is `None`. `error` has the members `code` and `message`. A run that is not kept is deleted at
+    once, unless it `lingers` for its followers at other replicas: then the process that ends it deletes it
+    shortly after, or `purge` does.
     """
 
     status: RunStatus
@@ -93,12 +94,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
-    """One answer of the model; its calls are kept as `StoredCall`s. `sent` is as in `Turn`.
+    """One answer of the model; its calls are stored as `StoredCall`s.
 
-    `written` are the calls as the model wrote them, each with `id`, `name`, `arguments` (a text) and `extra`.
-    `asked` is what it was asked: `model`, a name, and how many tools it takes, `limit`, with the digests of
-    two materials: `system`, a message, and `tools`, a list of digests. `written` and `asked` are `None` in
-    turns that were stored before anybody kept them. `seconds` is how long it took; `ended_at` the store sets.
+    `sent` is as in `Turn`. `written` are the calls as the model wrote them, each with `id`, `name`,
+    `arguments` (a text) and `extra`. `asked` is its prompt: `model` (a name), `limit` (the number of tools it
+    takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests). `written`
+    and `asked` are `None` in turns from before these were stored. `seconds` is its duration; `ended_at` is
+    set by the store.
     """
 
     step: int
@@ -117,15 +119,18 @@ class StoredTurn:
 class StoredCall:
     """One call of a turn.
 
-    `event_id` is the id of its CloudEvent, the same at every attempt, and unique in the store.
-    `id`, `name`, `extra` and `origin` are as in `ToolCall`; `arguments` are those that are sent, or
-    were written by the model where the call is refused. `tokens` are as in `CallFinished`. `deadline` is
-    when a late answer is late.
-    A decision makes a call `open` again; one that was denied is refused and never sent. `attempts` counts
-    how often it was begun to be sent, the last time at `sent_at`. The times are the store's to set.
-    `due` is when the reply to a call is, that was posted at `sent_at`.
-    `deliveries` is how often it came to its tool, where the reply says so. `report` is the last one of a
-    call that is answered later: `progress` and `total`, numbers (`total` may be `None`), and `message`.
+    `event_id` is the id of its CloudEvent, the same at every attempt, and unique in the store. `id`, `name`,
+    `extra` and `origin` are as in `ToolCall`; `arguments` are those sent, or those written by the model if
+    the call is refused. `tokens` are as in `CallFinished`. `deadline` is the time until which a late answer
+    must come.
+
+    A decision makes a call `open` again; a denied call is refused and never sent. `attempts` counts the
+    attempts to send it, the last one at `sent_at`. `due` is the time until which the reply to the call posted
+    at `sent_at` must come. The store sets the times.
+
+    `deliveries` is the number of its deliveries to the tool, if the reply reports it. `report` is the last
+    one of a call that is answered later: `progress` and `total`, numbers (`total` may be `None`), and
+    `message`.
     """
 
     event_id: str
@@ -156,11 +161,11 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """What went out for a call, and what came back, as JSON objects.
+    """The sent event of a call and its reply, as JSON objects.
 
-    Each has the member `event`, in CloudEvents' JSON format; what came back may have `problem` in its
-    place, the document that says why there is no reply. `omitted` are the bytes of data that were too
-    many to keep.
+    Each has the member `event`, in CloudEvents' JSON format; the reply may have `problem` in its place, the
+    document with the reason for the missing reply. `omitted` is the number of bytes of data too large to
+    store.
     """
 
     event_id: str
@@ -171,7 +176,10 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class LogEntries:
-    """What a run told its client, ready for its log: the events `first`, `first + 1`, ..., JSON objects."""
+    """Published events of a run, as JSON objects for its log.
+
+    Their numbers are `first`, `first + 1`, ...
+    """
 
     first: int = 1
     events: Sequence[Mapping[str, object]] = ()
@@ -179,7 +187,7 @@ class LogEntries:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """All that a run has done so far, in its order."""
+    """All turns and calls of a run so far, in their order."""
 
     turns: Sequence[StoredTurn]
     calls: Sequence[StoredCall]
@@ -187,7 +195,10 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConversation:
-    """A thread of messages that runs add to; `created_at` in seconds since the epoch."""
+    """A message thread extended by runs.
+
+    `created_at` is in seconds since the epoch.
+    """
 
     id: str
     owner: str
@@ -197,7 +208,10 @@ class StoredConversation:
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """Whether a limit had room; `retry_after` are the seconds until it will."""
+    """The decision of a limit on one request.
+
+    `retry_after` are the seconds until there is room again.
+    """
 
     allowed: bool
     retry_after: float = 0.0
@@ -205,10 +219,10 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class ReservedLimit:
-    """A limit per sliding window that is reserved of: `window` and `seconds` in seconds.
+    """A limit per sliding window, with reservations.
 
-    A reservation lasts for `seconds` unless it is settled before: then its process is dead. With
-    `behind_others` what others have reserved counts as used.
+    `window` is in seconds. A reservation is dropped after `seconds`, if it was not settled before: its
+    process is dead then. With `behind_others` the reservations of others count as used.
     """
 
     limit: int
@@ -221,8 +235,9 @@ class ReservedLimit:
 class RunSummary:
     """A run in a list, without its input and its request.
 
-    `question` is how its input begins, `tools` how often each was called, `failed` how many of the calls
-    failed, `approvals` how many wait for a person. `usage` is counted so far where the run has not ended.
+    `question` is the beginning of its input, `tools` the number of calls of each tool, `failed` that of
+    failed calls, and `approvals` that of calls waiting for an approval. `usage` is counted so far if the run
+    has not ended.
     """
 
     run: StoredRun
@@ -235,9 +250,10 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation in a list; `title` is how its first question begins, empty where there is none yet.
+    """A conversation in a list.
 
-    `used_at` is when somebody last asked something there, or was answered.
+    `title` is the beginning of its first question, empty if there is none yet. `used_at` is the time of the
+    last question or answer.
     """
 
     conversation: StoredConversation
@@ -246,15 +262,16 @@ class ConversationSummary:
 
     @property
     def place(self) -> str:
-        """Where it stands in the list now: id and time."""
+        """Its present place in the list: id and time."""
         return f"{self.conversation.id}@{self.used_at!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A call that waits for a person: its run, what was asked there, and since when it waits.
+    """A call with a pending approval, its run and the run's question.
 
-    `part` counts how often the run has asked, this time included.
+    `since` is the beginning of the wait, in seconds since the epoch. `part` counts the approval requests of
+    the run, this one included.
     """
 
     run_id: str
@@ -268,7 +285,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which of an owner's runs are wanted; what is `None` does not matter."""
+    """A filter for an owner's runs; `None` matches every run."""
 
     status: RunStatus | None = None
     agent: str | None = None

@@ -1,4 +1,4 @@
-"""The types of a run: its limits, its options, its model, and the events that it emits."""
+"""The types of a run: limits, options, model, and emitted events."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,15 @@ Ending = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far one run may go: model requests, seconds, tokens in all, calls side by side.
+    """Limits of one run: model requests, seconds, total tokens, parallel calls.
 
-    `calls_per_turn` is how many calls one answer of the model may make. The same call is made until it has
-    failed or had the same result `repeated_calls` times in a row. What is above is answered `denied`.
+    `calls_per_turn` is the number of calls allowed in one answer of the model. The same call is made until it
+    has failed or had the same result `repeated_calls` times in a row. Calls beyond these two are answered
+    `denied`.
 
-    `call_timeout` is in seconds, for tools that name none of their own; `late_seconds` is what such a
-    tool has for its answer once it has taken a call to answer it later. `tools` is how many
-    declarations one model request may have, fewer where the provider takes fewer.
+    `call_timeout` is in seconds, for tools without a timeout of their own; such a tool has `late_seconds` for
+    its answer once it has taken a call to answer it later. `tools` is the number of declarations allowed in
+    one model request, fewer if the provider takes fewer.
     """
 
     steps: int = 16
@@ -48,7 +49,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ClientTool:
-    """A function that the client brings and runs itself: the agent hands calls of it back."""
+    """A function brought and run by the client.
+
+    The agent hands calls of it back.
+    """
 
     name: str
     description: str
@@ -57,12 +61,12 @@ class ClientTool:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one request may ask of the model, beyond what its agent says.
+    """Options of one request, in addition to its agent's own.
 
-    `instructions` stand behind the agent's prompt for this run alone. `first_choice` is the `tool_choice`
-    of the run's first answer: kept up, it would never end. `allowed_tools` are the only ones that may be
-    called, `max_tool_calls` how many calls may be made. `chain` is where the run stands among agents that
-    call each other.
+    `instructions` come after the agent's prompt for this run alone. `first_choice` is the `tool_choice` of
+    the run's first answer: with it in every request, the run would never end. `allowed_tools` are the only
+    ones that may be called, `max_tool_calls` is the number of calls allowed. `chain` is the run's depth and
+    budget among agents calling each other.
     """
 
     use_tools: bool = True
@@ -80,7 +84,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent as the API names it: its prompt, its limits, and on what terms it may be used.
+    """One agent as the API names it: prompt, limits, terms of use.
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent.
     """
@@ -94,13 +98,16 @@ class Agent:
 
     @property
     def source(self) -> str:
-        """The CloudEvents source of the calls that this agent makes."""
+        """The CloudEvents source of this agent's calls."""
         return f"/beckon/agents/{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The model asked for a call; `arguments` as they are sent, or as it wrote them if it is refused."""
+    """The model has requested a call.
+
+    `arguments` are those sent, or those written by the model if the call is refused.
+    """
 
     id: str
     name: str
@@ -110,9 +117,10 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallProgressed:
-    """A tool reports how far a call has come: so much of `total`, or of nobody knows how much.
+    """A tool's progress report on a call: `done` of `total`.
 
-    It is told to those who listen while it happens, and to nobody later: it is not stored.
+    `total` is `None` if it is unknown. Reports are not in the event log: a follower gets those published
+    while it follows, and the newest one of each call in progress.
     """
 
     id: str
@@ -124,9 +132,10 @@ class CallProgressed:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A tool call has its answer: the tool's data, or an error object as in `failures`.
+    """A tool call has its answer: data or an error object.
 
-    `tokens` are those that the reply says it cost, which those of an agent do.
+    The data are the tool's; an error object is as in `failures`. `tokens` is the cost reported by the reply;
+    agents report it.
     """
 
     id: str
@@ -139,9 +148,10 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The last event of every run; `messages` are what the run added to the conversation.
+    """The last event of every finished run.
 
-    `usage` is that of its own model; `elsewhere` are the tokens that agents used which it called.
+    `messages` are those added to the conversation by the run. `usage` is that of its own model; `elsewhere`
+    are the tokens used by agents that it called.
     """
 
     ending: Ending
@@ -152,7 +162,10 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
-    """A call waits for a person; `event_id` is what a decision names, `id` the model's id of the call."""
+    """A call waits for an approval.
+
+    A decision refers to `event_id`; `id` is the model's id of the call.
+    """
 
     event_id: str
     id: str
@@ -163,7 +176,10 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True)
 class ClientCallRequested:
-    """A call of a tool that the client brought; the run ends with it, and the client answers in a new one."""
+    """A call of a client tool.
+
+    The run ends with it, and the client answers in a new one.
+    """
 
     id: str
     name: str
@@ -172,7 +188,10 @@ class ClientCallRequested:
 
 @dataclass(frozen=True, slots=True)
 class RunSuspended:
-    """Nothing more happens until a decision or a late answer comes; then the run goes on."""
+    """The run waits for a decision or a late answer.
+
+    Nothing more happens until one comes; then the run continues.
+    """
 
 
 RunEvent = (
@@ -189,15 +208,21 @@ RunEvent = (
 
 
 class Model(Protocol):
-    """Anything that answers a conversation; the last item of its stream is a `Turn`."""
+    """A source of answers to a conversation.
+
+    The last item of its stream is a `Turn`.
+    """
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The public name of the model."""
         ...
 
     async def tool_limit(self) -> int:
-        """Return how many declarations one request may have; raises `ModelError`."""
+        """Return the number of declarations allowed in one request.
+
+        Raises `ModelError`.
+        """
         ...
 
     def stream(

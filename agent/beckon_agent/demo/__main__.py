@@ -1,4 +1,4 @@
-"""The demo model's server: reads its settings, serves until it is told to stop."""
+"""The demo model's server: reads its settings, serves until stopped."""
 
 import logging.config
 import signal
@@ -22,7 +22,7 @@ logger = logging.getLogger("beckon_agent.demo")
 
 
 def main() -> int:
-    """Serve; return 2 where a setting is wrong or the port is taken."""
+    """Serve; return 2 for a wrong setting or a taken port."""
     try:
         settings = CliApp.run(Settings)
     except ValidationError as error:

@@ -1,4 +1,7 @@
-"""What the demo model says: readable sentences that quote the results, marked as its own."""
+"""The texts of the demo model: readable sentences quoting the results.
+
+Each is marked as the demo model's own.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +19,12 @@ _MAX_TOOLS: Final = 20
 
 
 def answer(results: Sequence[Result]) -> str:
-    """Quote what the tools answered, one a line."""
+    """Quote the results of the tools, one a line."""
     return LABEL + "\n".join(_quote(result) for result in results)
 
 
 def no_match(tools: Sequence[Tool]) -> str:
-    """Say what this model is, which tools it has, and how to ask for them."""
+    """Explain this model, its tools, and how to request one."""
     if not tools:
         return (
             f"{LABEL}I am a stand-in and not a language model, and this request brought me no tools to call."

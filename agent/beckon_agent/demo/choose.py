@@ -1,4 +1,4 @@
-"""Which tools a question asks for: by the words that question and tool have in common."""
+"""The choice of tools for a question, by their words in common."""
 
 import re
 from collections.abc import Sequence
@@ -20,14 +20,17 @@ _ENOUGH: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A tool and the part of the question that asked for it."""
+    """A tool, and its part of the question."""
 
     tool: Tool
     text: str
 
 
 def choose(question: str, tools: Sequence[Tool]) -> list[Choice]:
-    """Return the tools that a question asks for, in its order; several where it has several parts."""
+    """Return the tools for a question, in its order.
+
+    They are several if the question has several parts.
+    """
     choices: list[Choice] = []
     for part in filter(None, (part.strip() for part in _PARTS.split(question))):
         tool = best(part, tools)
@@ -44,9 +47,10 @@ def choose(question: str, tools: Sequence[Tool]) -> list[Choice]:
 
 
 def best(text: str, tools: Sequence[Tool]) -> Tool | None:
-    """Return the tool that fits best, the first of equals; None where none fits well enough.
+    """Return the best fitting tool, the first of equals, or None.
 
-    The agent's own tools are for models that understand what they lack.
+    None if no tool fits well enough. The agent's own tools are never chosen: they are for models that
+    understand what they lack.
     """
     asked = asked_words(text)
     scored = [(_score(asked, tool), tool) for tool in tools if tool.name not in RESERVED]

@@ -1,4 +1,4 @@
-"""A conversation as the demo model reads it: the question, the tools, the results so far.
+"""A conversation as the demo model reads it: question, tools, results.
 
 Tools come natively (`tools`, role `tool`) or in the prompt: as the general prompt recipe
 writes them (`functionCall`), or as ChatGLM3 does (`tool_call(…)` and observations).
@@ -27,7 +27,7 @@ _CHATGLM3_CALL: Final = re.compile(r"([\w.\-]+)\s*\n```python\ntool_call\(")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool answered: JSON text, or any other."""
+    """The result of a tool: JSON text, or any other."""
 
     name: str
     content: str
@@ -35,7 +35,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The last question, the results that have come for it, and the tools on offer."""
+    """The last question, its results so far, and the offered tools."""
 
     question: str
     tools: tuple[Tool, ...]
@@ -63,7 +63,7 @@ def read_conversation(messages: Sequence[Message], tools: Sequence[object]) -> C
 
 
 def text_of(message: Message) -> str:
-    """Return the text of a message, of its text parts where it has parts."""
+    """Return the text of a message, or of its text parts."""
     content = message.get("content")
     if isinstance(content, list):
         return " ".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
@@ -90,7 +90,10 @@ def _declarations(system: str) -> list[object]:
 
 
 def _called(message: Message) -> dict[str, str]:
-    """Return the names of the tools that an assistant's message calls, by the id or place of the call."""
+    """Return the tool names of an assistant message's calls, by id.
+
+    Calls without an id have their position as the key.
+    """
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         return {str(call["id"]): str(call["function"]["name"]) for call in calls}
@@ -98,7 +101,7 @@ def _called(message: Message) -> dict[str, str]:
 
 
 def _read(message: Message, style: Style, called: Mapping[str, str]) -> tuple[list[Result], str]:
-    """Return the results that a message brings, and what it asks."""
+    """Return the results and the question in a message."""
     text, role = text_of(message), message.get("role")
     if role == "tool":
         return [Result(called.get(str(message.get("tool_call_id")), "tool"), text)], ""
@@ -113,7 +116,7 @@ def _read(message: Message, style: Style, called: Mapping[str, str]) -> tuple[li
 
 
 def _responses(text: str) -> tuple[list[Result], str]:
-    """Read `{"functionResponse": …}` objects; what stands after the last is a question."""
+    """Read `{"functionResponse": …}` objects; the text after them is a question."""
     results: list[Result] = []
     end = 0
     while found := _RESPONSE.search(text, end):

@@ -1,4 +1,7 @@
-"""Arguments for a tool out of a question: by the type of each parameter and the words around it."""
+"""Arguments for a tool, found in a question.
+
+They are found by the type of each parameter and the words around it.
+"""
 
 import functools
 import re
@@ -31,10 +34,11 @@ _PLACES: Final = ("city", "location", "place", "town", "country", "address", "re
 
 
 def fill(tool: Tool, text: str, whole: str) -> dict[str, object]:
-    """Return arguments for `tool` from the part of the question that asked for it.
+    """Return arguments for `tool` from its part of the question.
 
-    What the part does not tell is looked for in the whole question; what neither tells is left
-    out, unless the tool requires it: then the text itself is given, for the tool to refuse.
+    A value missing in this part is looked for in the whole question. If it is missing there as well, it is
+    left out, unless the tool requires it: then the first choice, a part of the text or an empty value is
+    given, for the tool to refuse.
     """
     arguments: dict[str, object] = {}
     bare, bare_whole = _without_choices(tool, text), _without_choices(tool, whole)
@@ -53,13 +57,19 @@ def fill(tool: Tool, text: str, whole: str) -> dict[str, object]:
 
 
 def tells(tool: Tool, text: str) -> bool:
-    """Whether a text has a value of a kind that one of the tool's parameters is made for, as a place."""
+    """Return True if a text has a typical value for a parameter.
+
+    It is a value of the kind expected by one of the tool's strings, such as a place.
+    """
     strings = (one for one in tool.parameters if one.type == "string" and not one.choices)
     return any(_special(one, _without_choices(tool, text)) is not None for one in strings)
 
 
 def _without_choices(tool: Tool, text: str) -> str:
-    """Leave out what only chooses (in fahrenheit), so that nothing else is made of it."""
+    """Remove the choice of an enum value, such as "in fahrenheit".
+
+    Otherwise another parameter might take it.
+    """
     choices = [re.escape(str(choice)) for parameter in tool.parameters for choice in parameter.choices]
     if not choices:
         return text
@@ -91,7 +101,10 @@ def _truth(parameter: Parameter, text: str) -> object:
 
 
 def _number(parameter: Parameter, text: str, numbers: list[int | float]) -> object:
-    """Take the number beside the parameter's name, or the next that is left where one is required."""
+    """Return the number beside the parameter's name.
+
+    Without one, a required parameter takes the next number left.
+    """
     for word in words(parameter.name):
         after, before = rf"\b{word}\w*\W{{1,3}}({_DIGITS})", rf"({_DIGITS})\W{{1,2}}{word}"
         beside = re.search(f"{after}|{before}", text, re.IGNORECASE)
@@ -116,7 +129,7 @@ def _list(parameter: Parameter, text: str) -> object:
 
 
 def _special(parameter: Parameter, text: str) -> str | None:
-    """Return a value of the kind that the parameter's name and description tell of."""
+    """Return a value of the kind described by the parameter's name and description."""
     if parameter.about("timezone", "zone", "tz"):
         return _zone(text)
     if parameter.named("expression", "formula", "calculation", "equation", "arithmetic"):
@@ -136,7 +149,7 @@ def _special(parameter: Parameter, text: str) -> str | None:
 
 
 def _plain(parameter: Parameter, text: str) -> str:
-    """Return what is said to a parameter that takes free text."""
+    """Return the text for a free-text parameter."""
     if parameter.named(*_WHOLE):
         return text
     quoted = _QUOTED.search(text)
@@ -170,7 +183,10 @@ def _place(text: str) -> str | None:
 
 
 def _zone(text: str) -> str | None:
-    """Return a time zone that the text names, or the one of a city; a place that has none as it is."""
+    """Return the time zone named in a text, or a city's.
+
+    A place without a time zone is returned as it is.
+    """
     found = _ZONE.search(text)
     if found:
         return found.group()
@@ -182,7 +198,7 @@ def _zone(text: str) -> str | None:
 
 @functools.cache
 def _zones() -> Mapping[str, str]:
-    """The time zones of this machine by the city that they are named after."""
+    """The time zones of this machine by the city in their name."""
     return {
         zone.rpartition("/")[2].lower(): zone
         for zone in sorted(zoneinfo.available_timezones())

@@ -15,7 +15,10 @@ from beckon_agent.demo.words import with_operators
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to make; `id` is nine letters and digits, the same for the same request."""
+    """A call to make; `id` is nine letters and digits.
+
+    The same request gives the same id.
+    """
 
     id: str
     name: str
@@ -24,7 +27,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Text (with the calls in it where they are markup), and the calls to send natively."""
+    """The text of a reply, and the calls to send natively.
+
+    Calls written as markup are part of the text.
+    """
 
     text: str
     calls: tuple[Call, ...] = ()
@@ -32,7 +38,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the request allows: no calls, a call of some tool or a named one, several at once."""
+    """The calls allowed by a request.
+
+    With `calls` false there are none. `required` demands a call of any tool, `tool` one of the named tool,
+    and `parallel` allows several at once.
+    """
 
     calls: bool = True
     required: bool = False
@@ -41,7 +51,10 @@ class Rules:
 
 
 def reply(conversation: Conversation, rules: Rules, seed: str) -> Reply:
-    """Decide what to say; `seed` makes the ids of the calls (the same seed, the same ids)."""
+    """Decide on the reply; `seed` determines the ids of its calls.
+
+    The same seed gives the same ids.
+    """
     if conversation.results:
         return Reply(answer(conversation.results))
     calls = _calls(conversation, rules, seed) if rules.calls else []

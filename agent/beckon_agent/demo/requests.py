@@ -16,7 +16,7 @@ _NO_TOOLS: Final = '"auto" tool choice requires --enable-auto-tool-choice and --
 
 
 class BadRequest(Exception):
-    """A request that is refused; `body` is OpenAI's error object, `status` the HTTP status."""
+    """A refused request; `body` is OpenAI's error object, `status` the HTTP status."""
 
     def __init__(self, message: str, *, param: str | None = None, status: int = 400, code: str | None = None):
         super().__init__(message)
@@ -58,12 +58,12 @@ class ChatRequest(BaseModel):
 
     @property
     def wants_usage(self) -> bool:
-        """Whether a stream ends with the count of tokens."""
+        """True if a stream ends with the count of tokens."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     @property
     def rules(self) -> Rules:
-        """What `tool_choice` and `parallel_tool_calls` allow."""
+        """The rules from `tool_choice` and `parallel_tool_calls`."""
         choice, parallel = self.tool_choice, self.parallel_tool_calls is not False
         if isinstance(choice, dict):
             return Rules(tool=str((choice.get("function") or {}).get("name")), parallel=parallel)
@@ -71,7 +71,7 @@ class ChatRequest(BaseModel):
 
 
 def read_request(body: bytes) -> ChatRequest:
-    """Parse and check a request's body; raise BadRequest with what is wrong and where."""
+    """Parse and check a request's body; raise BadRequest with the error's place."""
     try:
         request = ChatRequest.model_validate_json(body)
     except ValidationError as error:
@@ -92,7 +92,11 @@ def read_request(body: bytes) -> ChatRequest:
 
 
 def _check_history(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Every call answered, every answer called for, arguments an object: what strict providers ask."""
+    """Check the messages as strict providers do.
+
+    Every call must be answered, every tool message must answer a call, and arguments must be an object.
+    Raises BadRequest.
+    """
     open_calls: set[str] = set()
     for place, message in enumerate(messages):
         param = f"messages.[{place}]"

@@ -1,4 +1,4 @@
-"""The tools as the demo model sees them: declarations, whichever way they were given."""
+"""The tools of the demo model, from native declarations or from a prompt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ from beckon_agent.demo.words import words
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter; `schema` is its JSON Schema, `hints` the words of its name and description."""
+    """One parameter of a tool.
+
+    `schema` is its JSON Schema, `hints` the words of its name and description.
+    """
 
     name: str
     required: bool
@@ -17,7 +20,10 @@ class Parameter:
 
     @property
     def type(self) -> str:
-        """The JSON type; the first that is not null where there are several, string where none is told."""
+        """The JSON type, string by default.
+
+        Of several types it is the first that is not null.
+        """
         kind = self.schema.get("type")
         for one in kind if isinstance(kind, list) else [kind]:
             if isinstance(one, str) and one != "null":
@@ -26,16 +32,16 @@ class Parameter:
 
     @property
     def choices(self) -> list[object]:
-        """The values of an enum; none where any value will do."""
+        """The values of an enum; empty if any value is allowed."""
         found = self.schema.get("enum")
         return list(found) if isinstance(found, list) else []
 
     def about(self, *topics: str) -> bool:
-        """Whether its name or description has one of these words."""
+        """Return True if the name or description has one of these words."""
         return not self.hints.isdisjoint(topics)
 
     def named(self, *topics: str) -> bool:
-        """Whether its name alone has one of these words."""
+        """Return True if the name alone has one of these words."""
         return not set(topics).isdisjoint(words(self.name))
 
 
@@ -49,7 +55,10 @@ class Tool:
 
 
 def read_tools(declarations: Sequence[object]) -> list[Tool]:
-    """Read OpenAI's `tools` entries or bare function objects; what has no name is left out."""
+    """Read OpenAI's `tools` entries or bare function objects.
+
+    Entries without a name are left out.
+    """
     found = (_read(_mapping(entry)) for entry in declarations)
     return [tool for tool in found if tool.name]
 

@@ -15,14 +15,17 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an answer and all its chunks begin with; `created` is in seconds since 1970."""
+    """The common fields of an answer and its chunks.
+
+    `created` is in seconds since 1970.
+    """
 
     id: str
     created: int
     model: str
 
     def of(self, kind: str) -> Json:
-        """Return the fields that every object of this answer has."""
+        """Return the fields common to all objects of this answer."""
         return {
             "id": self.id,
             "object": kind,
@@ -33,7 +36,10 @@ class Head:
 
 
 def usage(prompt: Sequence[Mapping[str, object]], reply: Reply) -> Json:
-    """Count words and signs, as a demo's tokens: of the prompt's JSON and of the answer."""
+    """Count words and signs as tokens.
+
+    They are those of the prompt's JSON and of the answer.
+    """
     asked = len(_TOKEN.findall(json.dumps(prompt, ensure_ascii=False)))
     said = len(_TOKEN.findall(reply.text)) + sum(
         len(_TOKEN.findall(_arguments(call))) for call in reply.calls

@@ -1,4 +1,7 @@
-"""Words of questions and of tools, compared as a demo can: no grammar, a stop list, a few hints."""
+"""Words of questions and of tools, and a simple comparison.
+
+It needs no grammar: only a stop list and a few hints.
+"""
 
 import re
 from collections.abc import Iterable
@@ -67,27 +70,36 @@ _SPELLED: Final = (
 
 
 def with_operators(text: str) -> str:
-    """Return the text with sums that are spelled out (12 times 3) written with operators (12 * 3)."""
+    """Return the text with spelled-out sums in operators.
+
+    For example, 12 times 3 becomes 12 * 3.
+    """
     for pattern, written in _SPELLED:
         text = pattern.sub(written, text)
     return text
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text or a name in lower case, those of the stop list left out."""
+    """Return the words of a text or a name, in lower case.
+
+    The words of the stop list are left out.
+    """
     found = (word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text)))
     return [word for word in found if word not in STOP]
 
 
 def asked_words(question: str) -> set[str]:
-    """Return the words that choose a tool for a question: its own, and those that its form hints at."""
+    """Return the words of a question for choosing a tool.
+
+    They are its own words, and the words suggested by its form.
+    """
     plain = DATE.sub(" ", question)
     hinted = [hint for pattern, hint in _HINTS if pattern.search(plain)]
     return {word for word in words(" ".join([question, *hinted])) if not word.isdigit()}
 
 
 def related(word: str, others: Iterable[str]) -> bool:
-    """Whether one of `others` is this word, in this form or another."""
+    """Return True if one of `others` is a form of this word."""
     return any(word == other or _one_stem(word, other) for other in others)
 
 

@@ -1,7 +1,7 @@
-"""Calls as JSON in the midst of text, with no tag around them: only their first key tells.
+"""Calls as JSON in the midst of text, with no tag around them.
 
-`{"name": "f", "parameters": {…}}` of Llama 3, `{"functionCall": {…}}` of the prompted dialect;
-bare, in a list, or in a Markdown fence.
+Only their first key shows that they are calls: `{"name": "f", "parameters": {…}}` of Llama 3,
+`{"functionCall": {…}}` of the prompted dialect; bare, in a list, or in a Markdown fence.
 """
 
 import re
@@ -24,11 +24,11 @@ _LONGEST_NAME: Final = 128
 
 @dataclass(frozen=True)
 class BareJson:
-    """The forms of one such family.
+    """The forms of one family of such calls.
 
-    `keys` are those that an object of a call may begin with. `known` asks for the name of a
-    declared tool; `certain` says that the first key leaves no doubt, so that damaged JSON is
-    a call, too. `read` finds the calls in a complete value.
+    `keys` are those with which an object of a call may begin. With `known`, its name must be that of a
+    declared tool. With `certain`, the first key leaves no doubt, so that damaged JSON is a call, too. `read`
+    finds the calls in a complete value.
     """
 
     keys: frozenset[str]
@@ -38,24 +38,30 @@ class BareJson:
 
     @property
     def forms(self) -> Mapping[str, Form]:
-        """The openers and what reads them."""
+        """The forms by their openers."""
         return {"{": self.one, "[": self.several, "```": self.fenced}
 
     def one(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        """Read what follows `{`; another object after a `;` is left for the next turn."""
+        """Read a call after `{`.
+
+        Another object after a `;` is left for the next turn.
+        """
         calls = yield from self._value(source, tools)
         if calls:
             yield from source.after_space(";")
         return calls
 
     def several(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        """Read what follows `[`: a list of such objects."""
+        """Read a list of such objects after `[`."""
         if not (yield from source.after_space("{")):
             return None
         return (yield from self._value(source, tools))
 
     def fenced(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        """Read what follows three backticks: such an object or a list, up to the closing fence."""
+        """Read an object or a list after three backticks.
+
+        It ends with the closing fence.
+        """
         yield from source.run(_KEY, _LONGEST_NAME)
         if not (yield from source.after_space("{", "[{")):
             return None
@@ -82,7 +88,10 @@ class BareJson:
         return calls or None
 
     def _begins(self, source: TextSource, tools: ToolSchemas) -> Steps[bool]:
-        """Whether the object begins as a call does; where the name comes first, it must be known."""
+        """True if the object begins like a call.
+
+        If the name comes first and `known` is set, it must be that of a declared tool.
+        """
         if not (yield from source.after_space('"')):
             return False
         key = yield from source.run(_KEY, _LONGEST_NAME)

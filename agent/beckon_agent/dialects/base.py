@@ -1,4 +1,4 @@
-"""What every dialect offers: a rendering of the conversation, and a reader of the model's text."""
+"""The dialect interface: a renderer of conversations, a reader of answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,15 +20,16 @@ Allows = Callable[[Sequence[RawCall], str], bool]
 
 
 def everything(calls: Sequence[RawCall], markup: str) -> bool:
-    """Allow all calls: for a reader whose calls are not made."""
+    """Allow all calls, for a reader of calls never made."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A conversation as one model expects it; `tools` is empty where they stand in the prompt.
+    """A conversation in the form expected by one model.
 
-    `stop` holds the texts at which such a model begins to invent the other side's turn.
+    `tools` is empty if they are in the prompt. `stop` holds the texts at which such a model begins to invent
+    the other side's turn.
     """
 
     messages: tuple[Message, ...]
@@ -37,36 +38,43 @@ class Rendered:
 
 
 class Reader(Protocol):
-    """Reads one answer piece by piece; how it is cut into pieces never changes what is found.
+    """Reads one answer piece by piece.
 
-    All of the answer comes out again as text, but for what was read as a call that may be made.
+    Its cut into pieces never changes the result. All of the answer comes out again as text, except for calls
+    that may be made.
     """
 
     def feed(self, text: str) -> list[Item]:
-        """Take the next piece; return what is certain by now, in order. Never raises."""
-
-    def finish(self, *, called: bool = False) -> list[Item]:
-        """Say that the answer is over, and whether the server gave calls of its own; return the rest.
+        """Take the next piece; return the items certain by now, in order.
 
         Never raises.
         """
 
+    def finish(self, *, called: bool = False) -> list[Item]:
+        """End the answer; return the rest.
+
+        `called` is True if the server gave calls of its own. Never raises.
+        """
+
 
 class Dialect(Protocol):
-    """One way in which a family of models is told of tools and writes its calls."""
+    """One form of declarations and calls for a family of models."""
 
     @property
     def name(self) -> str:
-        """The name that settings use."""
+        """The name in the settings."""
 
     @property
     def native(self) -> bool:
-        """Whether the server takes `tools` itself."""
+        """True if the server takes `tools` itself."""
 
     def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
-        """Return the conversation in the form that the model was trained on."""
+        """Return the conversation in the form of the model's training."""
 
     def reader(
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
     ) -> Reader:
-        """Return a reader for one answer of the model; calls that `allows` refuses stay text."""
+        """Return a reader for one answer of the model.
+
+        Calls refused by `allows` stay text.
+        """

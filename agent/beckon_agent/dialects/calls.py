@@ -1,6 +1,7 @@
-"""Calls in model text: JSON objects, `<function=NAME>` elements, and values typed by the tool's schema.
+"""Calls in model text: JSON objects, elements, and typed values.
 
-JSON calls are `{"name": …, "arguments": {…}}` and its relatives.
+JSON calls are `{"name": …, "arguments": {…}}` and its relatives. Elements begin with `<function=NAME>`.
+The types of values come from the tool's schema.
 """
 
 import re
@@ -21,22 +22,28 @@ _DAMAGED_ARGUMENTS = re.compile(r"[\"'](?:arguments|parameters|args)[\"']\s*:\s*
 
 @dataclass(frozen=True, slots=True)
 class RawCall:
-    """A call without an id; `arguments` is text that may still need repair."""
+    """A call without an id.
+
+    `arguments` is text, and may still need repair.
+    """
 
     name: str
     arguments: str
 
     @classmethod
     def of(cls, name: str, arguments: object) -> "RawCall":
-        """Make a call of parsed arguments; a string is taken for arguments encoded twice."""
+        """Make a call of parsed arguments.
+
+        A string counts as arguments encoded twice.
+        """
         return cls(name, arguments if isinstance(arguments, str) else dump(arguments))
 
 
 def calls_in(text: str) -> list[RawCall]:
     """Return the calls in a JSON object or a list of them.
 
-    Python's way of writing is understood. Of text damaged beyond that the name is still
-    found, and its arguments are handed on as they are: the model is told what is wrong with them.
+    Python's notation is understood. In text damaged beyond that the name is still found, and its arguments
+    are passed on as they are: the error for the model names their faults.
     """
     found = loosely(text)
     if found is None:
@@ -46,7 +53,7 @@ def calls_in(text: str) -> list[RawCall]:
 
 
 def loosely(text: str) -> object:
-    """Parse JSON or, where it is none, a Python literal; None where it is neither."""
+    """Parse JSON or else a Python literal; `None` for neither."""
     try:
         return load(text)
     except ValueError:
@@ -93,7 +100,10 @@ _OF_VALUE: Mapping[type, str] = {
 
 
 class ToolSchemas:
-    """The declared tools by name, for dialects that must know a name or a parameter's type."""
+    """The schemas of the declared tools by name.
+
+    They are for dialects that must know a name or a parameter's type.
+    """
 
     def __init__(self, tools: Sequence[Declaration]) -> None:
         self._schemas: dict[str, Mapping[str, object]] = {}
@@ -105,9 +115,10 @@ class ToolSchemas:
         return name in self._schemas
 
     def typed(self, tool: str, parameter: str, text: str) -> object:
-        """Return `text` as the schema of this parameter wants it; as it stands where nothing fits.
+        """Return `text` as a value of the parameter's type.
 
-        JSON where a type other than string is allowed (or none is told), and text otherwise.
+        It is read as JSON if a type other than string is allowed, or none is given; else, or if the value
+        does not fit, it stays text.
         """
         schema = self._schemas.get(tool, {})
         allowed = _types(_mapping(schema.get("properties")).get(parameter), schema)
@@ -133,7 +144,10 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _types(schema: object, root: Mapping[str, object]) -> set[str]:
-    """Return the JSON types that a schema allows, "number" for integers; none where it does not say."""
+    """Return the JSON types allowed by a schema, "number" for integers.
+
+    The set is empty if the schema names none.
+    """
     types: set[str] = set()
     waiting, seen = [schema], set[int]()
     while waiting and len(seen) < _MAX_BRANCHES:
@@ -163,7 +177,7 @@ def _list(value: object) -> list[object]:
 
 
 def _pointed(reference: str, root: Mapping[str, object]) -> object:
-    """Follow a local `#/$defs/name`; anything else tells nothing."""
+    """Follow a local `#/$defs/name`; any other reference gives nothing."""
     target: object = root
     for step in reference.removeprefix("#/").split("/"):
         target = _mapping(target).get(step)
@@ -177,9 +191,10 @@ _END: Final = "</function>"
 
 
 def function_element(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows `<function=`, and `</tool_call>` after it, which models forget at either end.
+    """Read a call after `<function=`, and a `</tool_call>` after it.
 
-    Without a name, and a parameter or an end after it, this is no call.
+    Models forget the `<tool_call>` tag at either end. Without a name, and a parameter or an end after it,
+    this is no call.
     """
     name = yield from source.run(_NAME, _LONGEST_NAME)
     if not name or not (yield from source.take(">")):
@@ -204,7 +219,10 @@ def function_element(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[R
 
 
 def _parameter(source: TextSource) -> Steps[tuple[str, str, str]]:
-    """Take a name, a value and what ends it: its own tag, the next parameter, or the function's end."""
+    """Take a parameter's name, its value and the end of the value.
+
+    The end is its own tag, the next parameter, or the function's end.
+    """
     key, _ = yield from source.until(">")
     text, stop = yield from source.until("</parameter>", f"\n{_BEGIN}", f"\n{_END}")
     if not stop:
@@ -213,5 +231,8 @@ def _parameter(source: TextSource) -> Steps[tuple[str, str, str]]:
 
 
 def _trimmed(text: str) -> str:
-    """Take off the line breaks that the markup puts around a value, not those of the value."""
+    """Remove the markup's line breaks around a value.
+
+    Those of the value itself stay.
+    """
     return text.removeprefix("\n").removesuffix("\n") if text.strip() else ""

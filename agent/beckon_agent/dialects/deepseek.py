@@ -26,7 +26,7 @@ SILENT: Final = frozenset({
 
 
 def invoke_element(prefix: str = "") -> Form:
-    """Return the form of what follows `<PREFIXinvoke name="`: parameters as elements."""
+    """Return the form for parameter elements after `<PREFIXinvoke name="`."""
     parameter, end = f'<{prefix}parameter name="', f"</{prefix}invoke>"
     value_end = f"</{prefix}parameter>"
 
@@ -55,7 +55,10 @@ def _trimmed(text: str) -> str:
 
 
 def special_tokens(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows `<｜tool▁call▁begin｜>`: `function`, name and fenced JSON; or name and JSON."""
+    """Read a call after `<｜tool▁call▁begin｜>`.
+
+    It is `function`, name and fenced JSON; or name and JSON.
+    """
     name, separator = yield from source.until(_SEPARATOR, _CALL_END)
     if separator != _SEPARATOR:
         return ()

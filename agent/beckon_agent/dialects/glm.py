@@ -18,9 +18,10 @@ _LONGEST_HELD: Final = 65_536
 
 
 def named_line(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read a line that is only a tool's name, and what follows: fenced `tool_call(…)` or JSON.
+    """Read a line with only a tool's name, and the call below it.
 
-    The fenced call proves itself; JSON is a call only below the name of a known tool.
+    The call is a fenced `tool_call(…)` or JSON. The fenced call proves itself; JSON is a call only below the
+    name of a known tool.
     """
     name = yield from source.run(NAME, LONGEST_NAME)
     if not name:
@@ -60,7 +61,10 @@ def _fenced(source: TextSource, name: str) -> Steps[Sequence[RawCall]]:
 
 
 def _to_the_fence(source: TextSource) -> Steps[str]:
-    """Take what is left and return all arguments as they stand: the model is told what is wrong with them."""
+    """Take the text up to the fence; return all arguments unchanged.
+
+    They are damaged, and the error for the model names their faults.
+    """
     _, stop = yield from source.until("```")
     if not stop:
         raise Incomplete
@@ -69,7 +73,10 @@ def _to_the_fence(source: TextSource) -> Steps[str]:
 
 
 def keyed_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows `<tool_call>`: a name, then `<arg_key>` and `<arg_value>` pairs."""
+    """Read a call after `<tool_call>`: a name, then keys and values.
+
+    They are pairs of `<arg_key>` and `<arg_value>`. JSON after the name is read, too.
+    """
     yield from source.space()
     name = yield from source.run(NAME, LONGEST_NAME)
     begin = yield from source.after_space("<tool_sep>", "<arg_key>", _KEYED_END, "{")

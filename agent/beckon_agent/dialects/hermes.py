@@ -38,7 +38,10 @@ _json_call = json_between(CLOSER)
 
 
 def _tool_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows `<tool_call>`: JSON, Qwen3-Coder's `<function=`, or GLM-4.5's name and keys."""
+    """Read a call after `<tool_call>`.
+
+    It is JSON, Qwen3-Coder's `<function=`, or GLM-4.5's name and keys.
+    """
     following = yield from source.beyond_space()
     if following in ("{", "["):
         return (yield from _json_call(source, tools))

@@ -1,4 +1,4 @@
-"""JSON in a model's text: where a value ends, and what can still be read of a damaged one."""
+"""JSON in a model's text: the end of a value, and damaged values."""
 
 import json
 import re
@@ -40,7 +40,7 @@ class _Scanner:
 
     @property
     def depth(self) -> int:
-        """How many brackets are open."""
+        """The number of open brackets."""
         return len(self._closers)
 
     def scan(self, text: str, at: int, end: int, *, last: bool) -> int:
@@ -92,10 +92,11 @@ class _Scanner:
 
 
 def json_value(source: TextSource, before: str = "", limit: int | None = None) -> Steps[str]:
-    """Take one JSON object or array and return its text; `before` is its beginning, already taken.
+    """Take one JSON object or array and return its text.
 
-    Raises Damaged at the first character that cannot be JSON, or beyond `limit` characters;
-    Incomplete where the answer ends first. What was understood until then is taken.
+    `before` is its beginning, already taken. Raises Damaged at the first character that cannot be JSON, or
+    beyond `limit` characters; Incomplete if the answer ends first. Everything understood until then is
+    taken.
     """
     scanner, parts = _Scanner(), [before]
     scanner.scan(before, 0, len(before), last=False)
@@ -116,7 +117,10 @@ def json_value(source: TextSource, before: str = "", limit: int | None = None) -
 
 
 def any_json(source: TextSource, closer: str = "", before: str = "") -> Steps[str]:
-    """Take a JSON value even if it is damaged, then up to `closer`, or to where its brackets balance."""
+    """Take a JSON value, even a damaged one.
+
+    A damaged value goes up to `closer`, or without one, to the balance of its brackets.
+    """
     try:
         return (yield from json_value(source, before))
     except Incomplete:
@@ -168,7 +172,7 @@ def _no_constant(word: str) -> object:
 
 
 def dump(value: object) -> str:
-    """Write `value` as JSON text that can always be sent as UTF-8."""
+    """Write `value` as JSON text, always valid in UTF-8."""
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()

@@ -29,7 +29,7 @@ def _call(call: WriteCall) -> str:
 
 
 def result_line(name: str, content: str) -> str:
-    """Write a result for models that have no markup of their own for it in a user's message."""
+    """Write a result in a user's message, for models without own markup."""
     return f"Result of {name}:\n{content}"
 
 

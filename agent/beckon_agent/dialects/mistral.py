@@ -16,7 +16,10 @@ _LONGEST_NAME: Final = 256
 
 
 def tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows `[TOOL_CALLS]`: a list, an object, or a name and its arguments."""
+    """Read calls after `[TOOL_CALLS]`.
+
+    They are a list, an object, or a name and its arguments.
+    """
     yield from source.space()
     name = yield from source.run(_NAME, _LONGEST_NAME)
     if (yield from source.after_space("[CALL_ID]")):

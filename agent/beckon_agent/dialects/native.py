@@ -1,9 +1,9 @@
-"""Servers with native tool calling; leaked calls are recovered from their text by strict rules.
+"""Servers with native tool calling, and calls leaked into their text.
 
-A call is recovered only where the whole rest of the answer, from the start of a line, is markup of the
-model's own family. The model's name says which family that is; where it says nothing, all are read, and
-for the models of providers that do not leak, none. Kimi's calls (K2's sections, K3's open and close tokens)
-are read here alone, since Kimi is offered by servers with native tool calling only.
+A leaked call is recovered only if the whole rest of the answer, from the start of a line, is markup of the
+model's own family. The family comes from the model's name; for an unknown name all markup is read, and for
+the models of providers that do not leak, none. Kimi's calls (K2's sections, K3's open and close tokens) are
+read here alone, since Kimi is offered by servers with native tool calling only.
 """
 
 import re
@@ -51,7 +51,7 @@ def numbered_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawC
 
 
 def opened_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows K3's `<|open|>call tool="`."""
+    """Read K3's call after `<|open|>call tool="`."""
     name, _ = yield from source.until('"')
     yield from source.until(_SEP)
     arguments: dict[str, object] = {}
@@ -98,7 +98,7 @@ _step_element = deepseek.invoke_element("steptml:")
 
 
 def _step_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows Step 3's `<｜tool_call_begin｜>`."""
+    """Read Step 3's call after `<｜tool_call_begin｜>`."""
     yield from source.after_space("function<｜tool_sep｜>")
     if not (yield from source.after_space('<steptml:invoke name="')):
         return None
@@ -106,7 +106,10 @@ def _step_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
 
 
 def _tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read what follows `<tool_calls>`: JSON, or `<tool_call>` elements up to the end tag."""
+    """Read calls after `<tool_calls>`.
+
+    They are JSON, or `<tool_call>` elements up to the end tag.
+    """
     if (yield from source.beyond_space()) != "<":
         return (yield from TAGS["<tool_calls>"](source, tools))
     calls: list[RawCall] = []
@@ -186,7 +189,7 @@ class Native:
     def reader(
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
     ) -> Reader:
-        """Return a reader that passes text and recovers calls that leaked into it."""
+        """Return a reader for text and for calls leaked into it."""
         return MarkupReader(self.grammar, tools, new_id, allows, "recovered")
 
 

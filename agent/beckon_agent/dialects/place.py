@@ -1,4 +1,7 @@
-"""Where in a Markdown answer a reader is: in a fence, in inline code, in a quote, or on a line of its own."""
+"""The reader's place in a Markdown answer.
+
+It may be in a fence, in inline code, in a quote, or on a line of its own.
+"""
 
 import re
 from typing import Final
@@ -13,7 +16,10 @@ _QUOTATION_MARKS: Final = frozenset("\"'“”„‟‘’‚«»‹›「」『
 
 
 class Place:
-    """Follows the text of an answer, piece by piece; the cut into pieces changes nothing."""
+    """Follows the text of an answer, piece by piece.
+
+    The cut into pieces changes nothing.
+    """
 
     def __init__(self) -> None:
         self.said = False
@@ -36,17 +42,23 @@ class Place:
 
     @property
     def begins_line(self) -> bool:
-        """Whether a line begins here; blanks in front of the whole answer do not count."""
+        """True at the start of a line.
+
+        Blanks before the whole answer do not count.
+        """
         return self._column == 0 or not self.said
 
     @property
     def fenced(self) -> bool:
-        """Whether this is in a code fence, or in the line that opens one."""
+        """True within a code fence, or in its opening line."""
         return bool(self._fence or self._opens())
 
     @property
     def free(self) -> bool:
-        """Whether a call may be written here: no code, quotation, table or list item."""
+        """True if a call may be written here.
+
+        It may not in code, a quotation, a table or a list item.
+        """
         return not (
             self.fenced
             or self._in_span()
@@ -75,7 +87,7 @@ class Place:
         self._run = 0
 
     def _in_span(self) -> int:
-        """Return how many backticks opened the inline code that is open here; 0 for none."""
+        """Return the number of backticks around the open inline code; 0 for none."""
         if not self._run:
             return self._span
         if self._span:

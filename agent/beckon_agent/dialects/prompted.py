@@ -1,6 +1,6 @@
 """The general recipe for any model: tools and the answer's schema in the prompt, JSON back.
 
-`{"functionCall": {"name": …, "args": {…}}}`, bare or in a fence, is a call; several stand one
+`{"functionCall": {"name": …, "args": {…}}}`, bare or in a fence, is a call; several come one
 after the other (or in a list). Anything else is the answer to the user.
 """
 

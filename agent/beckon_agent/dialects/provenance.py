@@ -1,7 +1,7 @@
-"""Whether a call that was read in a text is the model's own, or was brought along by the conversation.
+"""The origin of a call read in text: the model, or the conversation.
 
 The author of a web page or a mail that a tool reads can write a call into it, and a model that quotes
-the page writes that call, too. So a call is no call where its markup, or its name with the same
+the page writes that call, too. So a call is no call if its markup, or its name with the same
 arguments, is found in anything that the model did not write. Both sides are reduced to words first:
 escapes, entities and encodings are resolved, letters that look alike are one letter, and punctuation,
 quotes, case and the order of keys do not count.
@@ -102,7 +102,7 @@ _MARKS = re.compile(r"[\u0300-\u036f]")
 
 
 class Provenance:
-    """All that the model did not write in one request, to look for calls in it."""
+    """The texts of one request, to search for calls."""
 
     def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
         self._messages = messages
@@ -110,11 +110,15 @@ class Provenance:
 
     @cached_property
     def size(self) -> int:
-        """How many characters are searched."""
+        """The number of characters to search."""
         return sum(map(len, self._texts()))
 
     def brought(self, calls: Sequence[RawCall], markup: str) -> bool:
-        """Whether the conversation brought one of the calls along, or the markup of all of them."""
+        """True if the calls come from the conversation.
+
+        One call found there is enough, or the markup of all of them. Beyond the limit `SEARCHED` it is
+        always True.
+        """
         if self._streams is None:
             return True
         if any(stream.holds(call) for call in calls for stream in self._streams):
@@ -127,7 +131,10 @@ class Provenance:
 
     @cached_property
     def _streams(self) -> Sequence["_Stream"] | None:
-        """The conversation in several spellings, each with what stands in neighbours side by side."""
+        """The conversation in several spellings, `None` above the size limit.
+
+        The texts of a spelling are joined, once directly and once by line breaks.
+        """
         if self.size > SEARCHED:
             return None
         spellings = [list(self._texts())]
@@ -145,7 +152,10 @@ class Provenance:
         return [_Stream(text) for text in dict.fromkeys(joined)]
 
     def _texts(self) -> Iterator[str]:
-        """Yield what is in the request; what the model said as text is part of it: that was no call."""
+        """Yield the texts in the request.
+
+        Text of the model itself is part of it, since it was no call.
+        """
         for message in self._messages:
             yield from _strings(message.get("content"))
         for tool in self._declarations:
@@ -169,7 +179,10 @@ class _Stream:
         return "".join(self._words)
 
     def holds(self, call: RawCall) -> bool:
-        """Whether the name is found with the same arguments, in any markup and order."""
+        """True if the name is found with the same arguments.
+
+        Any markup and any order will do.
+        """
         name = _WORDS.findall(_plain(call.name))
         if not name or "".join(name) not in self._letters:
             return False
@@ -187,7 +200,10 @@ class _Stream:
         return False
 
     def _holds_empty(self, name: Sequence[str]) -> bool:
-        """Whether the name is found with empty arguments: the name alone is no call."""
+        """True if the name is found with empty arguments.
+
+        The name alone is no call.
+        """
         written = r"[\W_]*".join(map(re.escape, name))
         key = r"(?:arguments|parameters|params|args|input)"
         filling = r"(?:[\W_]|\d|json|python|xml|tool|call|argument|begin|sep|function|type)"
@@ -202,7 +218,7 @@ class _Stream:
         return any(re.search(form, self._plain) for form in forms)
 
     def holds_markup(self, letters: str) -> bool:
-        """Whether the markup is found whole, or cut in two."""
+        """True if the markup is found whole, or cut in two."""
         low, high = 0, len(letters)
         while low < high:  # the longest beginning that is found
             middle = (low + high + 1) // 2
@@ -211,12 +227,18 @@ class _Stream:
 
 
 def _window(wanted: Counter[str]) -> int:
-    """How many words may be between a name and the last word of its arguments."""
+    """Return the distance allowed between a name and its arguments.
+
+    It is the number of words up to the last word of the arguments.
+    """
     return wanted.total() * 6 + 12
 
 
 def _covers(words: Sequence[str], wanted: Counter[str]) -> bool:
-    """Whether these words begin with all wanted ones, with none but words of markup between them."""
+    """True if these words begin with all wanted ones.
+
+    Only words of markup may be between them.
+    """
     missing = wanted.copy()
     left = missing.total()
     for word in words:
@@ -261,7 +283,7 @@ def _strings(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def _opened(text: str) -> Iterator[str]:
-    """Yield a text or, where it is JSON, the strings in it."""
+    """Yield a text, or the strings in it if it is JSON."""
     inner = text.strip()
     if inner[:1] in ("{", "[", '"') and inner[-1:] in ("}", "]", '"'):
         try:
@@ -289,7 +311,7 @@ def _values(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Resolve escapes and entities, and write letters that look alike in one way."""
+    """Resolve escapes and entities, and unify similar letters."""
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
@@ -325,7 +347,10 @@ def _letters(plain: str) -> str:
 
 
 def _decoded(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield what runs of base64 and of hexadecimal digits hold, and those within them."""
+    """Yield the texts in runs of base64 and hexadecimal digits.
+
+    Such runs in these texts are decoded, too.
+    """
     if depth == _NESTED:
         return
     for pattern, decode in ((_BASE64, _of_base64), (_HEX, _of_hex)):
@@ -337,7 +362,10 @@ def _decoded(text: str, depth: int = 0) -> Iterator[str]:
 
 
 def _of_base64(run: str) -> str:
-    """Return the text in lines of base64, or in the first of them; empty where there is none."""
+    """Return the text in lines of base64, or in the first line.
+
+    It is empty if there is none.
+    """
     for written in dict.fromkeys((re.sub(r"\s", "", run), run.split(maxsplit=1)[0])):
         bare = written.rstrip("=").replace("-", "+").replace("_", "/")
         try:

@@ -26,9 +26,9 @@ _KNOWN_ESCAPES = frozenset("\n\\'\"abfnrtv01234567xuUN")
 
 
 def call_arguments(source: TextSource) -> Steps[dict[str, object]]:
-    """Take `name=value, ...)`, the closing bracket included, and return the named values.
+    """Take `name=value, ...)` with the bracket, and return the named values.
 
-    Raises Damaged at positional arguments and at what is no literal, Incomplete at the end.
+    Raises Damaged at positional arguments and at anything but literals, Incomplete at the end.
     """
     named: dict[str, object] = {}
     while True:
@@ -106,7 +106,10 @@ def _container(source: TextSource, opener: str, depth: int) -> Steps[object]:
 
 
 def _separator(source: TextSource, closer: str) -> Steps[bool]:
-    """Take a comma; the closer may stand there instead and is left for the caller."""
+    """Take a comma; return False at the closer.
+
+    The closer is left for the caller.
+    """
     yield from source.space()
     if (yield from source.take(",")):
         return True
@@ -125,9 +128,9 @@ def _string(source: TextSource, quote: str) -> Steps[str]:
 
 
 def _body(source: TextSource, quote: str) -> Steps[str]:
-    """Take a string's text up to the quote that ends it, escapes still in place.
+    """Take a string's text up to its closing quote, with its escapes.
 
-    A bare quote ends it only where something may follow a value: models forget to escape.
+    A bare quote ends it only if the next character may follow a value: models forget to escape.
     """
     parts: list[str] = []
     while True:
@@ -144,7 +147,10 @@ def _body(source: TextSource, quote: str) -> Steps[str]:
 
 
 def _unescape(body: str) -> str:
-    """Read the escapes as Python does; a text whose escapes are wrong stays as it is."""
+    """Read the escapes as Python does.
+
+    A text with wrong escapes stays as it is.
+    """
     try:
         text: str = ast.literal_eval(f'"""{_TO_ESCAPE.sub(_escaped, body)}"""')
     except (SyntaxError, ValueError):

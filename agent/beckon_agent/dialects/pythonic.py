@@ -19,7 +19,10 @@ SILENT: Final = frozenset({
 
 
 def call_list(*, known: bool) -> Form:
-    """Return the form of what follows `[`; `known` asks for the names of declared tools."""
+    """Return the form for a list of calls after `[`.
+
+    With `known`, their names must be those of declared tools.
+    """
 
     def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         calls: list[RawCall] = []

@@ -1,4 +1,4 @@
-"""The stream splitter that all dialects share: text to show on one side, calls on the other."""
+"""The stream splitter of all dialects: text to show, and calls."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,12 +30,12 @@ It raises Damaged or Incomplete for unusable markup, too; `up_to` says where suc
 
 @dataclass(frozen=True)
 class Grammar:
-    """How a family of models marks its calls: a table from openers to forms.
+    """The markup of calls for a family of models: forms by their openers.
 
-    `line` is a form that has no opener but begins a line (ChatGLM3's name of the tool);
-    `silent` are tokens that mean nothing to the reader and are not shown. `trims` says that
-    blanks before a text belong to the markup. `whole` says that calls are the whole rest of an
-    answer from the start of a line; otherwise they may have text on both sides.
+    `line` is a form without an opener, at the start of a line (ChatGLM3's name of the tool); `silent` are
+    tokens without meaning for the reader, and not shown. With `trims`, blanks before a text belong to the
+    markup. With `whole`, calls are the whole rest of an answer from the start of a line; otherwise they may
+    have text on both sides.
     """
 
     forms: Mapping[str, Form]
@@ -63,7 +63,10 @@ class Grammar:
         return max(map(len, self._prefixes), default=0)
 
     def stop(self, text: str, at: int, *, ended: bool) -> tuple[int, int]:
-        """Return the span of the first opener in `text`, or an empty one where prose is certain to end."""
+        """Return the span of the first opener in `text`.
+
+        Without one the span is empty, at the end of the certain prose.
+        """
         found = self._stops.search(text, at)
         held = len(text) if ended else self._held(text, at)
         if found and found.start() < held:
@@ -71,7 +74,10 @@ class Grammar:
         return held, held
 
     def _held(self, text: str, at: int) -> int:
-        """Return where the tail begins that may yet become an opener, or a longer one."""
+        """Return the start of a possible opener at the end of the text.
+
+        It may also be the beginning of a longer one.
+        """
         for start in range(max(at, len(text) - self._longest), len(text)):
             if text[start:] in self._prefixes:
                 return start
@@ -79,7 +85,10 @@ class Grammar:
 
 
 def up_to(closer: str, form: Form) -> Form:
-    """Return `form`, taking damaged markup to its closer, so that no half of it is read as a call."""
+    """Return `form`, taking damaged markup to its closer.
+
+    So no part of it is read as a call.
+    """
 
     def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         try:
@@ -94,7 +103,7 @@ def up_to(closer: str, form: Form) -> Form:
 
 
 class MarkupReader:
-    """Reads one answer by a grammar; see `Reader` in `base` for what it promises."""
+    """Reads one answer by a grammar; see `Reader` in `base`."""
 
     def __init__(
         self,
@@ -123,13 +132,16 @@ class MarkupReader:
         self._steps = self._read()
 
     def feed(self, text: str) -> list[Item]:
-        """Take the next piece; return what is certain by now, in order."""
+        """Take the next piece; return the items certain by now, in order."""
         if text:
             self._source.feed(text)
         return self._go_on()
 
     def finish(self, *, called: bool = False) -> list[Item]:
-        """Say that the answer is over, and whether the server gave calls of its own; return the rest."""
+        """End the answer; return the rest.
+
+        `called` is True if the server gave calls of its own.
+        """
         self._source.ended = True
         next(self._steps, None)
         if called:
@@ -150,7 +162,7 @@ class MarkupReader:
         return found
 
     def _say(self, text: str) -> None:
-        """Show text; blanks after a call that is held are held with it."""
+        """Show text; blanks after a held call are held with it."""
         if self._held and (not text or text.isspace()):
             self._hold(text)
             return
@@ -158,7 +170,10 @@ class MarkupReader:
         self._show(text)
 
     def _show(self, text: str) -> None:
-        """Show text; blanks wait for what follows, since those around a call belong to its markup."""
+        """Show text; blanks wait for the text after them.
+
+        Blanks around a call belong to its markup.
+        """
         self._place.advance(text)
         if not self._said and (not text or text.isspace()):
             self._blank.append(text)
@@ -175,7 +190,7 @@ class MarkupReader:
             self._held_size += len(raw)
 
     def _let_go(self) -> None:
-        """Show what was held as the text that it is."""
+        """Show everything held, as text."""
         held, self._held, self._held_size = self._held, [], 0
         if held:
             self._show("".join(raw for raw, _ in held))
@@ -207,7 +222,7 @@ class MarkupReader:
                 yield from self._pass(opener)
 
     def _pass(self, token: str) -> Steps[None]:
-        """Go over a silent token, which is dropped or said."""
+        """Go over a silent token: drop it, or show it as text."""
         if not (yield from self._drops(token)):
             self._say(token)
             self._in_section = True
@@ -217,7 +232,10 @@ class MarkupReader:
             self._hold(token)
 
     def _prose(self) -> Steps[str]:
-        """Say everything up to the next opener, take that and return it; empty at the end."""
+        """Show everything up to the next opener, and take the opener.
+
+        Return the opener; empty at the end.
+        """
         source = self._source
         while True:
             start, end = len(source.text), len(source.text)
@@ -234,7 +252,10 @@ class MarkupReader:
             yield
 
     def _drops(self, token: str) -> Steps[bool]:
-        """Whether a silent token is no part of a sentence: it opens or closes a line where that matters."""
+        """True if a silent token is no part of a sentence.
+
+        With a `whole` grammar, it has to open or close a line.
+        """
         if self._held or self._place.begins_line:
             return True
         if not self._grammar.whole:
@@ -249,13 +270,16 @@ class MarkupReader:
         return False
 
     def _allowed(self, *, whole: bool) -> bool:
-        """Whether a call may be written here; `whole` where it has to be the whole rest of the answer."""
+        """True if a call may be written here.
+
+        With `whole`, it must be the whole rest of the answer.
+        """
         if self._held:
             return True
         return self._place.free and not self._in_section and (self._place.begins_line or not whole)
 
     def _enter(self, form: Form, *, whole: bool) -> Steps[None]:
-        """Read a form; what is no call that may be made is said as text, all of it."""
+        """Read a form; without allowed calls, show it all as text."""
         source, allowed = self._source, self._allowed(whole=whole)
         calls = yield from self._attempt(form)
         raw = source.raw()
@@ -271,7 +295,7 @@ class MarkupReader:
             self._call(calls)
 
     def _attempt(self, form: Form) -> Steps[Sequence[RawCall] | None]:
-        """Run a form as long as it takes no more than may be held back."""
+        """Run a form up to the limit of text held back."""
         source = self._source
         steps = form(source, self._tools)
         while True:

@@ -1,4 +1,4 @@
-"""All dialects by name, and the one that a model's name suggests."""
+"""All dialects by name, and a guess from a model's name."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _GUESSES: Final = (
 
 
 def dialect(name: str) -> Dialect:
-    """Return the dialect of this name; raise ValueError with the names that exist."""
+    """Return the dialect of this name; raise ValueError with all names."""
     try:
         return DIALECTS[name]
     except KeyError:
@@ -43,7 +43,10 @@ def dialect(name: str) -> Dialect:
 
 
 def guess(model_name: str) -> Dialect:
-    """Return the text dialect that a model of this name was trained on; `prompted` for unknown ones."""
+    """Return the text dialect of a model's training, by the model's name.
+
+    For unknown names it is `prompted`.
+    """
     for pattern, found in _GUESSES:
         if re.search(pattern, model_name, re.IGNORECASE):
             return found

@@ -1,9 +1,9 @@
-"""Conversations as text, for models whose server takes no tools.
+"""Conversations as text, for models on servers without tools.
 
 The outcome uses only roles that every chat server knows, one system message at most and in
 front, and no two messages of one role in a row: some chat templates refuse anything else.
 
-What users, tools and descriptions say goes in with a blank in all markup, so that no template and
+Texts of users, tools and descriptions go in with a blank in all markup, so that no template and
 no model takes it for a turn of another role: `< |assistant|>`, `< tool_call>`, `[ TOOL_CALLS]`.
 """
 
@@ -30,13 +30,19 @@ _MARKUP = re.compile(
 
 
 def escaped(text: str) -> str:
-    """Return text with a blank in whatever a dialect could take for markup; the rest is as it was."""
+    """Return text with a blank in all possible markup of dialects.
+
+    The rest is as it was.
+    """
     return _MARKUP.sub(lambda found: f"{found[0]} ", text)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteCall:
-    """A call of the history; `arguments` is empty where they were no object."""
+    """A call of the history.
+
+    `arguments` is empty if they were no object.
+    """
 
     name: str
     arguments: Mapping[str, object]
@@ -44,7 +50,7 @@ class WriteCall:
 
 @dataclass(frozen=True, kw_only=True)
 class TextDialect:
-    """A dialect that puts tools into the prompt, and calls and results into the text.
+    """A dialect with tools in the prompt, and calls and results in the text.
 
     `instructions` describes the tools in the system message, `call` writes one call and
     `result` one result (name of the tool, content); `result_role` is the role of results.
@@ -80,7 +86,10 @@ class TextDialect:
     def reader(
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
     ) -> Reader:
-        """Return a reader for one answer of the model; calls that `allows` refuses stay text."""
+        """Return a reader for one answer of the model.
+
+        Calls refused by `allows` stay text.
+        """
         return MarkupReader(self.grammar, tools, new_id, allows)
 
     def _turns(self, messages: Sequence[Message]) -> Iterator[Message]:
@@ -135,7 +144,10 @@ def _described(schema: object) -> object:
 
 
 def _escaped_parts(content: object) -> object:
-    """Return the content of a message with its text escaped: a string, or parts of which some are text."""
+    """Return the content of a message with its text escaped.
+
+    It is a string, or parts with text in some of them.
+    """
     if isinstance(content, str):
         return escaped(content)
     if not isinstance(content, list):

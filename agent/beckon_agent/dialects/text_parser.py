@@ -1,4 +1,4 @@
-"""A top-down parser for the text of an answer, which resumes as more text arrives."""
+"""A top-down parser for an answer's text, resumed as more arrives."""
 
 import re
 from collections.abc import Generator
@@ -15,7 +15,10 @@ _SPACE = re.compile(r"\s*")
 
 
 class Damaged(Exception):
-    """The markup cannot be read from here on; `taken` is what was understood, `depth` its open brackets."""
+    """The markup cannot be read from here on.
+
+    `taken` is the text understood so far, `depth` the number of its open brackets.
+    """
 
     def __init__(self, taken: str = "", depth: int = 0) -> None:
         super().__init__(taken, depth)
@@ -28,7 +31,10 @@ class Incomplete(Damaged):
 
 
 class TextSource:
-    """A buffer with a position; `text` and `at` are for scanners that need speed."""
+    """A buffer with a position.
+
+    `text` and `at` are for scanners in need of speed.
+    """
 
     def __init__(self) -> None:
         self.text = ""
@@ -39,24 +45,27 @@ class TextSource:
         self._aside = 0
 
     def feed(self, text: str) -> None:
-        """Append a piece and let go of what was consumed (kept aside since the mark)."""
+        """Append a piece, and drop the consumed text from the buffer.
+
+        Text since the mark is stored aside.
+        """
         self._taken.append(self.text[self._marked : self.at])
         self._aside += self.at - self._marked
         self.text = self.text[self.at :] + text
         self.at = self._marked = 0
 
     def mark(self) -> None:
-        """Remember this place: `raw` begins here."""
+        """Mark this place: `raw` begins here."""
         self._taken.clear()
         self._aside, self._marked = 0, self.at
 
     @property
     def size(self) -> int:
-        """How many characters were consumed since the mark."""
+        """The number of characters consumed since the mark."""
         return self._aside + self.at - self._marked
 
     def raw(self) -> str:
-        """Return what was consumed since the mark."""
+        """Return the text consumed since the mark."""
         return "".join(self._taken) + self.text[self._marked : self.at]
 
     def peek(self) -> Steps[str]:
@@ -74,7 +83,7 @@ class TextSource:
         return found
 
     def sees(self, literal: str) -> Steps[bool]:
-        """Whether `literal` comes next; nothing is taken."""
+        """True if `literal` comes next; nothing is taken."""
         while True:
             have = self.text[self.at : self.at + len(literal)]
             if have == literal:
@@ -91,12 +100,12 @@ class TextSource:
         return True
 
     def expect(self, literal: str) -> Steps[None]:
-        """Take `literal`; raise Damaged where something else comes, Incomplete at the end."""
+        """Take `literal`; raise Damaged at other text, Incomplete at the end."""
         if not (yield from self.take(literal)):
             raise self.trouble()
 
     def trouble(self) -> Damaged:
-        """Return the error that fits this place: over, or not what it should be."""
+        """Return the error for this place: Incomplete at the end, else Damaged."""
         return Incomplete() if self.ended and self.at >= len(self.text) else Damaged()
 
     def space(self) -> Steps[None]:
@@ -104,7 +113,10 @@ class TextSource:
         yield from self.run(_SPACE)
 
     def run(self, pattern: re.Pattern[str], limit: int | None = None) -> Steps[str]:
-        """Take the longest run that `pattern` (of the form `[...]*`) matches, at most `limit` characters."""
+        """Take the longest match of `pattern`, at most `limit` characters.
+
+        The pattern has the form `[...]*`.
+        """
         parts: list[str] = []
         room = limit
         while True:
@@ -119,7 +131,10 @@ class TextSource:
             yield
 
     def until(self, *stops: str) -> Steps[tuple[str, str]]:
-        """Take everything up to the first of `stops` and the stop itself; it is empty at the end."""
+        """Take everything up to the first of `stops`, and the stop itself.
+
+        Return both; the stop is empty at the end.
+        """
         pattern = _alternatives(stops)
         longest = max(len(stop) for stop in stops)
         parts: list[str] = []
@@ -137,12 +152,18 @@ class TextSource:
             yield
 
     def beyond_space(self) -> Steps[str]:
-        """Return the character after the blanks that come next; nothing is taken, empty at the end."""
+        """Return the character after the next blanks; empty at the end.
+
+        Nothing is taken.
+        """
         blank = yield from self._blanks()
         return self.text[self.at + blank : self.at + blank + 1]
 
     def after_space(self, *literals: str) -> Steps[str]:
-        """Take a run of blanks and one of `literals` after it, or nothing at all; return the literal."""
+        """Take a run of blanks and one of `literals` after it, or nothing.
+
+        Return the literal.
+        """
         blank = yield from self._blanks()
         return (yield from self._literal_at(blank, literals))
 

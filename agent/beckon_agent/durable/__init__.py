@@ -1,4 +1,4 @@
-"""Durable runs: stored step by step, held by one replica, resumed by any.
+"""Durable runs: stored stepwise, held by one replica, resumed by any.
 
 `base` is the interface for routes.
 """

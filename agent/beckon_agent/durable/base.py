@@ -11,7 +11,7 @@ from beckon_agent.core.run_types import ClientTool, Options, RunEvent
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a face wants of an agent."""
+    """A request of a face to run an agent."""
 
     run: NewRun
     hosted: AgentHandle
@@ -21,7 +21,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The last event of a run that could not end well; `code` is a word for programs."""
+    """The last event of a failed run; `code` is for programs."""
 
     code: str
     message: str
@@ -29,16 +29,16 @@ class RunFailed:
 
 @dataclass(frozen=True, slots=True)
 class TurnNoted:
-    """The model's answer number `step` (0, 1, …) is whole and stored."""
+    """The model's answer number `step` (0, 1, …) is complete and stored."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerDropped:
-    """What the model said since the last `TurnNoted` is void: it is asked again.
+    """The text since the last `TurnNoted` is void.
 
-    A process that died in the middle of an answer has left that behind.
+    It is left from a process that died in the middle of an answer. The model is asked again.
     """
 
 
@@ -51,21 +51,20 @@ Announce = Callable[[StoredRun, AgentHandle, Sequence[EngineEvent]], Awaitable[N
 
 
 class Engine(Protocol):
-    """Runs of all faces."""
+    """The runs of all faces."""
 
     async def start(self, ask: Ask) -> StoredRun:
         """Store and begin a run.
 
-        Raises `NoRoom`, `KeyError` for a `previous` that does not exist, and `RunExists` where the id
-        is taken.
+        Raises `NoRoom`, `KeyError` for a `previous` that does not exist, and `RunExists` if the id is taken.
         """
         ...
 
     def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
-        """Yield what happens and happened, from the first event on, with its number (1, 2, …).
+        """Yield all events from the first on, with their numbers.
 
-        Closing it early cancels a run that is not in the background. With `wait` it goes on after
-        `RunSuspended` until the run is resumed.
+        Past events come first, then new ones. The numbers are 1, 2, …. Closing it early cancels a run that is
+        not in the background. With `wait` it goes on after `RunSuspended` until the run is resumed.
         """
         ...
 
@@ -74,13 +73,16 @@ class Engine(Protocol):
         ...
 
     async def cancel(self, run_id: str) -> StoredRun | None:
-        """Cancel a run unless it has ended; return it as it is then."""
+        """Cancel a run unless it has ended; return its state then."""
         ...
 
     async def delete(self, run_id: str) -> bool:
-        """Cancel a run and forget it; return whether there was one."""
+        """Cancel and delete a run; return True if it existed."""
         ...
 
     async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
-        """Decide on a call that waits for approval, once; return whether nobody had before."""
+        """Decide once on a call with a pending approval.
+
+        Return True for the first decision.
+        """
         ...

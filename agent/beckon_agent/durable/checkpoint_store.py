@@ -1,4 +1,4 @@
-"""Checkpoints of a run in the store, and a run's progress read back from them."""
+"""Checkpoints of a run in the store, and its progress from them."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from beckon_contract.tools import Tool
 
 
 def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) -> StoredTurn:
-    """Return an answer of the model as it is stored, with what it was asked."""
+    """Return the stored form of a model's answer, with its prompt."""
     return StoredTurn(
         step=step,
         text=turn.text,
@@ -39,7 +39,10 @@ def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) ->
 
 
 def call_to_store(step: int, number: int, call: ToolCallState) -> StoredCall:
-    """Return a call as it is stored before it is made; one that is not made has its result already."""
+    """Return the stored form of a call before it is made.
+
+    A call that is not made has its result already.
+    """
     prepared = call.prepared
     known = prepared.action if isinstance(prepared.action, CallOutcome) else None
     return StoredCall(
@@ -67,9 +70,10 @@ def _state(prepared: PreparedCall) -> CallState:
 
 
 def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -> RunProgress:
-    """Return how far a run has come; results are cut for the model at so many characters.
+    """Return the progress of a run, read back from its checkpoints.
 
-    Calls that are still to be made go to the tools as they are today.
+    Results are cut for the model to this number of `characters`. Unfinished calls go to the tools as they are
+    today.
     """
     if not past.turns:
         return RunProgress()
@@ -111,7 +115,10 @@ def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState:
 
 
 def _reply_may_come(tool: Tool | None) -> bool:
-    """Whether a call that may have arrived has to wait for the reply to it, instead of being posted again."""
+    """True if a possibly delivered call must wait for its reply.
+
+    It is not posted again then.
+    """
     return tool is None or not (is_repeatable(tool) or tool.dispatch == "direct")
 
 
@@ -134,7 +141,10 @@ def _action_of(
 
 
 def _is_lost(tool: Tool) -> bool:
-    """Whether the reply to a direct call had to come by the connection of a process that is dead."""
+    """True if the reply to a direct call was lost with its connection.
+
+    The connection belonged to a process that is dead, and the call cannot be repeated.
+    """
     return tool.dispatch == "direct" and not is_repeatable(tool)
 
 
@@ -160,7 +170,10 @@ AfterLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
 
 
 class StoredCheckpoints:
-    """Notes the steps of one run for its holder; raises `NotHeld` once another process has it."""
+    """Stores the checkpoints of one run for its holder.
+
+    `turn`, `sending` and `accepted` raise `NotHeld` once another process has the run.
+    """
 
     def __init__(
         self,
@@ -180,7 +193,10 @@ class StoredCheckpoints:
         self._after_what_was_said = said
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
-        """Store an answer of the model with its calls, what was said in it, and what the model was asked."""
+        """Store an answer of the model with its calls and its prompt.
+
+        Events of the run not yet in the log are stored with it.
+        """
         calls_to_store = [call_to_store(step, number, call) for number, call in enumerate(calls)]
         prompt = None if self._asking.last is None else await self._archive.note(self._asking.last)
         stored = replace(turn_to_store(step, turn, prompt), seconds=self._asking.seconds)
@@ -189,17 +205,21 @@ class StoredCheckpoints:
         )
 
     async def sending(self, call: ToolCallState, *, seconds: float) -> None:
-        """Store that a call is about to be made; one that is refused is not.
+        """Mark a call as sent before making it, unless it is refused.
 
-        Where the store does not answer, it is unknown whether it has that, but the call was not posted:
-        so this is tried again until the store answers.
+        If the store does not answer, it is unknown whether it has the mark, but the call was not posted: so
+        this is tried again until the store answers, as in `_until_stored`.
         """
         if not isinstance(call.prepared.action, CallOutcome):
             sent = partial(self._journal.sent, self._run_id, self._holder, call.event_id, seconds=seconds)
             await _until_stored(sent)
 
     async def reply(self, call: ToolCallState) -> CallFinished | None:
-        """Wait until the reply of a call is stored, by the replica that takes late replies, or overdue."""
+        """Wait until the reply of a call is stored, or overdue.
+
+        It is stored by the replica that takes late replies. Return `None` if it is overdue; raises
+        `AnswersLater` if the tool has accepted the call to answer it later.
+        """
         pause = _LOOK
         while (found := await self._journal.due(call.event_id)) is not None:
             stored, left = found
@@ -215,14 +235,17 @@ class StoredCheckpoints:
         return None
 
     async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
-        """Store that the answer of a call comes later; where it has come already, that stays."""
+        """Mark a call as answered later; an answer already stored stays."""
         await self._journal.accepted(
             self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_exchanged(call)
         )
         _confirm(call)
 
     async def finished(self, call: ToolCallState) -> None:
-        """Store the result of a call; where it had one already, take that: a late reply may be earlier."""
+        """Store the result of a call, or take the one already stored.
+
+        A late reply may have come earlier.
+        """
         answer = call.finished
         if answer is None:
             return
@@ -244,10 +267,10 @@ class StoredCheckpoints:
 
 
 async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
-    """Make a step of the store that may be made twice, again and again while the store does not answer.
+    """Repeat a step of the store until the store answers.
 
-    What it stores is known to this process alone: after a restart the call would have to be posted again,
-    or end without its result. Raises `StoreUnavailable` after ten minutes.
+    The step may be made twice. Only this process knows the data it stores: after a restart the call would
+    have to be posted again, or end without its result. Raises `StoreUnavailable` after ten minutes.
     """
     gives_up, pause = time.monotonic() + _STORE_SECONDS, _LOOK
     while True:
@@ -262,7 +285,7 @@ async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
 
 
 def _confirm(call: ToolCallState) -> None:
-    """Tell who passed the reply of a call on that it is stored."""
+    """Confirm the stored reply of a call to its forwarder."""
     if call.noted is not None and call.noted.confirm is not None:
         call.noted.confirm()
 

@@ -32,7 +32,11 @@ _PATIENCE = 60.0  # seconds from the start until an agent that is not ready coun
 
 @dataclass(frozen=True, slots=True)
 class EnginePace:
-    """How long a process holds a run without a word, how often it says one, how often it looks; seconds."""
+    """Intervals of a process, in seconds.
+
+    A process loses a run `hold` seconds after the last renewal of its lease. Every `beat` seconds it renews
+    its leases and looks for other runs. `look` is the pause between two reads of the store for a follower.
+    """
 
     hold: float = 6.0
     beat: float = 1.0
@@ -40,12 +44,18 @@ class EnginePace:
 
     @classmethod
     def of(cls, hold: float) -> "EnginePace":
-        """Return the pace of a process that holds its runs so long: it loses none by one word too late."""
+        """Return the pace of a process with leases of this many seconds.
+
+        It renews them six times in that time, so a single late renewal loses no run.
+        """
         return cls(hold, hold / 6)
 
 
 class RunEngine:
-    """Works on the runs that it starts or takes over; `serve` must run beside it."""
+    """Works on runs started or taken over by this process.
+
+    `serve` must run beside it.
+    """
 
     def __init__(
         self,
@@ -57,7 +67,10 @@ class RunEngine:
         keep_seconds: float | None = None,
         announce: Announce | None = None,
     ) -> None:
-        """`holder` is a name that no other process has, nor had; ended runs stay for `keep_seconds`."""
+        """`holder` is a name unique to this process, never used before.
+
+        Ended runs are kept for `keep_seconds`; `None` is for ever.
+        """
         self._announce = announce
         self._store = store
         self._service = service
@@ -72,7 +85,10 @@ class RunEngine:
         self._begun = time.monotonic()
 
     async def start(self, ask: Ask) -> StoredRun:
-        """Store and begin a run. Raises what `Service.admit` and storing it raise."""
+        """Store and begin a run.
+
+        Raises the errors of `Service.admit` and of storing it.
+        """
         await self._service.admit(ask.hosted, ask.run.id)
         theirs = tuple(ask.client_tools) or ask.options.client_tools
         options = replace(ask.options, client_tools=theirs)
@@ -94,7 +110,10 @@ class RunEngine:
         return run
 
     async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
-        """Yield what happens and happened, from the first event on, with its number (1, 2, …)."""
+        """Yield all events from the first on, with their numbers.
+
+        Past events come first, then new ones. The numbers are 1, 2, ….
+        """
         number, heard = 0, ReportsSeen()
         while True:
             worker = self._legs.get(run_id)
@@ -122,7 +141,7 @@ class RunEngine:
         return await self._store.runs.get(run_id)
 
     async def cancel(self, run_id: str) -> StoredRun | None:
-        """Cancel a run unless it has ended; return it as it is then."""
+        """Cancel a run unless it has ended; return its state then."""
         worker = self._legs.get(run_id)
         if worker is not None:
             with contextlib.suppress(NotHeld):
@@ -132,22 +151,28 @@ class RunEngine:
         return await self._store.runs.get(run_id)
 
     async def delete(self, run_id: str) -> bool:
-        """Cancel a run and forget it; return whether there was one."""
+        """Cancel and delete a run; return True if it existed."""
         await self.cancel(run_id)
         return await self._store.runs.delete(run_id)
 
     async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
-        """Decide on a call that waits for approval, once; return whether nobody had before."""
+        """Decide once on a call with a pending approval.
+
+        Return True for the first decision.
+        """
         counted = await self._store.journal.decide(event_id, decision, by=by, reason=reason)
         self._look_now.set()
         return counted
 
     def look(self) -> None:
-        """Look for runs that can go on without waiting for the next beat."""
+        """Look for runs ready to continue, without waiting for the next beat."""
         self._look_now.set()
 
     async def serve(self) -> None:
-        """Keep the runs of this process, and take over those that nobody works on, until cancelled."""
+        """Hold the runs of this process and take over others, until cancelled.
+
+        The others are queued runs, and runs of a dead process.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._housekeeping.work(self._pace.beat))
@@ -183,14 +208,20 @@ class RunEngine:
                     await self._take_over(run)
 
     def _room(self) -> int:
-        """Return how many runs of others may go on here: none where they would only be refused."""
+        """Return the number of further runs with room here.
+
+        It is 0 while the service is draining or its registry is incomplete: runs would only be refused.
+        """
         service = self._service
         if service.draining or not service.registry.complete:
             return 0
         return max(0, service.max_runs - max(service.running, len(self._tasks)))
 
     async def _take_over(self, run: StoredRun) -> None:
-        """Go on with a run for the principal that began it, or end it where nobody ever can."""
+        """Continue a run, or end it if this is impossible.
+
+        The caller has set the run's principal. A run is put back if its agent is not ready yet.
+        """
         if run.lost >= _MOST_LOST:
             lost = f"{run.lost} processes in a row were lost while they worked on the next step of the run"
             await self._give_up(run, "agent_lost", f"{lost}; it is not tried again")
@@ -226,7 +257,7 @@ class RunEngine:
             await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
 
     async def _leave(self) -> None:
-        """Stop everything; another replica takes it over at once."""
+        """Stop everything; another replica takes the runs over at once."""
         tasks = [*self._tasks.values(), *self._forgetting]
         for task in tasks:
             task.cancel()
@@ -253,7 +284,7 @@ class RunEngine:
         task.add_done_callback(done)
 
     def _forget_later(self, run_id: str) -> None:
-        """Delete a run that is not kept, once its followers elsewhere have heard of its end."""
+        """Delete an unkept run after its followers elsewhere saw its end."""
         task = asyncio.create_task(self._housekeeping.forget(run_id))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)
@@ -264,14 +295,18 @@ class RunEngine:
             task.cancel()
 
     async def _unless_followed(self, run_id: str, worker: RunWorker | None, last: EngineEvent | None) -> None:
-        """Cancel a run in the foreground that its last follower has left before its end."""
+        """Cancel a foreground run if its last follower left before its end."""
         if worker is None or worker.run.background or worker.broadcast.followers or worker.broadcast.over:
             return
         if last is None or not is_last(last):
             await asyncio.shield(self.cancel(run_id))
 
     async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, EngineEvent]]:
-        """Yield what is in the log behind a number."""
+        """Yield the events of the log after a number.
+
+        It stops before the end event of a run that has not ended in the store: its process died before it
+        could store the end.
+        """
         async with aclosing(read_log(self._store.events, run_id, after)) as events:
             async for number, event in events:
                 if is_end(event) and not await self._has_ended(run_id):

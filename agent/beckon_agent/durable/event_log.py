@@ -1,4 +1,4 @@
-"""The events of a run: their numbers, their log, and those who follow it here.
+"""The events of a run: their numbers, log and local followers.
 
 An event that an earlier process has published is not published again by the one that resumes the run.
 """
@@ -25,7 +25,7 @@ EventKey = tuple[type, object]
 
 
 class EventNumbers:
-    """Numbers the events of a run from 1 on, and knows those that were told already."""
+    """Numbers a run's events from 1 on, and detects repeated ones."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -33,21 +33,22 @@ class EventNumbers:
         self._in_answer = False
 
     def recall(self, event: EngineEvent) -> None:
-        """Take an event that an earlier process told."""
+        """Add an event published by an earlier process."""
         self.last += 1
         self._note(event)
 
     def missing(self, turns: int) -> Sequence[EngineEvent]:
-        """Return what has to be told first by who goes on with a run of so many stored turns.
+        """Return the events to publish first when a run is resumed.
 
-        What the model says is told before its turn is stored; so an answer that is in the middle
-        belongs to a stored turn that was not told of, or to none, and then it is void.
+        `turns` is the number of its stored turns. The text of an answer is published before its turn is
+        stored; so an answer without an end belongs either to a stored turn that was not published, or to
+        none, and then it is void.
         """
         noted = [TurnNoted(step) for step in range(turns) if (TurnNoted, step) not in self._known]
         return noted or ([AnswerDropped()] if self._in_answer else [])
 
     def number(self, event: EngineEvent) -> int | None:
-        """Return the number of an event, `None` for one that was told already."""
+        """Return the number of an event, `None` if it was published already."""
         key = _event_key(event)
         if key is not None and key in self._known:
             return None
@@ -63,7 +64,10 @@ class EventNumbers:
 
 
 def _event_key(event: EngineEvent) -> EventKey | None:
-    """Return what makes an event the same as one of an earlier process, `None` where each is another."""
+    """Return the identity of an event across processes.
+
+    It is `None` for events that are always different.
+    """
     match event:
         case CallStarted(id=call_id) | ClientCallRequested(id=call_id) | CallFinished(id=call_id):
             return type(event), call_id
@@ -78,19 +82,23 @@ def _event_key(event: EngineEvent) -> EventKey | None:
 
 
 def is_end(event: EngineEvent) -> bool:
-    """Whether nothing ever follows an event."""
+    """True if no event ever follows this one."""
     return isinstance(event, RunFinished | RunFailed)
 
 
 def is_last(event: EngineEvent) -> bool:
-    """Whether nothing follows an event before somebody else acts."""
+    """True for an end or a suspension.
+
+    No event follows a suspension before a decision or a late answer, and none ever follows an end.
+    """
     return is_end(event) or isinstance(event, RunSuspended)
 
 
 class Broadcast:
-    """Keeps every event of a leg of a run, from the first on, and wakes those who wait for the next.
+    """The events of a leg of a run, for local followers.
 
-    Reports of progress have no number of their own, and only the newest of a call that is under way is kept.
+    All events are kept, from the first on. Progress reports have no number of their own, and only the newest
+    of a call in progress is kept.
     """
 
     def __init__(self) -> None:
@@ -103,7 +111,7 @@ class Broadcast:
 
     @property
     def events(self) -> Sequence[EngineEvent]:
-        """All events that were told."""
+        """All published events."""
         return self._events
 
     def publish(self, event: EngineEvent) -> None:
@@ -117,12 +125,15 @@ class Broadcast:
         self._wake()
 
     def report(self, report: CallProgressed) -> None:
-        """Tell how far a call has come, once it is told that it began, to those who follow then."""
+        """Publish the progress of a call to the present followers.
+
+        They get it after the event of the call's start.
+        """
         self._reports[report.id] = report
         self._wake()
 
     def close(self) -> None:
-        """Say that this process tells nothing more of this run."""
+        """End the broadcast: this process publishes nothing more of this run."""
         self.over = True
         self._wake()
 
@@ -131,9 +142,9 @@ class Broadcast:
         self._news = asyncio.Event()
 
     async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, EngineEvent]]:
-        """Yield the events behind a number, and those to come, until this process tells no more.
+        """Yield the events after a number and all later ones.
 
-        A report has the number of the event before it.
+        It ends when this process publishes no more. A report has the number of the event before it.
         """
         number = after
         heard: dict[str, CallProgressed] = {}
@@ -156,13 +167,13 @@ class Broadcast:
 
 
 class ReportsSeen:
-    """What one follower of a run has heard of that already."""
+    """The progress reports seen by one follower of a run."""
 
     def __init__(self) -> None:
         self._last: dict[str, CallProgressed] = {}
 
     def news(self, calls: Sequence[StoredCall]) -> list[CallProgressed]:
-        """Return the reports that are new to it."""
+        """Return the reports new to the follower."""
         found = [_progress_event(call) for call in calls if call.report]
         new = [report for report in found if self._last.get(report.id) != report]
         self._last |= {report.id: report for report in new}
@@ -180,7 +191,7 @@ _PAGE = 500
 
 
 async def read_log(log: EventLog, run_id: str, after: int = 0) -> AsyncGenerator[tuple[int, EngineEvent]]:
-    """Yield what is in the log behind a number."""
+    """Yield the events of the log after a number."""
     number = after
     while page := await log.after(run_id, number, most=_PAGE):
         for number, document in page:

@@ -15,7 +15,7 @@ from beckon_contract.events import CloudEvent
 
 
 class LateReplyResult(Enum):
-    """What became of a late reply."""
+    """The outcome of a late reply."""
 
     TAKEN = auto()
     REPORTED = auto()
@@ -24,16 +24,22 @@ class LateReplyResult(Enum):
 
 
 class LateReplies:
-    """Puts late replies where their runs find them; every method may raise `StoreUnavailable`."""
+    """Stores late replies for their runs.
+
+    Every method may raise `StoreUnavailable`.
+    """
 
     def __init__(self, store: Store, registry: AgentRegistry, look: Callable[[], None]) -> None:
-        """`look` lets this process look for runs that can go on."""
+        """`look` makes this process look for runs ready to continue."""
         self._store = store
         self._registry = registry
         self._look = look
 
     async def answered(self, event_id: str, outcome: CallOutcome, reply: CloudEvent) -> LateReplyResult:
-        """Take the answer of a call; whoever made it may be dead by now, or still wait."""
+        """Store the answer of a call.
+
+        The process that made it may be dead by now, or still waiting.
+        """
         found = await self._store.journal.call(event_id)
         if found is None:
             return LateReplyResult.UNKNOWN
@@ -50,7 +56,10 @@ class LateReplies:
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
 
     async def accepted(self, event_id: str) -> LateReplyResult:
-        """Take note that a tool has a call whose caller did not hear of it, so that it is not sent again."""
+        """Mark a call as accepted by its tool, to prevent another delivery.
+
+        Its caller has not received the tool's own response.
+        """
         found = await self._store.journal.call(event_id)
         if found is None:
             return LateReplyResult.UNKNOWN
@@ -62,13 +71,13 @@ class LateReplies:
         return LateReplyResult.TAKEN
 
     async def reported(self, event_id: str, report: ProgressReport) -> LateReplyResult:
-        """Keep how far a call is whose answer comes later."""
+        """Store the progress of a call to be answered later."""
         document = {"progress": report.done, "total": report.total, "message": report.message}
         stored = await self._store.journal.reported(event_id, document)
         return LateReplyResult.REPORTED if stored else LateReplyResult.UNKNOWN
 
     async def _patience(self, run_id: str, name: str) -> float:
-        """Return the seconds for which a run waits for the answer of a tool."""
+        """Return the seconds a run waits for the answer of a tool."""
         run = await self._store.runs.get(run_id)
         if run is None:
             return Limits().late_seconds

@@ -1,4 +1,4 @@
-"""Prompt snapshots, stored beside the model's answers so that a run can be replayed.
+"""Prompt snapshots, stored beside the model's answers for replays.
 
 Most of a prompt is the same from turn to turn and from run to run: each system message and each tool is
 stored once, under the digest of its text.
@@ -22,9 +22,10 @@ _MOST_KNOWN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PromptSnapshot:
-    """What is kept of one request to a model; the rest of the conversation is stored with its runs.
+    """The stored parts of one request to a model.
 
-    `limit` is how many tools the model would have taken.
+    The rest of the conversation is stored with its runs. `limit` is the number of tools the model would have
+    taken.
     """
 
     model: str
@@ -34,7 +35,7 @@ class PromptSnapshot:
 
 
 class PromptRecorder:
-    """A model that remembers what it was asked last."""
+    """A model wrapper with a record of the last prompt."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -44,16 +45,19 @@ class PromptRecorder:
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The public name of the model."""
         return self._model.name
 
     @property
     def seconds(self) -> float:
-        """How long it is since it was asked last."""
+        """The seconds since its last request."""
         return time.monotonic() - self._begun
 
     async def tool_limit(self) -> int:
-        """Return how many declarations one request may have; raises `ModelError`."""
+        """Return the number of declarations allowed in one request.
+
+        Raises `ModelError`.
+        """
         self._limit = await self._model.tool_limit()
         return self._limit
 
@@ -67,7 +71,10 @@ class PromptRecorder:
 
 
 class PromptArchive:
-    """Keeps what models were asked; one for a process, which says so of the same thing once an hour."""
+    """The stored prompts of models; one instance per process.
+
+    It stores a repeated document again only once an hour, so that the store does not delete it.
+    """
 
     def __init__(self, materials: Materials) -> None:
         self._materials = materials
@@ -76,7 +83,7 @@ class PromptArchive:
         self._last: tuple[Sequence[Tool], str] = ((), digest_of([]))
 
     async def note(self, prompt: PromptSnapshot) -> dict[str, str | int | None]:
-        """Store what is not there yet; return what a turn keeps of it."""
+        """Store the new parts of a prompt; return its record for a turn."""
         system, offered = digest_of(prompt.system), self._offered(prompt.tools)
         if not (self._is_stored(system) and self._is_stored(offered)):
             documents: dict[str, object] = {self._digest(tool): tool_document(tool) for tool in prompt.tools}
@@ -96,7 +103,10 @@ class PromptArchive:
         return stored_at is not None and time.monotonic() - stored_at < _KNOWN_FOR
 
     def _offered(self, tools: Sequence[Tool]) -> str:
-        """Return the digest of a list of tools: mostly they are those of the turn before."""
+        """Return the digest of a list of tools.
+
+        Mostly it is the list of the turn before.
+        """
         before, digest = self._last
         if len(before) != len(tools) or not all(map(is_, before, tools)):
             digest = digest_of([self._digest(tool) for tool in tools])
@@ -104,7 +114,7 @@ class PromptArchive:
         return digest
 
     def _digest(self, tool: Tool) -> str:
-        """Return the digest of a tool, made once as long as the catalogue has the tool as it is."""
+        """Return the digest of a tool, computed once per tool object."""
         known = self._tools.get(id(tool))
         if known is not None and known[0] is tool:
             return known[1]
@@ -116,7 +126,7 @@ class PromptArchive:
 
 
 def tool_document(tool: Tool) -> dict[str, object]:
-    """Return what decides how a model sees a tool, and how a call of it is inspected."""
+    """Return the tool's properties for the model and for call checks."""
     return {
         "name": tool.name,
         "description": tool.description,
@@ -126,6 +136,9 @@ def tool_document(tool: Tool) -> dict[str, object]:
 
 
 def digest_of(document: object) -> str:
-    """Return the name of a document: of two that are written differently it differs."""
+    """Return the digest of a document's JSON text.
+
+    Documents that are written differently have different digests.
+    """
     text = json.dumps(document, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """Ends the waiting for late answers in time, and deletes what is kept for long enough.
+    """Ends overdue calls, and deletes old runs.
 
     Ended runs are kept for `keep_seconds`; `None` is for ever.
     """
@@ -28,7 +28,7 @@ class Housekeeping:
         self._purge_at = time.monotonic() + _HOUR
 
     async def work(self, every: float) -> None:
-        """Do what is due every so many seconds, until cancelled."""
+        """Do the due work in intervals of `every` seconds, until cancelled."""
         while True:
             try:
                 await self.beat()
@@ -37,7 +37,10 @@ class Housekeeping:
             await asyncio.sleep(every)
 
     async def forget(self, run_id: str) -> None:
-        """Delete a run that is not kept some seconds after its end; what fails here is left to `purge`."""
+        """Delete an unkept run a few seconds after its end.
+
+        If this fails, `purge` deletes it later.
+        """
         await asyncio.sleep(_LINGER)
         try:
             run = await self._store.runs.get(run_id)
@@ -47,21 +50,24 @@ class Housekeeping:
             logger.warning("run %s is deleted later: %s", run_id, error)
 
     async def beat(self) -> None:
-        """Do what is due; raises `StoreUnavailable`."""
+        """Do the due work; raises `StoreUnavailable`."""
         await self._end_waiting()
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + _HOUR
             await self.purge()
 
     async def purge(self) -> int:
-        """Delete the runs whose time is over; return how many."""
+        """Delete the runs past their retention; return their number."""
         deleted = await self._store.runs.purge(self._keep_seconds)
         if deleted:
             logger.info("deleted %d runs that have ended long ago", deleted)
         return deleted
 
     async def _end_waiting(self) -> None:
-        """Tell runs of tools that have taken a call and not answered it in time."""
+        """Finish overdue calls as failed, with a timeout.
+
+        Their tools have accepted them, and not answered in time.
+        """
         for run_id, call in await self._store.journal.overdue(most=_AT_ONCE):
             outcome = failed_outcome(
                 Reason.TIMEOUT, f"{call.name} took the call, and its answer has not come in time"

@@ -1,4 +1,7 @@
-"""JSON documents of a run's events and options, for its log and its request."""
+"""JSON documents of a run's events and options.
+
+The events are for its log, the options for its `request`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,13 +38,19 @@ _ADAPTERS: Mapping[str, TypeAdapter[Any]] = {name: TypeAdapter(kind) for kind, n
 
 
 def event_to_document(event: EngineEvent) -> dict[str, object]:
-    """Return an event as a JSON object: its fields, and its class as `type`."""
+    """Return an event as a JSON object of its fields.
+
+    The member `type` is the stored name of its class.
+    """
     name = _NAMES[type(event)]
     return {"type": name, **_ADAPTERS[name].dump_python(event, mode="json")}
 
 
 def event_from_document(document: Mapping[str, object]) -> EngineEvent:
-    """Return the event that was written; raise `KeyError` or `ValueError` for anything else."""
+    """Return the event of a document.
+
+    Raises `KeyError` or `ValueError` for any other document.
+    """
     fields = {name: value for name, value in document.items() if name != "type"}
     event: EngineEvent = _ADAPTERS[str(document["type"])].validate_python(fields)
     return event
@@ -56,5 +65,5 @@ def options_to_request(options: Options) -> dict[str, object]:
 
 
 def options_from_request(request: Mapping[str, object]) -> Options:
-    """Return the options that were put into a request; the default ones for a run without."""
+    """Return the options of a run's request, the default ones without any."""
     return _OPTIONS.validate_python(request.get("options") or {})

@@ -1,4 +1,4 @@
-"""A worker executes a run until it ends, is suspended, or the process stops."""
+"""A worker runs until the run ends, is suspended, or the process stops."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class RunWorker:
-    """Works on a run that this process holds."""
+    """Works on one run held by this process."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class RunWorker:
         *,
         later: float = 0.0,
     ) -> None:
-        """`later` are the seconds after which a run that finds no room here is tried again."""
+        """A refused resumed run is tried again after `later` seconds.
+
+        It is refused if this process has no room for it.
+        """
         self.run = run
         self.resumed = False
         """Whether another process, or another leg, had the run before."""
@@ -65,7 +68,10 @@ class RunWorker:
         self._over: RunFinished | RunFailed | None = None
 
     async def work(self, service: Service, hosted: AgentHandle, options: Options) -> None:
-        """Work until nothing is left to do here; never raises but when cancelled."""
+        """Work until nothing is left to do here.
+
+        Raises nothing but cancellation.
+        """
         self._hosted = hosted
         try:
             await self._recall()
@@ -84,7 +90,7 @@ class RunWorker:
             self.broadcast.close()
 
     async def _recall(self) -> None:
-        """Take up what earlier processes told."""
+        """Restore the events published by earlier processes."""
         if not self.resumed:
             return
         async with aclosing(read_log(self._store.events, self.run.id)) as events:
@@ -128,13 +134,19 @@ class RunWorker:
             await self._give_in(error)
 
     async def _messages(self) -> list[Message]:
-        """Return the conversation up to the run's own input, which is all of it where it follows nothing."""
+        """Return the conversation up to the run's own input.
+
+        That is the input alone if the run follows nothing.
+        """
         if self.run.previous is None and self.run.conversation is None:
             return list(self.run.input)
         return await self._store.runs.messages(self.run.id)
 
     async def _give_in(self, error: ModelError | NoRoom | LimitReached) -> None:
-        """End the run; one that was another's and finds no room here goes on elsewhere, or later."""
+        """Fail the run, or release it without room here.
+
+        Only a resumed run is released: it continues at another replica, or later.
+        """
         if isinstance(error, NoRoom) and self.resumed:
             logger.info("run %s is let go: %s", self.run.id, error)
             await self._store.runs.release(self._holder, seconds=self._later, only=[self.run.id])
@@ -143,7 +155,10 @@ class RunWorker:
         await self._fail(_code(error), str(error))
 
     async def _take(self, event: RunEvent) -> None:
-        """Tell an event; of the last one those who follow here hear when the run is stored as it says."""
+        """Publish an event.
+
+        Followers here get the last one only after the outcome of the run is stored.
+        """
         if isinstance(event, CallProgressed):
             self.broadcast.report(event)
             return
@@ -171,7 +186,10 @@ class RunWorker:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
     async def _announce_end(self, last: EngineEvent) -> None:
-        """Announce the end of a run whose client was let go meanwhile; it stays the end from here on."""
+        """Announce the end of a run with an earlier suspension.
+
+        Its client was let go meanwhile. The end is written to the log first, and cannot change any more.
+        """
         events = self.broadcast.events
         if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
             await self.write()
@@ -184,13 +202,14 @@ class RunWorker:
         )
 
     def noted(self, step: int) -> None:
-        """Tell that a turn is stored."""
+        """Publish `TurnNoted` for a stored turn."""
         self._publish(TurnNoted(step))
 
     def _publish(self, event: EngineEvent, *, aloud: bool = True) -> None:
-        """Tell an event, to the log and to those who follow here.
+        """Publish an event to the log, and to followers here.
 
-        A stream in the background may be joined anywhere: nobody hears there what could still be lost.
+        A stream in the background may be joined at any replica: its followers get only events that are
+        stored.
         """
         if self._numbers.number(event) is None:
             return
@@ -216,14 +235,17 @@ class RunWorker:
                 await asyncio.sleep(_FLUSH)
 
     async def write(self) -> None:
-        """Put what was told into the log: when this returns, it is there."""
+        """Write all published events to the log; they are stored on return."""
         if self._unwritten or self._writing.locked():
             await self.after_what_was_said(
                 lambda said: self._store.events.append(self.run.id, self._holder, said)
             )
 
     async def after_what_was_said(self, step: Callable[[LogEntries], Awaitable[Result]]) -> Result:
-        """Make a step of the store that takes all that was told before it into the log."""
+        """Call a step of the store with all unwritten events.
+
+        The step stores them in the log together with its own change.
+        """
         async with self._writing:  # one piece after the other, or a kill would leave a gap
             self._news.clear()
             events = list(self._unwritten)
@@ -238,7 +260,7 @@ class RunWorker:
 
 
 class _AnnouncedCheckpoints:
-    """A stored journal whose turns are told of."""
+    """Stored checkpoints with an event for each turn."""
 
     def __init__(self, worker: RunWorker, journal: StoredCheckpoints) -> None:
         self._worker = worker
@@ -254,7 +276,7 @@ class _AnnouncedCheckpoints:
 
 
 def _code(error: ModelError | NoRoom | LimitReached) -> str:
-    """Return what a client is told went wrong, in a word."""
+    """Return the error code for the client."""
     match error:
         case LimitReached():
             return "rate_limit_exceeded"

@@ -1,7 +1,8 @@
-"""The capabilities of a model server: from a table by host and model, and from its refusals.
+"""The capabilities of a model server, from a table and its refusals.
 
-The default suits unknown servers: it sends only what all of them take. A gateway or a local server may hide
-any provider, so a refusal in known words changes the profile, and the request is sent once more.
+The table is by host and model. The default suits unknown servers: it sends only what all of them take. A
+gateway or a local server may hide any provider, so a refusal in known words changes the profile, and the
+request is sent once more.
 """
 
 import re
@@ -17,7 +18,7 @@ Lowering = Literal["openai", "openai_strict", "gemini", "llama_cpp"]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one model behind one server takes and wants."""
+    """The capabilities and needs of one model behind one server."""
 
     name: str = "generic"
     """Whose habits these are; for messages and logs."""
@@ -72,20 +73,23 @@ class Profile:
 
     @property
     def tool_limit(self) -> int:
-        """How many declarations to send at most."""
+        """The limit of declarations in one request."""
         return self.max_tools if self.tool_budget is None else min(self.max_tools, self.tool_budget)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Changes to the profile where both patterns are found; an absent one always is."""
+    """Changes to the profile if both patterns match.
+
+    An absent pattern always matches.
+    """
 
     changes: Mapping[str, object]
     host: str = ""
     model: str = ""
 
     def applies(self, host: str, model: str) -> bool:
-        """Whether the rule is meant for this model on this host."""
+        """True if the rule is meant for this model on this host."""
         on_host = re.search(self.host, host, re.IGNORECASE) is not None
         return on_host and re.search(self.model, model, re.IGNORECASE) is not None
 
@@ -224,7 +228,7 @@ _ADAPTATIONS: tuple[tuple[re.Pattern[str], Mapping[str, object]], ...] = tuple(
 
 
 def adapted_profile(profile: Profile, error: ModelRefused, sent: Mapping[str, object]) -> Profile | None:
-    """Return the profile that a refusal teaches, `None` where it teaches nothing new.
+    """Return the profile learnt from a refusal, `None` without a change.
 
     `sent` is the body that was refused.
     """

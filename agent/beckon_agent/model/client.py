@@ -1,8 +1,8 @@
 """The client of one model behind one OpenAI-compatible server.
 
-What a server may do wrong is handled where it shows: bytes in `framing`, payloads in
-`answer`, fragments of calls in `deltas`, errors in `refusals`. Here is what takes a
-second request: a server that is busy, refuses a field, or answered with half a call.
+Each fault of a server is handled where it shows: bytes in `sse`, payloads in `response`, fragments of calls
+in `tool_call_deltas`, errors in `errors`. This module handles those that take a second request: a server
+that is busy, refuses a field, or answered with half a call.
 """
 
 import logging
@@ -48,10 +48,11 @@ class ModelClient:
         *,
         patience: Patience | None = None,
     ) -> None:
-        """Make a client; nothing is sent yet. An empty `api_key` sends no Authorization header.
+        """Make a client; nothing is sent yet.
 
-        Without a profile, the table has one for this server and model. An empty `model` is the
-        first that the server lists. Raises `ValueError` for a base URL or a key that cannot be used.
+        An empty `api_key` sends no Authorization header. Without a profile, the table has one for this
+        server and model. An empty `model` is the first one listed by the server. Raises `ValueError` for an
+        unusable base URL or key.
         """
         self.base_url = base_url
         self.model = model
@@ -61,7 +62,7 @@ class ModelClient:
         self._transport = Transport(base_url, api_key, self._patience)
 
     async def choose_model(self) -> None:
-        """Take the first model of the server where none was named. Raises `ModelError`."""
+        """Take the server's first model if none was named. Raises `ModelError`."""
         if not self.model:
             names = await self._transport.models()
             if not names:
@@ -71,19 +72,20 @@ class ModelClient:
             _LOG.info("no model was named; taking the first of the server's: %s", self.model)
 
     async def models(self) -> list[str]:
-        """Return the names of the models that the server lists. Raises `ModelError`."""
+        """Return the names of the server's listed models. Raises `ModelError`."""
         return await self._transport.models()
 
     async def knows(self, model: str) -> bool:
-        """Whether the server has a model that it may not list. Raises `ModelError`."""
+        """True if the server has a model, listed or not. Raises `ModelError`."""
         return await self._transport.knows(model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem]:
         """Yield the answer as it comes: deltas, then the calls, then the whole `Turn`.
 
-        Raises `ModelError`. What may work later is tried again until the first delta;
-        an answer that breaks off after it is `StreamBroken`. One that ends without a word that it is
-        whole is asked for once more where nothing came before the end; else its turn says `BROKE_OFF`.
+        Raises `ModelError`. A temporary failure is tried again until the first delta; an answer that breaks
+        off after it raises `StreamBroken`. If the stream ends although the server did not mark the answer as
+        complete, the request is sent once more if there was no delta yet; else the turn's finish reason is
+        `BROKE_OFF`.
         """
         await self.choose_model()
         answer = await self._begin(request)
@@ -123,7 +125,10 @@ class ModelClient:
         await self.aclose()
 
     async def _begin(self, request: ModelRequest) -> "_StreamedAnswer":
-        """Return an answer whose first piece is there, however many tries that takes."""
+        """Return an answer at its first piece, after all retries.
+
+        If a refusal teaches a change of the profile, the request is sent again with it.
+        """
         for _ in range(_MAX_ADAPTATIONS):
             body = chat_body(self.model, request, self.profile)
             try:
@@ -151,7 +156,7 @@ class ModelClient:
         return await retry.on(self._wait)(once)
 
     def _wait(self, error: Exception) -> bool | float:
-        """Return whether to try again, or after how many seconds."""
+        """Return a retry decision: True, False, or a wait in seconds."""
         if not isinstance(error, ModelUnavailable):
             return False
         if error.retry_after is None:
@@ -179,7 +184,7 @@ class ModelClient:
             yield piece
 
     async def _with_arguments(self, answer: "_StreamedAnswer", turn: Turn) -> Turn:
-        """Ask once without streaming where a call lost its arguments on the way (vllm#9693)."""
+        """Ask once without streaming if a call lost its arguments (vllm#9693)."""
         if turn.finish_reason == BROKE_OFF or not answer.lacks_arguments():
             return turn
         _LOG.info("%s streamed a call without its arguments; asking once without streaming", self.model)
@@ -208,7 +213,7 @@ class _StreamedAnswer:
     rest: AsyncGenerator[_Piece]
 
     async def pieces(self) -> AsyncGenerator[_Piece]:
-        """Yield all pieces; raises `StreamBroken` where the answer breaks off."""
+        """Yield all pieces; raises `StreamBroken` if the answer breaks off."""
         async with aclosing(self.rest):
             if self.first is not None:
                 yield self.first
@@ -224,11 +229,11 @@ class _StreamedAnswer:
         return self.reader.turn(taken)
 
     def is_lost(self) -> bool:
-        """Whether the answer broke off before anything of it could be shown."""
+        """True if the answer broke off before its first piece."""
         return self.first is None and self.reader.broke_off
 
     def lacks_arguments(self) -> bool:
-        """Whether a call came without the arguments that its tool requires."""
+        """True if a call came without its tool's required arguments."""
         required = required_parameters(self.request.tools)
         return any(required.get(name) for name in self.reader.without_arguments)
 

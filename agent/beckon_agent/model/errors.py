@@ -1,4 +1,4 @@
-"""Errors of a model by who must act, and reading them out of error answers.
+"""The errors of a model, by the party to act, and their reader.
 
     ModelError
     ├── ModelUnavailable        no one: it may work later (429, 5xx, connection, time-out)
@@ -28,9 +28,10 @@ from beckon_agent.core import json_values
 
 
 class ModelError(Exception):
-    """The model gave no answer. `status` is the HTTP status, or what the error said it was.
+    """The model gave no answer.
 
-    `code` is the server's word for it; `ours` is the same in each face's error, whichever server it was.
+    `status` is the HTTP status, or the one named by the error. `code` is the server's code for it; `ours` is
+    our own, the same in the errors of every API for every server.
     """
 
     ours: ClassVar[str] = ""
@@ -142,13 +143,13 @@ _WORDS: tuple[tuple[type[ModelError], re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ErrorReader:
-    """Reads the errors of one server; `secret` is struck out of all that it says."""
+    """Reads the errors of one server; `secret` is struck out of them."""
 
     server: str
     secret: str = field(default="", repr=False)
 
     def response(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Return the error that an HTTP error response stands for."""
+        """Return the error in an HTTP error response."""
         try:
             parsed = json_values.loads(body)
         except ValueError:
@@ -156,7 +157,7 @@ class ErrorReader:
         return self._error(parsed, status, retry_after(headers))
 
     def in_answer(self, event: str, data: object) -> ModelError | None:
-        """Return the error that a payload of a 200 answer stands for, `None` if it is none."""
+        """Return the error in a payload of a 200 answer, `None` without one."""
         document = data[0] if isinstance(data, list) and data else data
         fields = json_values.mapping(document)
         flat = fields.get("object") == "error" or (event == "error" and not fields.get("choices"))
@@ -165,7 +166,7 @@ class ErrorReader:
         return self._error(document, None, None)
 
     def unavailable(self, reason: str) -> ModelUnavailable:
-        """Return the error of a server that gave no readable answer."""
+        """Return the error of a server without a readable answer."""
         return ModelUnavailable(self._clean(f"{self.server} {reason}"))
 
     def _error(self, body: object, status: int | None, wait: float | None) -> ModelError:
@@ -214,7 +215,7 @@ def _kind(status: int | None, words: str) -> type[ModelError]:
 
 
 def _words(body: object, depth: int = 0) -> str:
-    """Return what an error body says, wherever it says it."""
+    """Return the message in an error body, from any of its places."""
     if isinstance(body, str):
         return body
     if depth > _DEEPEST:
@@ -242,7 +243,7 @@ def _code(body: object) -> str:
 
 
 def _status(body: object) -> int | None:
-    """Return the HTTP status that an error in a 200 answer names."""
+    """Return the HTTP status named by an error in a 200 answer."""
     inner = json_values.mapping(body)
     error = json_values.mapping(inner.get("error")) or inner
     for key in ("status_code", "code", "status"):

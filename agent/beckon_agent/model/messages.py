@@ -1,4 +1,4 @@
-"""Repairing a conversation so that the strictest server accepts it.
+"""Repair of a conversation for the strictest server.
 
 One bad turn must never spoil a conversation. First `paired` pairs calls with their results: a stored
 conversation may hold a call without its result because the run was interrupted, a result without its call
@@ -39,10 +39,10 @@ def call_ids(messages: Iterable[Message]) -> frozenset[str]:
 
 
 def paired(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Message]:
-    """Return the conversation in order: every call answered once, right after it, and nothing blank.
+    """Return the conversation with each call answered once, right after it.
 
-    Ids become unique and nine letters and digits; with `signed_ids` those that carry a
-    provider's signature stay. What is paired already comes back as it is.
+    Blank messages are left out. Ids become unique and nine letters and digits; with `signed_ids`, those with
+    a provider's signature stay. A conversation in that order comes back as it is.
     """
     ids: set[str] = set()
     turns: list[_TurnSlots] = []
@@ -61,7 +61,7 @@ def paired(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Mess
 
 
 def is_blank(content: object) -> bool:
-    """Whether a content says nothing."""
+    """True if a content is empty or blank."""
     return not content.strip() if isinstance(content, str) else not content
 
 
@@ -74,14 +74,14 @@ class _Slot:
     result: str | None = None
 
     def message(self) -> Message:
-        """Return the tool message, with a failure where no result came."""
+        """Return the tool message, with a failure for a missing result."""
         content = NO_RESULT if self.result is None else self.result
         return {"role": "tool", "tool_call_id": self.call_id, "content": content}
 
 
 @dataclass(slots=True)
 class _TurnSlots:
-    """A message that is no tool's, and the places for the results of its calls."""
+    """A message other than a tool's, with places for its calls' results."""
 
     message: Message
     slots: list[_Slot] = field(default_factory=list)
@@ -115,7 +115,10 @@ def _turn(message: Message, role: str, ids: set[str], *, signed_ids: bool) -> _T
 
 
 def _answer(turns: Sequence[_TurnSlots], message: Message) -> None:
-    """Put a result where its call is: the latest with this id that has none; else drop it."""
+    """Put a result into the place of its call, or drop it.
+
+    Its call is the latest with this id and without a result.
+    """
     wire_id = json_values.text(message.get("tool_call_id"))
     for turn in reversed(turns):
         for slot in turn.slots:
@@ -138,7 +141,10 @@ def _entries(message: Message) -> list[dict[str, object]]:
 
 
 def _call(entry: dict[str, object]) -> dict[str, object] | None:
-    """Return a call that any server takes, `None` for one with neither name nor arguments."""
+    """Return a call in a form for any server.
+
+    `None` for a call with neither name nor arguments.
+    """
     function = json_values.mapping(entry.get("function"))
     name, arguments = json_values.text(function.get("name")).strip(), function.get("arguments")
     if not name and not arguments:
@@ -159,7 +165,10 @@ def _call(entry: dict[str, object]) -> dict[str, object] | None:
 
 
 def _content(content: object, *, parts: bool) -> str | list[object]:
-    """Return a content as a string, or as the parts it has where some are no text."""
+    """Return a content as a string, or as its parts.
+
+    Parts stay if `parts` is set and some of them are no text.
+    """
     if (
         parts
         and isinstance(content, list)
@@ -190,9 +199,9 @@ _BRIDGE = "Understood."
 
 
 def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
-    """Return a conversation that this profile's server accepts, whatever was stored.
+    """Return a conversation in a form accepted by the profile's server.
 
-    Repairing a repaired conversation changes nothing.
+    Anything stored can be repaired. Repairing a repaired conversation changes nothing.
     """
     ordered = paired(messages, signed_ids=not profile.nine_char_ids)
     fitted = [_fitted(message, profile) for message in ordered]
@@ -228,7 +237,10 @@ def _plain(call: dict[str, object]) -> dict[str, object]:
 
 
 def _with_instructions(messages: Sequence[Message], profile: Profile) -> list[Message]:
-    """Put the system messages where, and under the role, that the server takes them."""
+    """Join the system messages in front, under the server's role for them.
+
+    A server that takes several of them anywhere, as `system`, gets them unchanged.
+    """
     if not profile.single_system and profile.system_role == "system":
         return list(messages)
     system = [message for message in messages if message["role"] == "system"]
@@ -250,9 +262,9 @@ def _bridged(messages: Iterable[Message]) -> Iterable[Message]:
 
 
 def _alternating(messages: Iterable[Message]) -> list[Message]:
-    """Join what one side said in several messages: many chat templates demand turns.
+    """Join successive messages of one side.
 
-    Two user messages in a row are what a failed turn leaves behind.
+    Many chat templates demand turns. Two user messages in a row are left behind by a failed turn.
     """
     joined: list[Message] = []
     for message in messages:
@@ -287,7 +299,7 @@ def _parts(content: object) -> list[object]:
 
 
 def _text(content: object) -> str:
-    """Return the texts of content parts, and a word for each part that is none."""
+    """Return the texts of content parts, and a note for each other part."""
     texts = []
     for part in content if isinstance(content, list) else []:
         member = json_values.mapping(part)

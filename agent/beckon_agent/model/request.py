@@ -47,9 +47,10 @@ def unstreamed(body: Body, profile: Profile) -> Body:
 
 
 def widened(request: ModelRequest, turn: Turn) -> ModelRequest | None:
-    """Return the request with a higher limit where reasoning used it all up, else `None`.
+    """Return the request with a higher limit, `None` if none is needed.
 
-    Such an answer has neither text nor calls, and ends with `length`.
+    It is needed if reasoning used up the limit: such an answer has neither text nor calls, and ends with
+    `length`.
     """
     if request.max_tokens is None or turn.finish_reason != "length" or turn.text or turn.calls:
         return None

@@ -43,7 +43,7 @@ class ThinkSplitter:
         self._thought = False
 
     def feed(self, piece: str) -> list[TextDelta | ReasoningDelta]:
-        """Take a piece of content; return what is certain by now."""
+        """Take a piece of content; return the pieces certain by now."""
         if self._state is _ThinkState.ANSWERING:
             return [TextDelta(piece)] if piece else []
         self._held += piece
@@ -53,14 +53,14 @@ class ThinkSplitter:
         return found
 
     def close(self) -> list[TextDelta | ReasoningDelta]:
-        """Return what was held back; an unclosed block is reasoning to its end."""
+        """Return the text held back; an unclosed block is reasoning to its end."""
         held, self._held = self._held, ""
         if self._state is _ThinkState.THINKING:
             return [ReasoningDelta(held)] if held else []
         return [TextDelta(held)] if held.strip() else []
 
     def _step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
-        """Go on by one decision; return whether another may follow."""
+        """Go on by one decision; return True if another may follow."""
         if self._state is _ThinkState.BEGINNING:
             return self._begin(found)
         if self._state is _ThinkState.THINKING:
@@ -104,7 +104,7 @@ def _possible_start(text: str, tag: str) -> int:
 
 
 class AnswerReader:
-    """Reads one answer; `finish` closes it and returns the `Turn`."""
+    """Reads one answer; `finish` closes it, and `turn` returns the `Turn`."""
 
     def __init__(self) -> None:
         self.spoke = False
@@ -131,7 +131,7 @@ class AnswerReader:
                 yield from self._choice(choice)
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield what was still held back."""
+        """Yield the pieces still held back."""
         beside, self._beside = self._beside, {}
         yield from self._message(beside, besides=frozenset(self._brought))
         yield from self._thought(self._thoughts.close())
@@ -139,26 +139,32 @@ class AnswerReader:
         yield from self._collected(self._splitter.close())
 
     def end(self) -> None:
-        """Take the word of the server, other than by a finish reason, that the answer is whole."""
+        """Mark the answer as whole without a finish reason.
+
+        The server has shown its end in another manner.
+        """
         self._whole = True
 
     @property
     def finished(self) -> bool:
-        """Whether the server said how the answer ends; what breaks after that spoils nothing."""
+        """True if the server sent a finish reason.
+
+        A failure after that spoils nothing.
+        """
         return self._finish_reason is not None
 
     @property
     def broke_off(self) -> bool:
-        """Whether the answer ended although the server did not say that it is whole."""
+        """True if the answer ended without the server's mark of its end."""
         return self.spoke and not (self._whole or self.finished)
 
     @property
     def without_arguments(self) -> frozenset[str]:
-        """The names of calls for which the server sent no arguments at all."""
+        """The names of calls without any arguments from the server."""
         return self._calls.without_arguments
 
     def turn(self, taken: Collection[str]) -> Turn:
-        """Return the whole answer; its calls' ids are none of those taken."""
+        """Return the whole answer, with call ids other than those `taken`."""
         return Turn(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
@@ -178,7 +184,10 @@ class AnswerReader:
     def _message(
         self, message: Mapping[str, object], *, besides: Collection[str] = ()
     ) -> Iterator[TextDelta | ReasoningDelta]:
-        """Read a delta or a message, without those of its parts that are there already."""
+        """Read a delta or a message without the parts in `besides`.
+
+        Those parts are there already.
+        """
         thought = json_values.first_piece(message, "reasoning_content", "reasoning")
         content = message.get("content")
         if isinstance(content, list):

@@ -1,9 +1,9 @@
-"""From the bytes of an answer to its JSON payloads, whatever the server calls them.
+"""Reading of an answer's bytes as JSON payloads, for any content type.
 
-A line-wise reader of server-sent events rather than the `openai` package's: that
-one drops a last event without a blank line after it, joins events that no blank
-line parts, and takes only events for an answer. Some servers ignore `stream` and
-send one JSON body; it is told by its first line, since content types are often wrong.
+A line-wise reader of server-sent events rather than the `openai` package's: that one drops a last event
+without a blank line after it, joins events that no blank line parts, and takes only events for an answer.
+Some servers ignore `stream` and send one JSON body; it is recognised by its first line, since content types
+are often wrong.
 """
 
 import asyncio
@@ -30,11 +30,14 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class UnreadableAnswer(ValueError):
-    """What the server sent is neither an event stream of JSON nor a JSON body."""
+    """The answer is neither an event stream of JSON nor a JSON body."""
 
 
 class Payload(NamedTuple):
-    """One JSON value of an answer, the name of its event, empty for most, and the text it was read from."""
+    """One JSON value of an answer.
+
+    `event` is the name of its event, empty for most; `text` is the text it was read from.
+    """
 
     event: str
     data: object
@@ -46,8 +49,8 @@ async def payloads(
 ) -> AsyncGenerator[Payload]:
     """Yield the payloads of a response body until `[DONE]` or its end.
 
-    `whole` is called where the body says that nothing is missing: `[DONE]` came, or it is one JSON body.
-    Raises `UnreadableAnswer`, and lets the errors of the transport through.
+    `whole` is called when the body is known to be complete: `[DONE]` came, or it is one JSON body. Raises
+    `UnreadableAnswer`, and lets the errors of the transport through.
     """
     lines = _lines(chunks)
     reader: _EventReader | None = None
@@ -74,17 +77,20 @@ async def payloads(
 
 
 class _EventReader:
-    """Puts the lines of one event stream together to payloads."""
+    """Assembles the lines of one event stream into payloads."""
 
     def __init__(self, doubtful: bytes = b"") -> None:
-        """`doubtful` is a first line that may be the text of an error as well."""
+        """Start a stream; `doubtful` is a first line of unclear meaning.
+
+        Such a line may be the text of an error as well.
+        """
         self.done = False
         self._doubtful = doubtful
         self._event = ""
         self._data: list[bytes] = []
 
     def feed(self, line: bytes) -> Payload | None:
-        """Take one line without its end; return the payload that it completes."""
+        """Take one line without its end; return a completed payload, if any."""
         if not line:
             self.close()
             self._event = ""
@@ -104,12 +110,15 @@ class _EventReader:
         return self._complete(value)
 
     def close(self) -> None:
-        """End an event; raises `UnreadableAnswer` where its data was no JSON."""
+        """End an event; raises `UnreadableAnswer` if its data was no JSON."""
         if self._data:
             raise UnreadableAnswer(_excerpt(b"\n".join(self._data)))
 
     def end(self) -> None:
-        """End the stream; raises `UnreadableAnswer` where it was none, or broke off within an event."""
+        """End the stream.
+
+        Raises `UnreadableAnswer` if it was no event stream, or broke off within an event.
+        """
         self.close()
         if self._doubtful:
             raise UnreadableAnswer(_excerpt(self._doubtful))
@@ -153,7 +162,7 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
-    """Read all that is left as one JSON body."""
+    """Read the rest as one JSON body."""
     text = b"\n".join([first, *[line async for line in rest]])
     try:
         return Payload("", loads(text))
@@ -162,7 +171,10 @@ async def _body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
 
 
 async def _drain(lines: AsyncIterator[bytes]) -> None:
-    """Read what follows `[DONE]`, so that the connection can serve again; not for long."""
+    """Read the rest after `[DONE]`, for a short time.
+
+    So the connection can serve again.
+    """
     with suppress(TimeoutError, UnreadableAnswer, aiohttp.ClientError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in lines:

@@ -1,4 +1,4 @@
-"""Putting the fragments of streamed tool calls together.
+"""Assembly of streamed tool calls from their fragments.
 
 OpenAI sends an index with every fragment, and the id and the name once. Others
 send no index, the same index for every call, a new id with every fragment, no id,
@@ -18,7 +18,10 @@ _KNOWN = frozenset({"index", "id", "type", "function"})
 
 @dataclass(frozen=True, slots=True)
 class _Fragment:
-    """One entry of `delta.tool_calls`, read null-safely; empty where it says nothing."""
+    """One entry of `delta.tool_calls`, read null-safely.
+
+    Missing texts are empty.
+    """
 
     index: int | None
     id: str
@@ -29,7 +32,7 @@ class _Fragment:
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A call that is still growing; a character of its arguments may be half there."""
+    """A growing call; a character of its arguments may be half there."""
 
     wire_id: str
     name: str = ""
@@ -52,7 +55,7 @@ class CallAccumulator:
         self._by_index: dict[int, _OpenCall] = {}
 
     def feed(self, deltas: object) -> None:
-        """Take the value of `delta.tool_calls` or `message.tool_calls`, whatever it is."""
+        """Take the value of `delta.tool_calls` or `message.tool_calls`, of any type."""
         entries = deltas if isinstance(deltas, list) else [deltas]
         for entry in entries:
             if isinstance(entry, dict):
@@ -60,14 +63,14 @@ class CallAccumulator:
 
     @property
     def without_arguments(self) -> frozenset[str]:
-        """The names of calls for which no arguments came at all."""
+        """The names of calls without any arguments."""
         return frozenset(call.name for call in self._calls if call.name and not call.arguments.strip())
 
     def finish(self, taken: Collection[str] = (), *, cut_off: bool = False) -> tuple[ToolCall, ...]:
-        """Return the calls, with ids that are unique among themselves and those taken.
+        """Return the calls, with ids unique among themselves and `taken`.
 
-        No arguments at all mean `{}`, but for the last call of an answer that was `cut_off`: its
-        arguments may have been on their way.
+        No arguments at all mean `{}`, but for the last call of an answer that was `cut_off`: its arguments
+        may have been on their way.
         """
         finished: list[ToolCall] = []
         used = set(taken)
@@ -93,7 +96,7 @@ class CallAccumulator:
         current.add(fragment)
 
     def _current(self, fragment: _Fragment) -> _OpenCall | None:
-        """Return the call that a fragment goes on with, unless it opens another."""
+        """Return the call to continue with a fragment, `None` for a new one."""
         last = self._calls[-1] if self._calls else None
         if fragment.index is None:
             return last
@@ -104,11 +107,11 @@ class CallAccumulator:
 
 
 def _is_another(current: _OpenCall, fragment: _Fragment) -> bool:
-    """Whether a fragment opens a new call although one with its index is there.
+    """True if a fragment opens a new call despite its known index.
 
-    It does where it has a name, and the call before it may be whole: its arguments
-    are empty or complete. The same id is a repetition (vllm#44098); so is the same
-    name without an id while one of the two has no arguments.
+    It does if it has a name, and the call before it may be whole: its arguments are empty or complete. The
+    same id is a repetition (vllm#44098); so is the same name without an id while one of the two has no
+    arguments.
     """
     if not fragment.name or not current.name:
         return False

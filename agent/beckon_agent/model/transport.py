@@ -1,7 +1,7 @@
 """One HTTP exchange with a model's server: a body goes out, JSON payloads come back.
 
-The bytes of the answer are read by `framing`, and errors by `refusals`, because many servers send what no
-typed client takes: `choices: null`, arguments as an object. The client is aiohttp: by the `openai` package an
+The bytes of the answer are read by `sse`, and errors by `errors`, because many servers send what no typed
+client takes: `choices: null`, arguments as an object. The client is aiohttp: by the `openai` package an
 exchange takes three times the CPU, and 16 MB (`docs/decisions`, 14).
 """
 
@@ -28,7 +28,7 @@ _MOST_OF_A_LIST = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client waits and how often it tries; all times in seconds."""
+    """The waits and tries of a client; all times in seconds."""
 
     attempts: int = 4
     """Tries before the first token, the first included."""
@@ -77,8 +77,8 @@ class Transport:
     ) -> AsyncGenerator[Mapping[str, object]]:
         """Send a chat completion request; yield the payloads of its answer.
 
-        `whole` is called where the server says that nothing is missing (`framing.payloads`).
-        Raises `ModelError` for every way in which that can fail.
+        `whole` is called when the server marks the answer as complete (`sse.payloads`). Raises `ModelError`
+        for every failure of the exchange.
         """
         begun = recorded = False
         headers = {**self._headers, "content-type": "application/json", **trace_header()}
@@ -99,7 +99,7 @@ class Transport:
             raise self._to_model_error(error, begun=begun) from None
 
     async def models(self) -> list[str]:
-        """Return the names of the models that the server lists, none where it gives no list.
+        """Return the names of the server's listed models, none without a list.
 
         Raises `ModelError`.
         """
@@ -114,7 +114,10 @@ class Transport:
         return [name for name in names if name]
 
     async def knows(self, model: str) -> bool:
-        """Whether the server has a model that it may not list. Raises `ModelError` but for a 404."""
+        """True if the server has a model, listed or not.
+
+        Raises `ModelError`, except for a 404.
+        """
         try:
             await self._get(f"models/{quote(model, safe='')}")
         except ModelError as error:
@@ -124,11 +127,11 @@ class Transport:
         return True
 
     def unlisted(self) -> ModelUnavailable:
-        """Return the error of a server that lists no model."""
+        """Return the error of a server without a list of models."""
         return self._errors.unavailable("gives no list of models; does its base URL end in /v1?")
 
     def silent(self) -> ModelUnavailable:
-        """Return the error of an answer that ended before it began."""
+        """Return the error of an answer ended before it began."""
         return self._errors.unavailable("ended its answer before it began")
 
     async def aclose(self) -> None:
@@ -138,7 +141,10 @@ class Transport:
 
     @property
     def _session(self) -> aiohttp.ClientSession:
-        """The connections, opened when they are needed first: there is no loop before."""
+        """The connections, opened at their first use.
+
+        There is no event loop before.
+        """
         if self._opened is None:
             # What this machine trusts, as its other programs do.
             trust = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self._secure else True
@@ -167,13 +173,16 @@ class Transport:
             raise self._to_model_error(error, begun=begun) from None
 
     async def _check(self, response: aiohttp.ClientResponse) -> None:
-        """Raise what an answer that is none says."""
+        """Raise the error in a response with an error or redirect status."""
         if not response.ok or response.status >= 300:
             said = await _beginning(response, _MOST_OF_AN_ERROR)
             raise self._errors.response(response.status, response.headers, said)
 
     def _to_model_error(self, error: Exception, *, begun: bool) -> ModelError:
-        """Return our error for one of the transport's, before or after the answer has begun."""
+        """Return our error for an error of the transport.
+
+        `begun` is True if the answer had begun.
+        """
         match error:
             case UnreadableAnswer():
                 reason = f"sent what is no chat completion: {error}"
@@ -187,7 +196,7 @@ class Transport:
 
 
 async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return a body, or as much of it as anybody may want."""
+    """Return the first `most` bytes of a body."""
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk
@@ -197,7 +206,10 @@ async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _proxy(address: SplitResult) -> str | None:
-    """Return the proxy that the environment names for an address, in the variables that curl knows."""
+    """Return the environment's proxy for an address.
+
+    It comes from the variables known to curl.
+    """
     if proxy_bypass(address.hostname or ""):
         return None
     proxies = getproxies()

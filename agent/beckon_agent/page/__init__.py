@@ -1,5 +1,5 @@
-"""The page that the agent serves at `/`: what a browser loads, and nothing that answers a request.
+"""The page at `/`: the files for a browser, without request handlers.
 
 `index.html`, `app/` and `styles/` are ours, and served as they are written: there is no build step.
-`vendor/` holds the libraries; `make page` brings it, and git ignores it. The routes are `faces.page`.
+`vendor/` holds the libraries; `make page` brings it, and git ignores it. The routes are `api.page`.
 """

@@ -1,4 +1,7 @@
-"""The files of the page, read once, under an address that changes whenever one of them does."""
+"""The files of the page, read once.
+
+Their address changes whenever one of them does.
+"""
 
 import base64
 import hashlib
@@ -40,7 +43,10 @@ class PageFile:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page: `index` is the document, `files` what it loads, by paths below the folder `address`."""
+    """The page: its document `index`, and its resources `files`.
+
+    The keys of `files` are paths below the folder `address`.
+    """
 
     address: str
     index: bytes
@@ -50,7 +56,10 @@ class Page:
 
 
 def load_page(folder: Path = FOLDER) -> Page:
-    """Read the page; raise `PageMissing` where something is not there that its document names."""
+    """Read the page.
+
+    Raises `PageMissing` if a file named in its document is missing.
+    """
     files = dict(_files(folder))
     document = (folder / "index.html").read_text(encoding="utf-8")
     missing = sorted(name for name in set(_NAMED.findall(document)) if name not in files)
@@ -83,6 +92,9 @@ def _digest(document: str, files: Mapping[str, PageFile]) -> str:
 
 
 def _preloads(files: Mapping[str, PageFile]) -> str:
-    """Return links to all modules, so that a browser need not find each in the one that imports it."""
+    """Return preload links to all modules.
+
+    A browser then need not find each module in the one that imports it.
+    """
     modules = [name for name in files if name.startswith("app/") and name.endswith(".js")]
     return "\n    ".join(f'<link rel="modulepreload" href="{_PLACE}/{name}">' for name in modules)

@@ -20,7 +20,7 @@ _NOT_NOW = ("approval", "accepted", "client")
 
 
 class Order:
-    """Lets the answers of calls that were made side by side come in the order in which they came then."""
+    """Keeps the answers of parallel calls in their recorded order."""
 
     def __init__(self, recording: Recording, store: Store) -> None:
         self._recording = recording
@@ -29,12 +29,12 @@ class Order:
         self._places = {call.id: place for place, call in enumerate(recording.finished())}
 
     def published(self, event: EngineEvent) -> None:
-        """Take note of what the replayed run has told."""
+        """Note an event published by the replayed run."""
         if isinstance(event, CallFinished):
             self._published[event.id].set()
 
     async def turn_of(self, call: StoredCall) -> None:
-        """Wait until every answer was told that came before the answer of this call."""
+        """Wait until the answers recorded before this call's are published."""
         last = len(self._places)
         mine = self._places.get(call.id, last)
         waiting = await self._waiting(call.step)
@@ -43,21 +43,24 @@ class Order:
                 await self._published[other.id].wait()
 
     async def _waiting(self, step: int) -> set[str]:
-        """Return the calls that are not made in this leg of the replay, whatever they were then."""
+        """Return the event ids of calls not made in this leg of the replay.
+
+        The recorded state of these calls does not matter.
+        """
         past = await self._store.runs.past(self._recording.run.id)
         return {call.event_id for call in past.calls if call.step == step and call.state in _NOT_NOW}
 
 
 class End:
-    """The end of what is known: who comes to it stays there, until the replay is stopped."""
+    """The end of the recording; the replay waits there to be stopped."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
         self.other_prompt: Difference | None = None
-        """Where the model was asked something else than it was then."""
+        """The first difference between a prompt and the recorded one."""
 
     async def stay(self) -> NoReturn:
-        """Say that nothing more is known, and wait to be stopped."""
+        """Signal the end of the recording, and wait to be stopped."""
         self.reached.set()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody answers that")
@@ -70,14 +73,17 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: the path to it, of names and numbers, and a unified diff of what is there."""
+    """One difference: its path, of names and indexes, and a unified diff."""
 
     where: str
     diff: str
 
 
 def first_difference(where: str, recorded: object, replayed: object) -> Difference | None:
-    """Return the first difference of two JSON values, `None` where they are the same byte for byte."""
+    """Return the first difference of two JSON values, or `None`.
+
+    `None` means the same byte for byte.
+    """
     if _text(recorded) == _text(replayed):
         return None
     match recorded, replayed:
@@ -101,13 +107,16 @@ def first_difference(where: str, recorded: object, replayed: object) -> Differen
 
 
 def unified(recorded: object, replayed: object) -> str:
-    """Return a unified diff of two JSON values as people read them; of long ones the beginning."""
+    """Return a unified diff of two JSON values, formatted for people.
+
+    Long values are compared by their beginning only.
+    """
     lines = difflib.unified_diff(_lines(recorded), _lines(replayed), "recorded", "now", lineterm="")
     return "\n".join(lines)
 
 
 def same(recorded: object, replayed: object) -> bool:
-    """Whether two JSON values are the same byte for byte."""
+    """Return True if two JSON values are the same byte for byte."""
     return _text(recorded) == _text(replayed)
 
 
@@ -133,9 +142,10 @@ _NOT_OF_CALLS = _TIMES | {"event_id", "state"}
 
 
 def compare_recordings(recorded: Recording, played: Recording) -> list[Difference]:
-    """Return the first difference of each kind: in the log, the answer, the calls, the turns, the ending.
+    """Return the first difference of each kind between two recordings.
 
-    Of a run whose log breaks off, because it was cancelled, what the log has is compared.
+    The kinds are the log, the answer, the turns, the calls and the ending. If the log breaks off because the
+    run was cancelled, only the logged part is compared.
     """
     old, new = ([event_to_document(event) for event in one.events] for one in (recorded, played))
     found = [
@@ -159,7 +169,10 @@ def _turns(*recordings: Recording) -> list[object]:
 
 
 def _calls(recorded: Recording, played: Recording) -> list[object]:
-    """Return the calls that have an answer in both, or in either where the run came to its end."""
+    """Return the answered calls of both recordings for the comparison.
+
+    They are the calls answered in either recording if the run ended, and otherwise those answered in both.
+    """
     done = [{call.event_id for call in one.past.calls if call.state == "done"} for one in (recorded, played)]
     shown = done[0] | done[1] if recorded.is_whole else done[0] & done[1]
     return [

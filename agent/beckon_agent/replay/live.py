@@ -1,4 +1,4 @@
-"""Calls made for real beside a replay: what the tools of today answer to what was asked then."""
+"""Real tool calls beside a replay, compared with the recorded results."""
 
 import asyncio
 import secrets
@@ -22,9 +22,9 @@ from beckon_contract.tools import Tool
 
 @dataclass(frozen=True, slots=True)
 class LiveCall:
-    """A call of the run, what came of it then, and what comes of it now.
+    """A call of the run, with its recorded and its current result.
 
-    `called` is whether a tool was called now: what is refused before that has its refusal as its result.
+    `called` is true if a tool was called now. A call refused before that has the refusal as its result.
     """
 
     id: str
@@ -36,17 +36,20 @@ class LiveCall:
 
     @property
     def same(self) -> bool:
-        """Whether the results are the same byte for byte."""
+        """True if the results are the same byte for byte."""
         return same(self.recorded, self.now)
 
     @property
     def diff(self) -> str:
-        """The results as a unified diff, empty where they are the same."""
+        """The results as a unified diff, empty if they are the same."""
         return "" if self.same else unified(self.recorded, self.now)
 
 
 class LiveTools:
-    """Makes calls for real, as those of any run of an agent; what may have effects, only with `effects`."""
+    """Makes real calls, like those of any run of the agent.
+
+    Tools with possible effects are called only with `effects`.
+    """
 
     def __init__(
         self, service: Service, hosted: AgentHandle, report: Callable[[LiveCall], None], *, effects: bool
@@ -58,7 +61,10 @@ class LiveTools:
         self._gate = asyncio.Semaphore(hosted.agent.limits.parallel_calls)
 
     async def make(self, call: PreparedCall) -> CallFinished:
-        """Make a call that passed the inspection of today, under an id that no tool has seen."""
+        """Make a call, checked against today's tools, with a new event id.
+
+        No tool has seen this id before.
+        """
         if isinstance(call.action, Tool) and not (call.action.read_only or self._effects):
             call = call.refused(Reason.DENIED, f"not called: {call.action.name} may have effects")
         agent = self._hosted.agent
@@ -75,7 +81,10 @@ class LiveTools:
 
 
 class LiveCaller(ToolCaller):
-    """Makes every call for real as well, and tells what came of it; the run goes on as recorded."""
+    """Makes every answered call for real as well, and reports its result.
+
+    The run continues with the recorded answers.
+    """
 
     def __init__(self, recorded: RecordedCaller, live: LiveTools) -> None:
         self._recorded = recorded
@@ -84,7 +93,7 @@ class LiveCaller(ToolCaller):
     async def make(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
-        """Make a call, tell, and return its recorded answer."""
+        """Make a call, report it, and return its recorded answer."""
         then = self._recorded.calls.get(event_id)
         if then is not None and then.state == "done":
             now = await self._live.make(call)
@@ -96,13 +105,19 @@ class LiveCaller(ToolCaller):
 
 
 def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:
-    """Return the tools of today that a replay would call, and that may do more than read."""
+    """Return the names of the tools with possible effects in a replay.
+
+    These are today's tools for the recorded calls, without the read-only ones.
+    """
     found = {tool.name for call in recording.past.calls if (tool := _callable(call, tools)) is not None}
     return sorted(name for name in found if not tools[name].read_only)
 
 
 def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
-    """Return the tool that would be called, `None` for a call that was never made, or would not be today."""
+    """Return the tool to call today for a recorded call, or `None`.
+
+    `None` is for a call never made, and for a call refused today.
+    """
     if call.state != "done" or call.decision == "denied":
         return None
     tool_call = ToolCall(call.id, call.name, json_values.dumps(call.arguments))

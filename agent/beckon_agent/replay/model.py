@@ -1,4 +1,4 @@
-"""A model and a tool caller that answer from a recording."""
+"""A model and a tool caller answering from a recording."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,10 @@ _NO_LIMIT = 1_000_000  # tools
 
 
 class RecordedModel:
-    """Answers as the model did; where it is asked something else, the replay ends, unless `tolerant`."""
+    """Answers as the recorded model did.
+
+    A request unlike the recorded one ends the replay, unless `tolerant`.
+    """
 
     def __init__(self, recording: Recording, end: End, *, tolerant: bool) -> None:
         self._recording = recording
@@ -31,19 +34,22 @@ class RecordedModel:
 
     @property
     def name(self) -> str:
-        """The name of the model that was asked then."""
+        """The name of the recorded model."""
         known = [prompt.model for prompt in self._recording.prompts if prompt is not None]
         return known[0] if known else ""
 
     async def tool_limit(self) -> int:
-        """Return how many tools the model took then."""
+        """Return the recorded tool limit of the model."""
         prompt = self._recording.prompts[self._next] if self._next < len(self._recording.prompts) else None
         return _NO_LIMIT if prompt is None or prompt.limit is None else prompt.limit
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
-        """Yield the next answer, in the pieces in which it came; raise what ended the run then."""
+        """Yield the next answer in its recorded pieces.
+
+        Raises the error of the recorded run, if it ended with this answer.
+        """
         step, self._next = self._next, self._next + 1
         await self._mind(step, messages, tools)
         turn = self._recording.turn(step)
@@ -64,7 +70,7 @@ class RecordedModel:
                 await self._end.stay()
 
     async def _last(self) -> None:
-        """End as the run did: by its time, by an error, or by being told to stop."""
+        """End like the recorded run: by time limit, error or cancellation."""
         run = self._recording.run
         if run.ending == "time_limit":
             raise OutOfTime
@@ -73,7 +79,10 @@ class RecordedModel:
         await self._end.stay()
 
     def _unfinished(self, step: int) -> Iterator[Piece]:
-        """Yield the pieces of an answer that never became whole, without what sets the first one off."""
+        """Yield the pieces of an unfinished answer.
+
+        The blank line before its first text is removed; the loop adds it again.
+        """
         spoke = any(turn.text for turn in self._recording.past.turns)
         for piece in self._recording.pieces(step):
             if spoke and isinstance(piece, TextDelta):
@@ -84,7 +93,10 @@ class RecordedModel:
 
 
 def _cut(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
-    """Yield an answer as its turn has it, cut as it was told: the loop sets off what follows a call."""
+    """Yield the text of a turn in pieces of the recorded sizes.
+
+    The first sizes may include the blank line that the loop adds after a call; it is subtracted.
+    """
     left: dict[type[Piece], str] = {TextDelta: turn.text, ReasoningDelta: turn.reasoning}
     shown = sum(len(shape.text) for shape in shapes if isinstance(shape, TextDelta))
     gap = max(0, shown - len(turn.text))
@@ -105,7 +117,10 @@ def _turn(turn: StoredTurn, calls: Sequence[StoredCall]) -> Turn:
 
 
 def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall]:
-    """Yield the calls as the model wrote them; of one that was taken apart the parts, with their new ids."""
+    """Yield the calls as the model wrote them.
+
+    For a call split into several, yield the parts with their new ids.
+    """
     raw: Mapping[object, Any] = {written["id"]: written for written in turn.written or ()}
     for position, call in enumerate(calls):
         followed_by_parts = position + 1 < len(calls) and calls[position + 1].id not in raw
@@ -118,7 +133,7 @@ def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall
 def prompt_difference(
     recording: Recording, step: int, messages: Sequence[Message], tools: Sequence[Tool]
 ) -> Difference | None:
-    """Return the first difference between what the model is asked now and what it was asked then."""
+    """Return the first difference between the recorded and the current prompt."""
     prompt = recording.prompts[step] if step < len(recording.prompts) else None
     system = messages[0] if prompt is None else prompt.system
     then = [system, *recording.found, *_added_before(recording, step, messages)]
@@ -132,7 +147,10 @@ def prompt_difference(
 
 
 def _added_before(recording: Recording, step: int, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return what a run had added before an answer; where nobody kept it, what it has added now."""
+    """Return the messages added by a run before an answer.
+
+    If the recording does not have them, return those added in the replay.
+    """
     if recording.added is None:
         return messages[1 + len(recording.found) :]
     answers = [index for index, message in enumerate(recording.added) if message.get("role") == "assistant"]
@@ -146,7 +164,7 @@ def _by_name(tools: Sequence[Mapping[str, Any]]) -> dict[str, object]:
 
 
 class RecordedCaller(ToolCaller):
-    """Answers calls as they were answered then, in the same order; nothing is sent to anybody."""
+    """Answers calls from the recording, in the recorded order; sends nothing."""
 
     def __init__(self, recording: Recording, order: Order, end: End) -> None:
         self.calls = {call.event_id: call for call in recording.past.calls}
@@ -158,7 +176,7 @@ class RecordedCaller(ToolCaller):
     async def make(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
-        """Answer a call; one that is refused today is answered with its refusal."""
+        """Answer a call; a call refused today gets its refusal."""
         recorded = self.calls.get(event_id)
         if recorded is None:  # of a turn that is not played as it was
             await self._end.stay()

@@ -29,7 +29,10 @@ _WAITING = ("approval", "accepted")
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a replay; `asked` is where the model was asked something else, if it was."""
+    """The outcome of a replay.
+
+    `other_prompt` is the first difference of a prompt from the recorded one, `None` if there is none.
+    """
 
     recording: Recording
     other_prompt: Difference | None
@@ -38,9 +41,9 @@ class Played:
 async def play_recording(
     recording: Recording, hosted: AgentHandle, store: Store, live: LiveTools | None = None
 ) -> Played:
-    """Play a recording with an agent as it is today, over an empty store that is thrown away.
+    """Play a recording with today's agent over an empty, temporary store.
 
-    With `live` its calls are made for real beside that.
+    With `live`, its calls are made for real as well.
     """
     order, end = Order(recording, store), End()
     recorded = RecordedCaller(recording, order, end)
@@ -57,7 +60,10 @@ async def play_recording(
 
 
 def _new(recording: Recording) -> NewRun:
-    """Return the run as it was before its first step; what it went on from is a part of its input."""
+    """Return the run in its state before the first step.
+
+    An earlier conversation continued by the run is part of its input.
+    """
     run = recording.run
     return NewRun(
         id=run.id,
@@ -79,7 +85,10 @@ class _Stage:
     end: End
 
     async def run(self, ask: Ask) -> Recording:
-        """Run to the end, and return what is kept of it; its log may be written a little later than told."""
+        """Run to the end, and return the resulting recording.
+
+        Its events are those followed live: the log may be written a little later than they are published.
+        """
         async with _beside(self.engine.serve()):
             started = await self.engine.start(ask)
             async with _beside(self._stop_at_the_end(started.id)):
@@ -102,9 +111,9 @@ class _Stage:
         return events
 
     async def _act(self, run_id: str, time: int) -> None:
-        """Do what people and late answers did then, when the run waited for the nth `time`.
+        """Repeat the recorded decisions and late answers of the nth suspension.
 
-        Where nobody did anything, nothing follows. Decisions are not held up by tools that answer later.
+        If one of them is missing in the recorded run, the replay ends. Decisions do not wait for late tools.
         """
         then = {call.event_id: call for call in self.recording.past.calls}
         past = await self.store.runs.past(run_id)
@@ -130,7 +139,7 @@ class _Stage:
 
 
 def _has_come(state: CallState, call: StoredCall) -> bool:
-    """Whether what a call waits for in this state had come in the recorded run."""
+    """Return True if the recorded run has the awaited decision or answer."""
     return call.decision is not None if state == "approval" else call.state == "done"
 
 
@@ -159,7 +168,7 @@ class CannotReplay(Exception):
 
 
 class MayHaveEffects(CannotReplay):
-    """Calls would be made that may do more than read, and nobody has said that they may."""
+    """Tools with possible effects would be called without permission."""
 
     def __init__(self, tools: Sequence[str]) -> None:
         names = ", ".join(tools)
@@ -173,7 +182,7 @@ class MayHaveEffects(CannotReplay):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How a run is to be played: with its tools called for real, even those that may have effects."""
+    """The options of a replay: real tool calls, and permission for effects."""
 
     live_tools: bool = False
     effects: bool = False
@@ -181,7 +190,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What came of a replay."""
+    """The outcome of a replay."""
 
     recording: Recording
     live: bool
@@ -190,12 +199,12 @@ class ReplayReport:
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs, byte for byte."""
+        """True if nothing differs, byte for byte."""
         return not self.differences and all(call.same for call in self.calls)
 
     @property
     def unknown(self) -> int:
-        """For how many answers nobody kept what the model was asked."""
+        """The number of answers without a stored prompt."""
         return sum(prompt is None for prompt in self.recording.prompts)
 
 
@@ -207,7 +216,10 @@ class Replayer:
         self._service = service
 
     async def prepared(self, run: StoredRun, wish: Wish, hosted: AgentHandle) -> Recording:
-        """Return a run to be played; raise `CannotReplay` where it cannot, or may not."""
+        """Return the recording of a run for a replay.
+
+        Raises `CannotReplay` if the run cannot or may not be replayed.
+        """
         if run.status not in FINAL:
             raise CannotReplay("not-ended", f"the run is {run.status}; it can be replayed when it has ended")
         try:
@@ -224,7 +236,10 @@ class Replayer:
     async def replay(
         self, recording: Recording, wish: Wish, hosted: AgentHandle
     ) -> AsyncGenerator[LiveCall | ReplayReport]:
-        """Yield each call that was made for real, and the report; raise `NoRoom` and `CannotReplay`."""
+        """Yield each real call, and then the report.
+
+        Raises `NoRoom` and `CannotReplay`.
+        """
         events: asyncio.Queue[LiveCall | None] = asyncio.Queue()
         live = None
         if wish.live_tools:
@@ -261,7 +276,10 @@ class Replayer:
 
 
 def _report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> ReplayReport:
-    """Compare; where the model was asked something else and that ended it, that is all to say."""
+    """Compare the recordings, and return the report.
+
+    If a different prompt ended the replay, it is the only difference.
+    """
     differences = [] if played.other_prompt is None else [played.other_prompt]
     if played.other_prompt is None or wish.live_tools:
         differences += compare_recordings(recording, played.recording)

@@ -1,4 +1,7 @@
-"""A run with all that is kept of it, as a replay reads it; what was played is read in the same way."""
+"""A run with everything stored of it, as read for a replay.
+
+The replayed run is read in the same way.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -21,9 +24,10 @@ _WITH_A_NOTE: frozenset[Ending | None] = frozenset({"step_limit", "time_limit", 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPrompt:
-    """What the model was asked for one answer: the system's message, and its tools as it was told of them.
+    """The prompt of one answer: the system message and the tools.
 
-    `limit` is how many tools it would have taken, `None` where nobody asked.
+    The tools are those sent to the model. `limit` is the largest number of tools the model would have
+    accepted, `None` if unknown.
     """
 
     model: str
@@ -36,9 +40,9 @@ class RecordedPrompt:
 class Recording:
     """A stored run.
 
-    `found` is the conversation as the run found it, `added` what it put behind that, `None` where it did
-    not come to an end by itself. `events` is its log without what was void; `dropped` counts the answers
-    that were. `asked` is, for each turn, what is kept of it.
+    `found` is the conversation before the run. `added` are the messages added by the run, `None` if it did
+    not end by itself. `events` is its log without void entries; `dropped` counts the void answers. `prompts`
+    has one entry for each turn, `None` if its prompt is not stored in full.
     """
 
     run: StoredRun
@@ -51,11 +55,14 @@ class Recording:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the log goes to the end; where a process died, or was told to stop, it may not."""
+        """True if the log includes the end of the run.
+
+        It may not after the death of a process or a cancellation.
+        """
         return bool(self.events) and is_end(self.events[-1])
 
     def turn(self, step: int) -> StoredTurn | None:
-        """Return an answer of the model, `None` behind the last."""
+        """Return an answer of the model, `None` after the last."""
         return self.past.turns[step] if step < len(self.past.turns) else None
 
     def calls_of(self, step: int) -> list[StoredCall]:
@@ -63,7 +70,10 @@ class Recording:
         return [call for call in self.past.calls if call.step == step]
 
     def pieces(self, step: int) -> list[Piece]:
-        """Return the pieces in which an answer was told; behind the last one, those that led to no turn."""
+        """Return the published pieces of an answer.
+
+        After the last turn these are the pieces of an unfinished answer.
+        """
         found: list[list[Piece]] = [[]]
         for event in self.events:
             match event:
@@ -76,7 +86,7 @@ class Recording:
         return found[step] if step < len(found) else []
 
     def finished_after(self, time: int) -> set[str]:
-        """Return the calls whose answers were told after the run waited for the nth time, before the next."""
+        """Return the ids of calls answered between the nth suspension and the next."""
         times = itertools.accumulate(isinstance(event, RunSuspended) for event in self.events)
         return {
             event.id
@@ -85,13 +95,14 @@ class Recording:
         }
 
     def finished(self) -> list[CallFinished]:
-        """Return the answers of calls in the order in which they were told."""
+        """Return the answers of calls in the order of publication."""
         return [event for event in self.events if isinstance(event, CallFinished)]
 
     def late(self) -> frozenset[str]:
-        """Return the ids of the calls whose answers came after the run had let go of everything.
+        """Return the ids of the calls still running at a suspension.
 
-        The log knows it better than their deadlines: where a process died, nobody may have let go.
+        Their answers came later. The log is more reliable here than the deadlines: a process may have died
+        before it could suspend the run.
         """
         running: set[str] = set()
         late: set[str] = set()
@@ -107,7 +118,10 @@ class Recording:
 
 
 async def read(store: Store, run: StoredRun) -> Recording:
-    """Read a run; raise `StoreUnavailable`, and `ValueError` for a log that cannot be read."""
+    """Read the recording of a run.
+
+    Raises `StoreUnavailable`, and `ValueError` for an unreadable log.
+    """
     past = await store.runs.past(run.id)
     events, dropped = _valid(await _log(store, run.id))
     whole = run.status in ("completed", "incomplete")
@@ -130,7 +144,10 @@ async def _log(store: Store, run_id: str) -> list[EngineEvent]:
 
 
 def _valid(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
-    """Return a log as it would be if no process had died, and how many answers were begun in vain."""
+    """Return a log without void entries, and the number of dropped answers.
+
+    It is the log of a run without the death of a process.
+    """
     events: list[EngineEvent] = []
     dropped = 0
     for event in log:
@@ -154,7 +171,7 @@ async def _prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPr
 
 
 def _whole(noted_prompt: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> RecordedPrompt | None:
-    """Return what a turn was asked, `None` where not all of it is kept."""
+    """Return the complete prompt of a turn, or `None`."""
     if noted_prompt is None:
         return None
     try:

@@ -1,1 +1,1 @@
-"""The agent loop: the model answers, its tool calls are made, and their results go back to it."""
+"""The agent loop: model answers, tool calls, and their results."""

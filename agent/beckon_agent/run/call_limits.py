@@ -18,7 +18,10 @@ _Call = tuple[str, str]
 
 @dataclass(slots=True)
 class _Repetition:
-    """How often in a row a call has brought nothing new, and its last result."""
+    """The repetitions of a call without a new result.
+
+    `result` is its last one.
+    """
 
     times: int = 0
     result: str | None = None
@@ -27,9 +30,10 @@ class _Repetition:
 def limit_calls(
     calls: Sequence[PreparedCall], added: Sequence[Message], limits: Limits
 ) -> list[PreparedCall]:
-    """Refuse the calls of a turn above the limits; `added` is what the run has added before them.
+    """Refuse the calls of a turn above the limits.
 
-    A call that the client makes itself is not counted, nor one that is refused already.
+    `added` are the messages added by the run before these calls. Calls made by the client itself, or refused
+    already, are not counted.
     """
     repeated = _repeated(added)
     made = 0
@@ -58,7 +62,10 @@ def limit_calls(
 
 
 def _repeated(added: Sequence[Message]) -> dict[_Call, int]:
-    """Return how often in a row each call has failed or had the same result, up to the last message."""
+    """Return how often in a row each call failed or repeated its result.
+
+    The count goes up to the last message.
+    """
     found: dict[_Call, _Repetition] = {}
     by_id: dict[str, _Call] = {}
     for message in added:
@@ -77,7 +84,10 @@ def _note(repetition: _Repetition, result: str) -> None:
 
 
 def _failed(result: str) -> bool:
-    """Whether a result as the model reads it is a failure; one that was cut is long, and none."""
+    """True if a result, as sent to the model, is a failure.
+
+    A result that was cut is long, and so no failure.
+    """
     if not result.startswith('{"error"'):
         return False
     try:
@@ -92,5 +102,8 @@ def _identity_of(call: Mapping[str, Any]) -> _Call:
 
 
 def _identity(name: str, arguments: Mapping[str, object]) -> _Call:
-    """Return what two calls share that are the same: the order of arguments makes no difference."""
+    """Return a call's name and its arguments as sorted JSON.
+
+    Two equal calls have the same identity, whatever the order of their arguments.
+    """
     return name, json.dumps(arguments, sort_keys=True)

@@ -14,9 +14,10 @@ Make = Callable[[ToolCallState], Awaitable[CallFinished | None]]
 async def make_calls(
     calls: Sequence[ToolCallState], make: Make
 ) -> AsyncGenerator[CallFinished | CallProgressed]:
-    """Make calls; yield what their tools report, and each answer that there is, in the order they come.
+    """Make calls; yield their reports and answers in order of arrival.
 
-    Raises what making one raises. Calls that are under way when it is closed are cancelled.
+    A call without an answer yet yields none. Raises the errors of making a call. Calls still in progress
+    when the generator is closed are cancelled.
     """
     happened = _CallEvents()
     tasks = [happened.begin(call, make) for call in calls]
@@ -38,7 +39,10 @@ async def make_calls(
 
 
 class _CallEvents:
-    """What nobody has heard yet: ends of calls, and of reports the newest of each call."""
+    """The unread events of calls.
+
+    They are the ends of calls, and the newest report of each.
+    """
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[str | asyncio.Task[CallFinished | None]] = asyncio.Queue()
@@ -52,7 +56,7 @@ class _CallEvents:
         return task
 
     async def next(self) -> CallProgressed | asyncio.Task[CallFinished | None]:
-        """Wait for a report, or for a call that has ended."""
+        """Wait for a report or the end of a call."""
         news = await self._queue.get()
         return self._reports.pop(news) if isinstance(news, str) else news
 

@@ -1,4 +1,7 @@
-"""The loop: the model is asked, its tool calls are made, their results go back, until it answers."""
+"""The agent loop of one run.
+
+The model is asked, its tool calls are made, and their results go back to it, until it answers.
+"""
 
 import asyncio
 import itertools
@@ -94,9 +97,9 @@ class Run:
         self._suspended = self._over = False
 
     async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
-        """Yield what happens; the last event is `RunFinished` or `RunSuspended`.
+        """Yield the events of the run, `RunFinished` or `RunSuspended` last.
 
-        Raises `ModelError` when the model fails, and what the journal raises.
+        Raises `ModelError` if the model fails, and the errors of the journal.
         """
         self._messages = [system_message(self._agent, self._options), *messages, *self._added]
         try:
@@ -126,13 +129,16 @@ class Run:
                     yield news
 
     def _end_with(self, progress: RunProgress) -> None:
-        """End here where the run had come to its end, and nobody had noted that yet."""
+        """End the run if its recorded progress is already complete.
+
+        In that case an earlier process stopped before it recorded the end.
+        """
         limit = self._limit_at(progress.step - 1) if progress.step else None
         if not self._over and (progress.answered or limit):
             self._over, self._ending = True, progress.answered or limit or "stop"
 
     async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
-        """Ask the model once, and make the calls that it asks for."""
+        """Ask the model once, and make the requested calls."""
         offer = await self._in_time(self._offers.next(self._messages, self._model))
         turn = Turn()
         async with aclosing(self._ask(offer.declared, step)) as items:
@@ -165,7 +171,10 @@ class Run:
     async def _ask(
         self, tools: Sequence[Tool], step: int
     ) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
-        """Yield one answer of the model; what it says after a call is set off from what it said before."""
+        """Yield one answer of the model.
+
+        An empty line separates its text from the text before it.
+        """
         if self._left < _TOO_SHORT:
             raise OutOfTime
         gap = self._gap()
@@ -179,7 +188,7 @@ class Run:
                     yield item
 
     async def _in_time(self, coming: Awaitable[Item]) -> Item:
-        """Wait for something, no longer than the run may take."""
+        """Await `coming`; raise `OutOfTime` at the run's time limit."""
         try:
             async with asyncio.timeout(self._left) as limit:
                 return await coming
@@ -190,7 +199,7 @@ class Run:
 
     @property
     def _left(self) -> float:
-        """The seconds that this run has left."""
+        """The remaining seconds of this run."""
         return self._deadline - time.monotonic()
 
     def _gap(self) -> str:
@@ -201,10 +210,11 @@ class Run:
     ) -> AsyncGenerator[
         CallStarted | ClientCallRequested | ApprovalRequested | CallProgressed | CallFinished
     ]:
-        """Make the calls of one turn side by side; their results stand in the order of the calls.
+        """Make the calls of one turn concurrently.
 
-        Where calls are left that wait for a person, or for a tool that answers later, nothing is added,
-        and the run is suspended. Where some are the client's, the run ends after all others.
+        Their results are added in the order of the calls. If calls still wait for a person, or for a tool
+        that answers later, nothing is added, and the run is suspended. If some calls are the client's, the
+        run ends after all others.
         """
         for call in calls:
             if self._needs_approval(call):  # it has not started, and may never
@@ -222,7 +232,11 @@ class Run:
         self._conclude(calls)
 
     def _conclude(self, calls: Sequence[ToolCallState]) -> None:
-        """Tell the model what came of the calls, or find out that others have to act first."""
+        """Add the results to the conversation, or suspend the run.
+
+        The run is suspended while a call waits for a person, or for a later answer of its tool. It ends if
+        the client has to make a call.
+        """
         self._suspended = any(map(self._waits, calls))
         if self._suspended:
             return
@@ -233,18 +247,21 @@ class Run:
             self._over, self._ending = True, "client_call"
 
     def _waits(self, call: ToolCallState) -> bool:
-        """Whether a call waits for a person, or for its tool to answer later."""
+        """True if a call waits for approval, or for a later answer."""
         return call.finished is None and (call.accepted or self._needs_approval(call))
 
     def _needs_approval(self, call: ToolCallState) -> bool:
-        """Whether a call waits for a person."""
+        """True if a call waits for a person's approval."""
         needs = isinstance(call.prepared.action, NeedsApproval) and not call.accepted
         return needs and self._context.may_wait and call.finished is None
 
     async def _finish(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
     ) -> CallFinished | None:
-        """Return the answer of a call, which an earlier process may have had; `None` if it comes later."""
+        """Return the answer of a call, `None` if it comes later.
+
+        An earlier process may have received the answer already.
+        """
         if call.finished is None:
             try:
                 call.finished = await self._make(call, calls, gate)
@@ -257,7 +274,7 @@ class Run:
         return call.finished
 
     def _patience_with(self, call: ToolCallState) -> float:
-        """Return the seconds for which the run waits for an answer that comes later."""
+        """Return the seconds to wait for a later answer of a call."""
         tool = call.prepared.action
         timeout = tool.timeout if isinstance(tool, Tool) else None
         return timeout or self._agent.limits.late_seconds
@@ -265,7 +282,10 @@ class Run:
     async def _make(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
     ) -> CallFinished:
-        """Make one of these calls once there is room; the end of the run ends it, whatever its tool does."""
+        """Make one of these calls once there is room.
+
+        At the time limit of the run the call ends, even if its tool still works on it.
+        """
         begun, tool_call = time.monotonic(), call.prepared.tool_call
         try:
             async with asyncio.timeout(self._left), gate:
@@ -290,13 +310,13 @@ class Run:
             return CallFinished(tool_call.id, tool_call.name, late, True, time.monotonic() - begun)
 
     def _wait_for(self, call: ToolCallState) -> float:
-        """Return the seconds that the reply to a call may take."""
+        """Return the time limit for the reply to a call, in seconds."""
         tool = call.prepared.action
         timeout = tool.timeout if isinstance(tool, Tool) else None
         return min(timeout or self._agent.limits.call_timeout, self._left)
 
     async def _reply_to(self, call: ToolCallState) -> CallFinished:
-        """Wait for the reply to a call that an earlier process posted."""
+        """Wait for the reply to a call posted by an earlier process."""
         begun, tool_call = time.monotonic(), call.prepared.tool_call
         finished = await self._context.journal.reply(call)
         if finished is not None:
@@ -305,7 +325,10 @@ class Run:
         return CallFinished(tool_call.id, tool_call.name, outcome.result, True, time.monotonic() - begun)
 
     def _onward(self, calls: Sequence[ToolCallState]) -> Mapping[str, AttributeValue]:
-        """Return what a call of a turn carries: its share of the budget, where there is one."""
+        """Return the budget attributes for the events of a turn's calls.
+
+        Each call gets its share of the budget, if there is one.
+        """
         shares = max(1, sum(map(_may_cost, calls)))  # none where the call is refused, and not sent
         limit = self._agent.limits.tokens
         return self._options.chain.onward(limit, self._usage, self._elsewhere, shares=shares)
@@ -323,7 +346,10 @@ class Run:
         )
 
     def _limit_at(self, step: int) -> Ending | None:
-        """Return the limit that lets the model be asked no more after this step, if there is one."""
+        """Return the limit reached after a step, if any.
+
+        The model is not asked again after that step.
+        """
         tokens = self._options.chain.tokens(self._agent.limits.tokens)
         own = self._usage.total_tokens if self._usage is not None else 0
         if tokens is not None and own + self._elsewhere >= tokens:
@@ -332,7 +358,7 @@ class Run:
 
 
 def _opening(call: ToolCallState) -> CallStarted | ClientCallRequested:
-    """Return how a call is told of first."""
+    """Return the first event about a call."""
     tool_call = call.prepared.tool_call
     if _is_theirs(call):
         return ClientCallRequested(tool_call.id, tool_call.name, dumps(call.prepared.arguments).decode())
@@ -340,10 +366,13 @@ def _opening(call: ToolCallState) -> CallStarted | ClientCallRequested:
 
 
 def _is_theirs(call: ToolCallState) -> bool:
-    """Whether the client makes a call itself."""
+    """True if the client makes a call itself."""
     return isinstance(call.prepared.action, HandedBack)
 
 
 def _may_cost(call: ToolCallState) -> bool:
-    """Whether a call may use tokens that are not counted yet: its tool may be an agent."""
+    """True if a call may still use tokens not counted yet.
+
+    Its tool may be an agent.
+    """
     return call.finished is None and isinstance(call.prepared.action, Tool | NeedsApproval)

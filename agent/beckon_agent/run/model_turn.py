@@ -40,16 +40,16 @@ _SEARCHED_AT_ONCE = 20_000  # characters, about 10 ms
 
 
 class DialectModel:
-    """A model with the dialect it speaks.
+    """A model and its dialect.
 
     With `auto` it begins with native tool calling, and falls back for good when the
     server says that it has no tools (vllm#30613, Ollama's "does not support tools").
-    `text_calls` says out of whose markup calls are recovered under native tool calling; with
+    `text_calls` selects the markup from which calls are recovered under native tool calling; with
     `never`, `auto` does not fall back, since a text dialect writes its calls as text.
     """
 
     def __init__(self, client: ModelClient, dialect_name: str, text_calls: TextCalls = "own") -> None:
-        """Raise `ValueError` for a dialect that does not exist."""
+        """Raise `ValueError` for an unknown dialect."""
         self._client = client
         self._text_calls = text_calls
         self._may_fall_back = dialect_name == "auto" and text_calls != "never"
@@ -65,7 +65,7 @@ class DialectModel:
         return f"{self._client.model or 'the first of its server'} ({self._dialect.name})"
 
     async def tool_limit(self) -> int:
-        """Return how many declarations one request may have; raises `ModelError`."""
+        """Return the limit of declarations in one request; raises `ModelError`."""
         await self._client.choose_model()
         return self._client.profile.tool_limit
 
@@ -91,7 +91,10 @@ class DialectModel:
 
     @property
     def _manner(self) -> tuple[str, bool]:
-        """How the model is spoken to; it changes under a run when another run has learnt of a better way."""
+        """The dialect in use, and True if declarations use fewer keywords.
+
+        Both may change during a run, when another run has found a better way.
+        """
         return self._dialect.name, self._few_keywords
 
     async def _speak(
@@ -129,14 +132,17 @@ class DialectModel:
                         )
 
     def _reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
-        """Return a reader for one answer: of the text dialect, or of the family that the model belongs to."""
+        """Return a reader for one answer.
+
+        It is the reader of the text dialect or, under native tool calling, of the family of the model.
+        """
         speaks: Dialect = self._dialect
         if speaks.native:
             speaks = native(self._client.model, self._client.base_url, self._text_calls)
         return speaks.reader(declarations, allows=allows)
 
     def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
-        """Return the declarations, each lowered once as long as it is in use."""
+        """Return the declarations; each is lowered once while in use."""
         lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
         return [self._declared_once(tool, lowering) for tool in tools]
 
@@ -151,7 +157,10 @@ class DialectModel:
         return known[2]
 
     def _lower_further(self, error: SchemaRejected) -> bool:
-        """Declare with the fewest keywords from now on; whether that is a change."""
+        """Declare with the fewest keywords from now on.
+
+        Return True if that is a change.
+        """
         if self._few_keywords:
             return False
         logger.warning("the model server refuses a schema (%s); declaring with fewer keywords", error)
@@ -159,7 +168,10 @@ class DialectModel:
         return True
 
     def _fall_back(self, error: ModelRefused) -> bool:
-        """Speak a text dialect from now on; whether that is allowed and a change."""
+        """Speak a text dialect from now on.
+
+        Return True if that is allowed and a change.
+        """
         if not self._may_fall_back:
             return False
         self._may_fall_back = False
@@ -169,14 +181,17 @@ class DialectModel:
 
 
 def _reads_as(before: Tool, now: Tool) -> bool:
-    """Whether a tool is to the model what it was; policies change others of its members."""
+    """True if a tool looks to the model as it did before.
+
+    Policies change others of its members.
+    """
     return before.parameters is now.parameters and before.description == now.description
 
 
 class _Reading:
-    """What a reader has found so far: the text that was shown, and the calls.
+    """The findings of a reader so far: the shown text and the calls.
 
-    `in_thread` where the reader may take long: it then works beside the event loop.
+    With `in_thread`, the reader may take long, and works in a thread beside the event loop.
     """
 
     def __init__(self, reader: Reader, *, in_thread: bool) -> None:
@@ -186,13 +201,16 @@ class _Reading:
         self.calls: list[ToolCall] = []
 
     async def feed(self, text: str) -> list[TextDelta]:
-        """Read the next piece of the answer; return what is to be shown."""
+        """Read the next piece of the answer; return the text to show."""
         if self._in_thread:
             return self._take(await asyncio.to_thread(self._reader.feed, text))
         return self._take(self._reader.feed(text))
 
     async def finish(self, *, called: bool) -> list[TextDelta]:
-        """Read the end of the answer; `called` where the server gave calls of its own."""
+        """Read the end of the answer; return the text to show.
+
+        `called` is True if the server sent calls of its own.
+        """
         if self._in_thread:
             return self._take(await asyncio.to_thread(self._reader.finish, called=called))
         return self._take(self._reader.finish(called=called))
@@ -205,7 +223,7 @@ class _Reading:
 
 
 class Screen:
-    """Which of the calls that are read in a text may be made; `refused` are those that may not."""
+    """The filter for calls read from text; `refused` are the refused ones."""
 
     def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
         self.refused: list[RefusedCall] = []
@@ -214,11 +232,14 @@ class Screen:
 
     @property
     def is_slow(self) -> bool:
-        """Whether `allows` may take more than a few milliseconds."""
+        """True if `allows` may take more than a few milliseconds."""
         return self._provenance.size > _SEARCHED_AT_ONCE
 
     def allows(self, calls: Sequence[RawCall], markup: str) -> bool:
-        """Whether all of these may be made: offered, and not brought along by the conversation."""
+        """True if all of these calls may be made.
+
+        Their tools must be offered, and the calls must not come from the conversation.
+        """
         unknown = [call for call in calls if call.name not in self._offered]
         if unknown:
             return self._refuse(unknown, "not_offered")

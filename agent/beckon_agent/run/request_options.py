@@ -18,16 +18,20 @@ def system_message(agent: Agent, options: Options) -> Message:
 
 
 def options_of_step(options: Options, step: int) -> Options:
-    """Return the options of the model's answer number `step`: only the first one may be forced to call."""
+    """Return the options for the model's answer number `step`.
+
+    Only the first answer may be forced to call a tool.
+    """
     if step or options.first_choice is None or not options.use_tools:
         return options
     return replace(options, extra={**options.extra, "tool_choice": options.first_choice})
 
 
 def refuse_disallowed(calls: Sequence[PreparedCall], options: Options, before: int) -> list[PreparedCall]:
-    """Refuse the calls that the request does not allow; `before` is how many the run has had.
+    """Refuse the calls not allowed by the request.
 
-    Calls that are handed back to the client are not counted: they are its own.
+    `before` is the number of earlier calls of the run. Calls handed back to the client are not counted: they
+    are its own.
     """
     found: list[PreparedCall] = []
     for call in (_if_allowed(call, options) for call in calls):
@@ -53,7 +57,7 @@ def _if_allowed(call: PreparedCall, options: Options) -> PreparedCall:
 
 
 def count_results(added: Iterable[Message]) -> int:
-    """Return how many results of calls a run has added to its conversation."""
+    """Return the number of call results added by a run."""
     return sum(1 for message in added if message.get("role") == "tool")
 
 
@@ -72,13 +76,19 @@ def assistant_message(text: str, reasoning: str, calls: Sequence[PreparedCall]) 
 
 
 def result_message(finished: CallFinished, characters: int) -> Message:
-    """Return the message that tells the model what came of a call, cut at so many characters."""
+    """Return the tool message with a call's result.
+
+    The result is cut at so many `characters`.
+    """
     content = result_for_model(finished.result, characters)
     return {"role": "tool", "tool_call_id": finished.id, "name": finished.name, "content": content}
 
 
 def ending_of(finish_reason: str | None) -> Ending:
-    """Return how a run ends with an answer; an unknown finish reason means that the model stopped."""
+    """Return the ending of a run for a finish reason.
+
+    An unknown finish reason means that the model stopped.
+    """
     if finish_reason in _FAULTS:
         return "incomplete"
     if finish_reason == "length":

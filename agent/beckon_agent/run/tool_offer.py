@@ -1,4 +1,4 @@
-"""The tools of one turn: those that the model is sent, and those that it may call."""
+"""The tools of one turn: the declared ones, and the callable ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,16 +19,16 @@ _CUT_OFF = frozenset({"length", BROKE_OFF})
 
 
 class HasToolLimit(Protocol):
-    """Something that takes so many declarations and no more."""
+    """A model with a limit of declarations."""
 
     async def tool_limit(self) -> int:
-        """Return how many declarations one request may have; raises `ModelError`."""
+        """Return the limit of declarations in one request; raises `ModelError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SelectableTools:
-    """The tools of an agent, and who chooses among them."""
+    """The tools of an agent, and the chooser among them."""
 
     catalogue: CatalogueSource
     chooser: Chooser
@@ -36,10 +36,10 @@ class SelectableTools:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTools:
-    """What one answer of the model is given.
+    """The tools offered for one answer of the model.
 
-    `declared` are the tools that it is sent. It may call all of `known`, for it may remember one that it
-    was sent earlier; those in `theirs` are the client's. `finder` answers calls of `find_tools`.
+    `declared` are the tools sent to the model. It may call all of `known`, for it may remember a tool sent
+    earlier; those in `theirs` are the client's. `finder` answers calls of `find_tools`.
     """
 
     declared: tuple[Tool, ...] = ()
@@ -53,7 +53,10 @@ class OfferedTools:
         return [call.handed_back() if call.tool_call.name in self.theirs else call for call in calls]
 
     def searched(self, calls: Sequence[PreparedCall]) -> list[PreparedCall]:
-        """Return the calls, those of `find_tools` with their answer: they are no event."""
+        """Return the calls, with answers for those of `find_tools`.
+
+        A call of `find_tools` sends no event.
+        """
         return [self._answered(call) if call.action is FIND_TOOLS else call for call in calls]
 
     def _answered(self, call: PreparedCall) -> PreparedCall:
@@ -65,10 +68,10 @@ class OfferedTools:
 
 
 class ToolOffers:
-    """The offers of one run, one after the other: what was sent stays, as far as there is room.
+    """The offers of one run, one after the other.
 
-    `sent` are the names of the last one before this process took the run over. After each offer it is what
-    whoever goes on with the run has to know.
+    Tools sent before stay, as far as there is room. `sent` are the names of the last offer before this
+    process took the run over. After each offer it holds the names for the process that continues the run.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class ToolOffers:
         self.sent = tuple(sent)
 
     async def next(self, messages: Sequence[Message], model: HasToolLimit) -> OfferedTools:
-        """Return what the model's next answer is given; raises `ModelError`."""
+        """Return the offer for the model's next answer; raises `ModelError`."""
         ours = self._tools.catalogue.current.tools if self._options.use_tools else {}
         theirs = client_tools(self._options, ours, self._agent)
         if not ours and not theirs:
@@ -112,12 +115,18 @@ class ToolOffers:
 
 
 def _room(most: int, wanted: int, theirs: int) -> int:
-    """Return how many declarations of ours there may be: the client's come first, and count."""
+    """Return the number of declarations left for our own tools.
+
+    The client's tools come first, and count.
+    """
     return max(0, min(most - theirs, max(1, wanted - theirs)))
 
 
 def _forced(options: Options) -> tuple[str, ...]:
-    """Return the tool that the first answer must call: a choice of what is not declared is an error."""
+    """Return the name of the tool forced on the first answer, if any.
+
+    Forcing a tool that is not declared is an error.
+    """
     function = json_values.mapping(json_values.mapping(options.first_choice).get("function"))
     name = json_values.text(function.get("name"))
     return (name,) if name else ()

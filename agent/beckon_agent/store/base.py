@@ -1,7 +1,7 @@
-"""The store as its users see it; `sql` is what implements it.
+"""The interfaces of the store; `sql` implements them.
 
-Every method may raise `StoreUnavailable`. Methods that name a `holder` raise `NotHeld` where the run is
-held by somebody else by now, and change nothing then: a process that slept too long does no harm.
+Every method may raise `StoreUnavailable`. Methods with a `run_id` and a `holder` raise `NotHeld` if another
+process holds the run by now, and change nothing then: a process that slept too long does no harm.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,32 +32,36 @@ NOTHING = LogEntries()
 
 
 class StoreUnavailable(Exception):
-    """The database does not answer, or not in time; nothing was changed, or nobody can tell."""
+    """The database does not answer, or not in time.
+
+    Either nothing was changed, or the outcome is unknown.
+    """
 
 
 class StoreRefused(Exception):
-    """The database cannot be used by this process; the message says why, and what to do."""
+    """This process cannot use the database; the message has reason and remedy."""
 
 
 class NotHeld(Exception):
-    """Another process works on this run by now, or the run is deleted or at its end."""
+    """Another process works on this run, or it has ended or is deleted."""
 
 
 class RunExists(ValueError):
-    """There is a run with this id already: the same request has come before."""
+    """A run with this id exists: the same request has come before."""
 
 
 class Runs(Protocol):
     """Runs from their beginning to their end.
 
-    Steps that take what was `said` before them store both or neither, in one transaction.
+    Methods with a parameter `said` store these events before their own change, both in one transaction.
     """
 
     async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
-        """Store a run: `running` and held for so long, or `queued` where `holder` is `None`.
+        """Store a new run, `running` or `queued`.
 
-        Raises `KeyError` with the id of a `previous` run or a `conversation` that does not exist, and
-        `RunExists` where the id is taken. A run that is not kept cannot be followed.
+        With a `holder` it is `running` and held for `seconds`; with `None` it is `queued`. Raises `KeyError`
+        with the id of a `previous` run or a `conversation` that does not exist, and `RunExists` if the id is
+        taken. A run that is not kept cannot be a `previous` run.
         """
         ...
 
@@ -66,70 +70,82 @@ class Runs(Protocol):
         ...
 
     async def past(self, run_id: str) -> Past:
-        """Return what a run has done so far; nothing for one that does not exist."""
+        """Return all turns and calls of a run so far.
+
+        Both are empty for a run that does not exist.
+        """
         ...
 
     async def messages(self, run_id: str) -> list[Message]:
-        """Return the conversation as a run found it: all that came before, and then its own input."""
+        """Return the conversation before a run, then the run's own input."""
         ...
 
     async def added(self, run_id: str) -> list[Message]:
-        """Return what a run has added behind its input; nothing before it has come to an end by itself."""
+        """Return the messages added by a run after its input.
+
+        The list is empty until the run has ended by itself.
+        """
         ...
 
     async def delete(self, run_id: str) -> bool:
-        """Delete a run with all that is kept of it; return whether there was one.
+        """Delete a run and all its records; return True if it existed.
 
-        Runs that follow it keep what they need of the conversation.
+        Runs that follow it keep the part of the conversation that they need.
         """
         ...
 
     async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
-        """Take over runs that are queued, or whose holder has let its time run out; the oldest first.
+        """Take over queued runs and runs with an expired lease.
 
-        Of the latter a holder is counted as lost, until the next step of the run is noted.
+        The oldest come first, at most `most`. A run with an expired lease counts its holder as lost until the
+        next step of the run is noted.
         """
         ...
 
     async def renew(
         self, holder: str, *, seconds: float, only: Collection[str] | None = None
     ) -> frozenset[str]:
-        """Hold the runs of this holder for so long from now; return the ids of those that it still has.
+        """Extend the holder's leases; return the ids of runs still held.
 
-        `only` are those that it works on: others of its name are nobody's, and their time runs out.
+        They last for `seconds` from now. `only` are the runs in progress in this process: the leases of
+        others under the same holder run out.
         """
         ...
 
     async def release(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
-        """Let go of runs of this holder, all or some, for others to claim when so long has passed.
+        """Queue runs of this holder again, all or only some.
 
-        Who does this is not lost, and its runs are not worked on in the meantime.
+        Others may claim them after `seconds`. The holder does not count as lost, and the time in between does
+        not count as work on the run.
         """
         ...
 
     async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
-        """Let go of a run that waits; `queued` where what it waits for has come in the meantime."""
+        """Suspend a waiting run, without a holder; return its new status.
+
+        That is `queued` if the awaited decision or answer has come in the meantime.
+        """
         ...
 
     async def end(self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING) -> bool:
-        """Give a run its final status; return whether it was without one.
+        """Set a run's final status; return True if it had none.
 
-        With `holder` `None` whoever holds it loses it: so a run is cancelled, and says nothing any more.
+        With `holder` `None` the present holder loses the run: this is how a run is cancelled, and it
+        publishes nothing any more.
         """
         ...
 
     async def purge(self, keep_seconds: float | None) -> int:
-        """Delete all runs that ended so long ago, none for `None`; return how many.
+        """Delete the runs ended at least `keep_seconds` ago; return their number.
 
-        Limits that ran out go too.
-
-        So do runs that are not kept, and ended a minute ago or longer.
+        `None` deletes none of these. Runs that are not kept, and ended a minute ago or longer, are deleted in
+        any case, and so are expired entries of limits.
         """
         ...
 
 
 class Journal(Protocol):
-    """The steps of runs. Each is stored before its effect is relied on."""
+    """The steps of runs; each is stored before its effect is relied on."""
 
     async def add_turn(
         self,
@@ -139,15 +155,24 @@ class Journal(Protocol):
         calls: Sequence[StoredCall],
         said: LogEntries = NOTHING,
     ) -> None:
-        """Store an answer of the model with its calls, behind what was said, all or nothing."""
+        """Store an answer of the model with its calls, all or nothing.
+
+        The events `said` before it are stored in the same transaction.
+        """
         ...
 
     async def sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
-        """Note that a call is about to be sent, and that its reply is due in so many seconds."""
+        """Mark a call as sent, before sending it.
+
+        Its reply is due in `seconds`.
+        """
         ...
 
     async def due(self, event_id: str) -> tuple[StoredCall, float] | None:
-        """Return a call and the seconds until its reply is due, by the clock of the store."""
+        """Return a call and the seconds until its reply is due.
+
+        The clock is that of the store.
+        """
         ...
 
     async def accepted(
@@ -159,19 +184,22 @@ class Journal(Protocol):
         seconds: float,
         exchanged: Exchanged | None = None,
     ) -> None:
-        """Note that the answer of a call that was sent will come later, by an event, within so many seconds.
+        """Mark a sent call as answered later, by an event.
 
-        They are reckoned by the clock of the database: that of a replica may be wrong.
-        With `holder` `None` it is not the process that made the call who says so, but the tool.
+        The answer is due in `seconds`, by the clock of the database: that of a replica may be wrong. With
+        `holder` `None` the tool says so, and not the process that made the call.
         """
         ...
 
     async def reported(self, event_id: str, report: Mapping[str, Any]) -> bool:
-        """Keep the last report of a call that has no answer yet; return whether there is such a call."""
+        """Store the latest progress report of an unanswered call.
+
+        Return True if there is such a call.
+        """
         ...
 
     async def reports(self, run_id: str) -> list[StoredCall]:
-        """Return the calls of a run that have a report and no answer yet."""
+        """Return the unanswered calls of a run with a progress report."""
         ...
 
     async def finish(
@@ -184,17 +212,17 @@ class Journal(Protocol):
         tokens: int = 0,
         exchanged: Exchanged | None = None,
     ) -> bool:
-        """Store the result of a call, and the events of both ways; return whether it was the first.
+        """Store the result of a call and the events of both directions.
 
-        Whoever brings it: the process that made the call, or one that took a late reply. A suspended
-        run that waits for nothing more is queued.
+        Return True if it was the first result. It may come from the process that made the call, or from one
+        that took a late reply. A suspended run that waits for nothing more is queued.
         """
         ...
 
     async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
-        """Decide on a call that waits for approval; return whether nobody had before.
+        """Store the decision on a call with a pending approval.
 
-        A suspended run that waits for no more decisions is queued.
+        Return True if it was the first one. A suspended run that waits for no more decisions is queued.
         """
         ...
 
@@ -203,27 +231,30 @@ class Journal(Protocol):
         ...
 
     async def overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
-        """Return accepted calls whose deadline is over, with the ids of their runs."""
+        """Return accepted calls past their deadline, with the ids of their runs."""
         ...
 
 
 class EventLog(Protocol):
-    """What a run told its client, so that a broken stream can be resumed anywhere."""
+    """The published events of runs, for resuming a stream at any replica."""
 
     async def append(self, run_id: str, holder: str, said: LogEntries) -> None:
-        """Store events; those whose numbers are there already stay as they are."""
+        """Store events; existing numbers stay as they are."""
         ...
 
     async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
-        """Return the events behind a number, in their order."""
+        """Return the events after a number, in their order."""
         ...
 
 
 class Conversations(Protocol):
-    """Threads that outlive their runs."""
+    """Message threads independent of the life of their runs."""
 
     async def open(self, conversation: StoredConversation, messages: Sequence[Message]) -> None:
-        """Store a new conversation that begins with these messages. Raises `ValueError` for a taken id."""
+        """Store a new conversation with its first messages.
+
+        Raises `ValueError` if the id is taken.
+        """
         ...
 
     async def find(self, conversation_id: str) -> StoredConversation | None:
@@ -231,80 +262,100 @@ class Conversations(Protocol):
         ...
 
     async def update(self, conversation_id: str, metadata: Mapping[str, str]) -> bool:
-        """Replace the metadata; return whether the conversation exists."""
+        """Replace the metadata; return True if the conversation exists."""
         ...
 
     async def close(self, conversation_id: str) -> bool:
-        """Delete a conversation; its runs stay. Return whether there was one."""
+        """Delete a conversation; return True if it existed.
+
+        Its runs stay.
+        """
         ...
 
     async def read(self, conversation_id: str) -> list[Message]:
-        """Return all messages: what it was opened with, and what each ended run added, in order."""
+        """Return all messages in order: the initial ones, then each ended run's."""
         ...
 
 
 class History(Protocol):
-    """What people look through: lists of what an owner has, the newest first, and what went back and forth.
+    """Lists of an owner's runs, conversations and calls, for people.
 
-    `after` is the id of the last one of the page before; `KeyError` where this owner has nothing of that id.
-    Of a conversation it is better its `place`, which stays when the conversation is used again or deleted.
+    Runs and conversations are listed with the newest first. `after` is the id of the last entry of the page
+    before; raises `KeyError` if this owner has nothing with that id. For a conversation its `place` is
+    better: it stays valid when the conversation is used again or deleted.
     """
 
     async def runs(self, owner: str, wanted: RunFilter, *, after: str | None, most: int) -> list[RunSummary]:
-        """Return runs that are kept."""
+        """Return the kept runs matching the filter."""
         ...
 
     async def conversations(
         self, owner: str, *, query: str, after: str | None, most: int
     ) -> list[ConversationSummary]:
-        """Return conversations; with a `query` those in which a question or an answer has these words."""
+        """Return conversations, with a `query` only those containing its words.
+
+        Questions and answers are searched.
+        """
         ...
 
     async def waiting(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
-        """Return the calls that wait for a person, the oldest run first; `after` is an event id."""
+        """Return the calls with a pending approval, the oldest run first.
+
+        `after` is an event id.
+        """
         ...
 
     async def exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
-        """Return what went back and forth for the calls of a run, in their order; `after` is an event id."""
+        """Return the exchanged events of a run's calls, in their order.
+
+        `after` is an event id.
+        """
         ...
 
 
 class Materials(Protocol):
-    """Documents that many turns share: what models were told of tools, and of themselves."""
+    """JSON documents shared by many turns: system messages and tools."""
 
     async def keep(self, documents: Mapping[str, object]) -> None:
-        """Store JSON documents under their digests; those that are there stay for longer.
+        """Store JSON documents under their digests; extend the life of existing ones.
 
-        They are deleted some time after the last run that was under way when they were kept last; so
-        whoever relies on one says so again every hour.
+        They are deleted a day after their last use at the earliest, and not before all runs from that time
+        are deleted. So a process that relies on a document repeats the call every hour.
         """
         ...
 
     async def read(self, digests: Iterable[str]) -> dict[str, Any]:
-        """Return those that are there."""
+        """Return the documents found, by digest."""
         ...
 
 
 class Counters(Protocol):
-    """What was used of limits, exact over all replicas."""
+    """The use of limits, exact over all replicas."""
 
     async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
-        """Use so much of a limit per sliding window of so many seconds, all or nothing."""
+        """Use an amount of a limit per sliding window, all or nothing.
+
+        `window` is in seconds.
+        """
         ...
 
     async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
-        """Set so much of a limit aside before it is used, wherever anything is left of it.
+        """Reserve an amount of a limit before its use.
 
-        A token that has a reservation keeps it, with this amount.
+        It is allowed if anything is left, even less than the amount. A token that has a reservation keeps it,
+        with this amount.
         """
         ...
 
     async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
-        """Count what was used in place of the reservation, however much it is."""
+        """Replace a reservation by the actual use, however large."""
         ...
 
     async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
-        """Take one of `limit` places for so long at most; a token that has one already keeps it anew."""
+        """Take one of `limit` places for at most `seconds`.
+
+        A token that has a place already keeps it, for `seconds` from now.
+        """
         ...
 
     async def leave(self, key: str, token: str) -> None:
@@ -324,7 +375,7 @@ class Store(Protocol):
     counters: Counters
 
     async def scratch(self) -> "Store":
-        """Return a new store in memory, for what is thrown away."""
+        """Return a new store in memory for temporary data."""
         ...
 
     async def aclose(self) -> None:

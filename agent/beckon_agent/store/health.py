@@ -1,4 +1,7 @@
-"""Whether the store can be written: a real write, bounded in time, and remembered for a moment."""
+"""A write check of the store, with a time limit.
+
+It makes a real write. Its result is reused for a moment.
+"""
 
 import asyncio
 import logging
@@ -30,7 +33,10 @@ class StoreHealth:
         self._writable = True
 
     async def writable(self) -> bool:
-        """Return whether a write succeeds in time, or did so a moment ago."""
+        """Return True if a write succeeds in time.
+
+        A result from a moment ago is returned again.
+        """
         async with self._checking:
             if self._checked_at is None or time.monotonic() - self._checked_at > self._fresh:
                 problem = await self._problem()
@@ -42,7 +48,7 @@ class StoreHealth:
             return self._writable
 
     async def _problem(self) -> str:
-        """Try a write; return what keeps it from being stored, empty where nothing does."""
+        """Try a write; return the reason of a failure, else ""."""
         try:
             async with asyncio.timeout(self._patience):
                 await self._counters.enter(self._key, "probe", limit=1, seconds=_PLACE_SECONDS)

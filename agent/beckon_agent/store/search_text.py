@@ -12,7 +12,10 @@ _NOT_SEARCHED = re.compile(r"[\\\x00\ud800-\udfff\s]+")  # see `columns`: nothin
 
 
 def opening_text(messages: Sequence[Message]) -> str | None:
-    """Return how the first question begins, on one line; `None` where nobody asks anything."""
+    """Return the beginning of the first question, on one line.
+
+    It has at most `MOST_SHOWN` characters; `None` if there is no question.
+    """
     for message in messages:
         if message.get("role") == "user" and (text := _plain(" ".join(_texts(message)))):
             return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
@@ -20,12 +23,12 @@ def opening_text(messages: Sequence[Message]) -> str | None:
 
 
 def searchable_text(messages: Sequence[Message]) -> str:
-    """Return what both sides say, as `search_words` makes it."""
+    """Return the text of both sides, normalized by `search_words`."""
     return search_words(" ".join(text for message in messages for text in _texts(message)))[:_MOST_SEARCHED]
 
 
 def search_words(text: str) -> str:
-    """Return a text as texts are searched: capital or small, however it is spaced."""
+    """Return a text as it is searched: case-folded, with single spaces."""
     return _plain(text).casefold()
 
 

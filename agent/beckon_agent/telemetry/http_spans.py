@@ -22,9 +22,10 @@ _MEMBERS = frozenset(f"{prefix}{name}".encode() for name in MEMBERS for prefix i
 
 
 class TracedRequests:
-    """Traces and counts the requests of an application, but for those for the operation of the service.
+    """Traces and counts the requests of an application.
 
-    `count` is told of each that is answered: its route, "" for one that is none, and its status.
+    Requests for the operation of the service are left out. `count` is called with the route and the status of
+    each answered request; the route is "" if the request matched none.
     """
 
     def __init__(self, app: ASGIApp, count: Callable[[str, int], None] | None = None) -> None:
@@ -66,14 +67,20 @@ def _record(span: Span, status: int) -> None:
 
 
 def _name(span: Span, method: str, route: str) -> None:
-    """Name a span after its route, which is known once the request was routed; paths are without number."""
+    """Name a span after its route.
+
+    The route is known only after routing. Paths are unlimited in number, and so no names.
+    """
     if route and span.is_recording():
         span.update_name(f"{method} {route}")
         span.set_attribute("http.route", route)
 
 
 def _route(scope: Scope) -> str:
-    """Return the route as it is declared: FastAPI tells of its own, and Starlette only what serves it."""
+    """Return the declared route of a request, "" if it matched none.
+
+    FastAPI puts its own route into the scope; Starlette gives only the endpoint.
+    """
     found = scope.get("route")
     if found is None and "endpoint" in scope:
         parameters = scope["path_params"].keys()
@@ -85,7 +92,10 @@ def _route(scope: Scope) -> str:
 
 
 def _parent(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
-    """Return the trace of the request, or that of the event in it, which every Broker passes on."""
+    """Return the trace of the request, or else of its event.
+
+    Every Broker passes on the trace in an event.
+    """
     found = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _MEMBERS}
     of_event = {name.removeprefix("ce-"): value for name, value in found.items() if name.startswith("ce-")}
     return continued(found) or continued(of_event)

@@ -17,7 +17,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120
 
 
 def everyone(_: Principal) -> bool:
-    """Let every caller see the metrics that is let in at all."""
+    """Let every admitted caller read the metrics."""
     return True
 
 
@@ -25,7 +25,10 @@ class Metrics:
     """Runs and calls, by agent, tool and outcome."""
 
     def __init__(self, may_read: Callable[[Principal], bool] | None = everyone) -> None:
-        """`may_read` says who sees them at the agent's port; `None` where they have a port of their own."""
+        """Take `may_read`, the permission to read at the agent's port.
+
+        It is `None` if the metrics have a port of their own.
+        """
         self.may_read = may_read
         self.registry = CollectorRegistry()
         self._runs = self._counter("runs_total", "Runs that ended.", "agent", "ending")
@@ -76,7 +79,7 @@ class Metrics:
         self._follow_nothing()
 
     def _follow_nothing(self) -> None:
-        """Begin with a catalogue that comes from no API server."""
+        """Create the gauges of a catalogue without an API server."""
         self._connected = self._gauge(
             "catalogue_connected",
             "Whether agents and tools are followed now: 1, or 0 where the last ones known are in force.",
@@ -88,45 +91,58 @@ class Metrics:
         )
 
     def follow(self, connected: Callable[[], bool], age: Callable[[], float]) -> None:
-        """Tell how it stands with the API server, where agents and tools come from one."""
+        """Read the state of the API server connection from these callables.
+
+        Only for agents and tools from an API server. `age` returns seconds.
+        """
         self._connected.set_function(connected)
         self._age.set_function(age)
 
     def run(self, agent: str, ending: str) -> None:
-        """Count a run that ended."""
+        """Count an ended run."""
         self._runs.labels(agent, ending).inc()
 
     def request(self, route: str, status: int) -> None:
-        """Count a request; one that leads nowhere is counted as `(none)`, whatever its path is."""
+        """Count an answered request by route and status.
+
+        A request without a route is counted as `(none)`, for any path.
+        """
         self._requests.labels(route or "(none)", status).inc()
 
     def limit_reached(self, agent: str, limit: str) -> None:
-        """Count what a limit stopped: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
+        """Count a limit reached: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
         self._limits.labels(agent, limit).inc()
 
     def obtained(self, agent: str, origin: CallOrigin) -> None:
-        """Count a call by how it was obtained, before anything is done with it."""
+        """Count a call by its origin, before anything is done with it."""
         self._obtained.labels(agent, origin).inc()
 
     def call(self, call: CallFinished, agent: str) -> None:
-        """Count a tool call; a name that the model invented is counted as one, whatever it is."""
+        """Count a tool call by its outcome and duration.
+
+        All tool names invented by the model share the label `(unknown)`.
+        """
         became = outcome_label(call)
         name = "(unknown)" if became == Reason.UNKNOWN_TOOL else call.name
         self._calls.labels(agent, name, became).inc()
         self._seconds.labels(name).observe(call.seconds)
 
     def refused(self, call: RefusedCall, agent: str) -> None:
-        """Count a call that was read in a text and stayed text."""
+        """Count a refused call in a model's text; it stays text."""
         self._refused.labels(agent, call.name or "(unknown)", call.reason).inc()
 
     def model_request(self, agent: str, tools: int) -> None:
-        """Count a request to the model, which has so many tools."""
+        """Record the number of tools in a request to the model."""
         self._sent.labels(agent).observe(tools)
 
     def model(
         self, agent: str, became: str, *, seconds: float, first: float | None, usage: Usage | None
     ) -> None:
-        """Count an answer of the model: `answered`, `failed` or `cancelled`; `first` is in seconds."""
+        """Count an answer of the model, its times and its tokens.
+
+        `became` is `answered`, `failed` or `cancelled`; `seconds` and `first` are in seconds, `first` up to
+        the first token.
+        """
         self._model_seconds.labels(agent, became).observe(seconds)
         if first is not None:
             self._first_token.labels(agent).observe(first)
@@ -135,7 +151,10 @@ class Metrics:
             self._tokens.labels(agent, "output").inc(usage.completion_tokens)
 
     def resumed(self, *, lost: bool) -> None:
-        """Count a run that goes on here."""
+        """Count a stored run resumed by this process.
+
+        With `lost` another process was lost over it; otherwise the run resumes after a wait.
+        """
         self._resumed.labels("loss" if lost else "wait").inc()
 
     def late_reply(self, became: str) -> None:

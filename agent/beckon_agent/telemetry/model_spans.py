@@ -1,4 +1,7 @@
-"""Model, server and number of tools, recorded where the request is sent."""
+"""Span attributes of a model request: model, server and number of tools.
+
+They are recorded by the code sending the request.
+"""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -11,7 +14,7 @@ _LONGEST_NAME = 200  # characters of what a server says
 
 
 def record_model(model: str, base_url: str) -> None:
-    """Name the current span after the model that it asks."""
+    """Name the current span after the requested model."""
     span = trace.get_current_span()
     if not span.is_recording():
         return
@@ -27,9 +30,9 @@ def record_model(model: str, base_url: str) -> None:
 
 
 def record_answer(payload: Mapping[str, object], *, streamed: bool) -> bool:
-    """Tell the current span which answer this is, by one of its payloads; return whether that is done.
+    """Record the answer's id and model from one of its payloads.
 
-    Some servers name the answer and the model that gave it in no payload, or not in the first one.
+    Return True once this is done. Some servers send id and model in no payload, or not in the first one.
     """
     span = trace.get_current_span()
     if not span.is_recording():
@@ -44,13 +47,16 @@ def record_answer(payload: Mapping[str, object], *, streamed: bool) -> bool:
 
 
 def record_offered_tools(tools: int) -> None:
-    """Tell the span of the run how many tools there were, of which its model is sent some."""
+    """Record the number of tools offered to the run.
+
+    It goes into the current span, that of the run. The model gets some of these tools.
+    """
     trace.get_current_span().set_attribute("beckon.tools.offered", tools)
 
 
 def trace_header() -> dict[str, str]:
-    """Return the header by which the model's server joins the trace.
+    """Return the `traceparent` header for the model's server to join the trace.
 
-    Without `tracestate`: what the vendors of others noted there is no business of a model's server.
+    `tracestate` is left out: the entries of other vendors are not for a model's server.
     """
     return {name: value for name, value in carried().items() if name == "traceparent"}

@@ -24,7 +24,10 @@ _SUSPENDED = "suspended"
 
 
 class RunObserver:
-    """Watches the run of one agent: `model` is what the run asks, `events` what it yields."""
+    """Traces, counts and logs the run of one agent.
+
+    `model` wraps the model of the run, `events` wraps its events.
+    """
 
     def __init__(self, agent: str, metrics: Metrics, *, run_id: str = "", conversation: str = "") -> None:
         self._agent = agent
@@ -38,11 +41,14 @@ class RunObserver:
             self._common["gen_ai.conversation.id"] = conversation
 
     def model(self, model: Model) -> Model:
-        """Return the model as a run is to ask it."""
+        """Return the model, wrapped for the run."""
         return _WatchedModel(model, self._agent, self._metrics, self._common)
 
     async def events(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
-        """Yield what the run yields, and count it; a run that is suspended has not ended."""
+        """Yield the events of the run; count its tool calls and its end.
+
+        A suspended run has not ended, and is not counted.
+        """
         span = self._span()
         run, begun_at = _RunSeen(), time.monotonic()
         try:
@@ -75,7 +81,10 @@ class RunObserver:
 
 
 class _RunSeen:
-    """How a run ended, as far as its events tell; `ending` is empty until they do."""
+    """The ending and the usage of a run, read from its events.
+
+    `ending` is empty until an event has it.
+    """
 
     def __init__(self) -> None:
         self.ending = ""
@@ -89,7 +98,7 @@ class _RunSeen:
             self.ending = _SUSPENDED
 
     def record(self, span: Span, ending: str) -> None:
-        """Put it into the span of the run."""
+        """Record the ending and the usage in the span of the run."""
         if span.is_recording():
             span.set_attributes({"beckon.run.ending": ending, **_usage(self.usage)})
 
@@ -106,7 +115,10 @@ class _WatchedModel:
         return self._model.name
 
     async def tool_limit(self) -> int:
-        """Ask what the model takes; a server that lists no models fails here, and is counted as ever."""
+        """Return the model's tool limit, and count a failure.
+
+        A server without a model list fails here; this counts as a failed answer.
+        """
         began = time.monotonic()
         try:
             return await self._model.tool_limit()
@@ -118,7 +130,7 @@ class _WatchedModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
-        """Yield one answer; what it cost and how long it took is told, however it ends."""
+        """Yield one answer; record its usage and duration, however it ends."""
         span = begun("chat", SpanKind.CLIENT, self._attributes(tools, options))
         if span.is_recording():
             span.set_attributes(tool_spans.input_attribute(messages))
@@ -164,7 +176,10 @@ class _WatchedModel:
 
 
 class _AnswerMeasures:
-    """One answer of a model as far as it has come; `first` is in seconds."""
+    """The measures of one answer as far as received.
+
+    `first` is the time to its first piece, in seconds.
+    """
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
@@ -180,7 +195,7 @@ class _AnswerMeasures:
             self.first = time.monotonic() - self.begun
 
     def record(self, span: Span) -> None:
-        """Put what is known of the answer into its span."""
+        """Record the known parts of the answer in its span."""
         if not span.is_recording():
             return
         attributes: dict[str, Value] = {}

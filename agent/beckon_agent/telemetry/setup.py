@@ -9,15 +9,16 @@ from beckon_contract import tracing
 
 
 def start_telemetry(environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
-    """Export spans where the environment names a collector; return what sends the last ones.
+    """Export spans to the collector named in the environment.
 
-    Raises `ValueError` for one of OpenTelemetry's variables that cannot be used.
+    Returns a function to export the last spans and stop. Nothing is exported without a collector. Raises
+    `ValueError` for an OpenTelemetry variable with an unusable value.
     """
     tool_spans.capture_content(enabled=tool_spans.is_content_wanted(environment))
     return tracing.start("beckon-agent", environment, wordless=True)
 
 
 def log_fields() -> dict[str, str]:
-    """Return the trace and the request that a line of the log belongs to."""
+    """Return the trace and request fields of a log line."""
     request = request_id()
     return tracing.log_fields() | ({} if request == "-" else {"request_id": request})

@@ -1,6 +1,7 @@
-"""Spans by hand, and the trace that another process resumes with a run.
+"""Manual spans, and the trace stored with a run.
 
-Automatic spans cost a millisecond a tool call, one of these some 25 microseconds.
+Another process resumes the trace together with the run. Automatic spans cost a millisecond per tool call,
+a manual one about 25 microseconds.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -22,17 +23,18 @@ _tracer = trace.get_tracer("beckon_agent")
 
 
 def begun(name: str, kind: SpanKind, attributes: Mapping[str, Value]) -> Span:
-    """Begin a span that is ended by hand; its parent is the current one."""
+    """Begin a span below the current one; the caller ends it."""
     if nobody_sees():
         return trace.get_current_span()
     return _tracer.start_span(name, None, kind, attributes)
 
 
 class during:  # noqa: N801  # read as a statement: with during(…)
-    """Let a span be the current one, below the current one or that of a context.
+    """Make a new span the current one for a block.
 
-    A class, for it takes half the time of generators that hold each other. Not around the pieces of a
-    generator, which may run in several tasks: see `within`.
+    Its parent is the current span, or the span of a given context. This is a class because it takes half the
+    time of nested generators. Do not use it around the items of a generator, which may run in several tasks:
+    see `within`.
     """
 
     __slots__ = ("_attributes", "_kind", "_name", "_parent", "_span", "_token")
@@ -66,15 +68,18 @@ class during:  # noqa: N801  # read as a statement: with during(…)
 
 
 def failed(span: Span, error_type: str) -> None:
-    """Mark a span as failed; the text of an error may hold what is nobody else's business."""
+    """Mark a span as failed with an error type.
+
+    The text of the error is left out, because it may hold private data.
+    """
     span.set_attribute("error.type", error_type)
     span.set_status(Status(StatusCode.ERROR))
 
 
 async def within(span: Span, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
-    """Yield the items; a span is current while each is awaited, and only then.
+    """Yield the items; the span is current only while each is awaited.
 
-    Who takes the items may do so in another task each time, and does not work under this span.
+    The consumer may take each item in another task, and does not work under this span.
     """
     same = span.get_span_context() == trace.get_current_span().get_span_context()
     async with aclosing(items):
@@ -98,13 +103,16 @@ _MEMBER = "traceparent"
 
 
 def trace_to_request() -> dict[str, object]:
-    """Return the current trace as a member of a run's `request`, nothing where there is none."""
+    """Return the current trace as a member of a run's `request`.
+
+    Without a trace the result is empty.
+    """
     return {_MEMBER: carried()[_MEMBER]} if _MEMBER in carried() else {}
 
 
 @contextmanager
 def resume_trace(request: Mapping[str, object]) -> Iterator[None]:
-    """Let what begins inside belong to the trace in which the run of this `request` began."""
+    """Continue the trace stored in a run's `request` inside the block."""
     noted = request.get(_MEMBER)
     context = continued({_MEMBER: noted}) if isinstance(noted, str) else None
     if context is None:

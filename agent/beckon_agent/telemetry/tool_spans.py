@@ -26,7 +26,10 @@ _REASONS = frozenset(reason.value for reason in Reason)
 
 
 def outcome_label(call: CallFinished) -> str:
-    """Return `answered` or the reason of the failure; one that a tool made up is `tool_failed`."""
+    """Return `answered` or the reason of the failure.
+
+    A reason invented by a tool becomes `tool_failed`.
+    """
     if not call.failed:
         return ANSWERED
     reason = failure_reason(call.result)
@@ -34,7 +37,7 @@ def outcome_label(call: CallFinished) -> str:
 
 
 def failure_reason(result: object) -> str:
-    """Return the reason that a failure tells, the empty string where there is none."""
+    """Return the reason in a failed result, or the empty string."""
     error = result.get("error") if isinstance(result, dict) else None
     reason = error.get("reason") if isinstance(error, dict) else None
     return reason if isinstance(reason, str) else ""
@@ -52,7 +55,10 @@ _captured = False
 
 
 def is_content_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether spans are to hold content; raise `ValueError` for a word that nobody knows."""
+    """Return True if the environment requests content in spans.
+
+    Raises `ValueError` for an unknown value.
+    """
     word = environment.get(VARIABLE, "").strip().lower()
     if word not in _YES | _NO:
         raise ValueError(f"{VARIABLE}: use SPAN_ONLY, or leave it unset for spans without content")
@@ -60,13 +66,13 @@ def is_content_wanted(environment: Mapping[str, str]) -> bool:
 
 
 def capture_content(*, enabled: bool) -> None:
-    """Say for this process whether spans hold content."""
+    """Enable or disable content in the spans of this process."""
     global _captured  # noqa: PLW0603  # the tracer that it goes with is one for the process, too
     _captured = enabled
 
 
 def captures_content() -> bool:
-    """Whether spans hold content."""
+    """Return True if spans hold content."""
     return _captured
 
 
@@ -81,7 +87,7 @@ def result_attribute(given: object) -> dict[str, str]:
 
 
 def input_attribute(messages: Sequence[Message]) -> dict[str, str]:
-    """Return the attribute with the end of a conversation, as the model is asked it."""
+    """Return the attribute with the last messages of the prompt."""
     if not _captured:
         return {}
     return {"gen_ai.input.messages": _json([_message(message) for message in messages[-_MOST_MESSAGES:]])}
@@ -116,7 +122,10 @@ def _call(call_id: object, name: object, written: object) -> dict[str, Any]:
 
 
 def _texts(content: object) -> list[dict[str, Any]]:
-    """Return the parts of a content; of what is no text, such as an image, only that it is there."""
+    """Return the parts of a message content.
+
+    Of a part without text, such as an image, only the type is included.
+    """
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
     return [
         {"type": "text", "content": _text(part.get("text"))}
@@ -151,7 +160,7 @@ class ToolSpan:
         self._span = span
 
     def finished(self, call: CallFinished) -> None:
-        """Say what came of it."""
+        """Record the outcome of the call."""
         if self._span.is_recording():
             self._span.set_attributes(result_attribute(call.result))
             if call.failed:
@@ -162,7 +171,7 @@ class ToolSpan:
 def trace_tool_call(
     call: ToolCall, arguments: Mapping[str, object], agent: str, *, known: bool
 ) -> Iterator[ToolSpan]:
-    """Trace a call of a tool; the name of the span has the tool's only where it is `known`."""
+    """Trace a tool call; its span name includes only a `known` tool."""
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name[:_SHOWN_NAME],
@@ -179,13 +188,16 @@ def trace_tool_call(
 
 
 def trace_members() -> dict[str, str]:
-    """Return the members by which an event joins the trace; one that nobody traces begins its own."""
+    """Return the trace members of an event; without a trace, new ones."""
     return carried() or {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"}
 
 
 @contextmanager
 def trace_event(event_id: str, source: str, tool: Tool) -> Iterator[None]:
-    """Trace the event of a call, from its sending to its reply; the event joins this span."""
+    """Trace the event of a call from sending to reply.
+
+    The event joins this span.
+    """
     attributes = {
         "cloudevents.event_id": event_id,
         "cloudevents.event_source": source,

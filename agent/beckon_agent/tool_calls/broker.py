@@ -47,9 +47,10 @@ _STATUS = {"reply": 200, "accepted": 202}
 
 @dataclass(frozen=True, slots=True)
 class ShimAnswer:
-    """The answer in the end; `content` is `None` where it is larger than is good for anybody.
+    """The final answer of the shim.
 
-    `pause` is the text of its Retry-After header; `receipt` is the path at which a stored reply is confirmed.
+    `content` is `None` if it is above the size limit. `pause` is the text of its Retry-After header;
+    `receipt` is the path at which a stored reply is confirmed.
     """
 
     status: int
@@ -60,7 +61,10 @@ class ShimAnswer:
 
 
 async def read_answer(response: aiohttp.ClientResponse, hear: OnReport | None, limit: int) -> ShimAnswer:
-    """Return the answer, and let the reports before it be heard; raises what aiohttp raises."""
+    """Return the final answer; pass the reports before it to `hear`.
+
+    Raises the errors of aiohttp.
+    """
     receipt = response.headers.get(RECEIPT, "")
     if hear is not None and response.content_type == EVENT_STREAM:
         return _ended(await _last(response, hear), limit, receipt)
@@ -76,7 +80,10 @@ def _ended(last: Payload, limit: int, receipt: str) -> ShimAnswer:
 
 
 async def _last(response: aiohttp.ClientResponse, hear: OnReport) -> Payload:
-    """Read to the end, so that the connection can serve again; return what the stream ended with."""
+    """Return the last payload of a stream; pass its reports to `hear`.
+
+    The stream is read to its end, so that the connection can serve again.
+    """
     last: Payload | None = None
     try:
         async with aclosing(payloads(response.content.iter_any())) as frames:
@@ -113,12 +120,18 @@ logger = logging.getLogger(__name__)
 
 
 class BrokerRoute:
-    """Sends calls to the shim at `url`; never raises for what a tool or a Broker does."""
+    """Sends calls to the shim at `url`.
+
+    Never raises for a failure of a tool or a Broker.
+    """
 
     def __init__(
         self, session: aiohttp.ClientSession, url: str, max_reply_bytes: int, keys: ReplyKeys | None = None
     ) -> None:
-        """`keys` sign the calls; a shim takes calls without a signature only where it is open."""
+        """Prepare the route; `keys` sign the calls.
+
+        A shim takes calls without a signature only if it is open.
+        """
         self._session = session
         self._url = url.rstrip("/")
         self._max_reply_bytes = max_reply_bytes
@@ -180,7 +193,7 @@ class BrokerRoute:
         return self._outcome(call, answer)
 
     def _outcome(self, call: OutgoingCall, answer: ShimAnswer) -> CallOutcome:
-        """Return what an answer says; raises `NotAccepted`."""
+        """Return the outcome in an answer; raises `NotAccepted`."""
         if answer.receipt and answer.status in _WITH_RECEIPT:
             record_receipt(partial(self._confirm, answer.receipt))
         if answer.content is None:
@@ -196,7 +209,10 @@ class BrokerRoute:
         return _from_problem(answer.status, problem)
 
     def _confirm(self, path: str) -> None:
-        """Tell the shim that a reply is stored; where that does not arrive, the reply comes again."""
+        """Send the shim the receipt for a stored reply.
+
+        If the receipt does not arrive, the reply comes again.
+        """
         task = asyncio.create_task(self._post_receipt(path))
         self._receipts.add(task)
         task.add_done_callback(self._receipts.discard)

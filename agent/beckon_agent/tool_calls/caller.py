@@ -22,7 +22,10 @@ from beckon_contract.tools import Tool
 
 
 class Dispatcher:
-    """Sends calls; never raises for what a tool, a Broker or the shim at `url` does."""
+    """Sends calls through the shim or directly to their tools.
+
+    Never raises for a failure of a tool, a Broker or the shim at `url`.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class Dispatcher:
         max_reply_bytes: int = MAX_REPLY_BYTES,
         keys: ReplyKeys | None = None,
     ) -> None:
-        """`keys` are the shim's, with which calls to it are signed."""
+        """Prepare both routes; `keys` sign the calls to the shim."""
         self._through_shim = BrokerRoute(session, url, max_reply_bytes, keys)
         self._direct = DirectRoute(session, max_reply_bytes)
 
@@ -47,12 +50,15 @@ logger = logging.getLogger(__name__)
 
 
 class AnswersLater(Exception):
-    """The tool has taken the call; its answer comes by an event that no connection waits for."""
+    """The tool has taken the call, and answers by a later event.
+
+    No connection waits for that event.
+    """
 
 
 @runtime_checkable
 class CallObserver(Protocol):
-    """Something that learns how the calls of each tool end."""
+    """An observer of the outcomes of each tool's calls."""
 
     def call_ended(self, tool: Tool, outcome: str) -> None:
         """Take `answered` or the reason of the failure; must not raise or block."""
@@ -62,7 +68,7 @@ class CallObserver(Protocol):
 class ReplyLost(Exception):
     """The call was posted, and its reply can come by an event only.
 
-    `finished` is what is known without it.
+    `finished` is the answer without that reply.
     """
 
     def __init__(self, finished: CallFinished) -> None:
@@ -80,11 +86,11 @@ class ToolCaller:
     async def make(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
-        """Make a call of an agent, or answer it with its refusal; never raises for what a tool does.
+        """Make a call of an agent, or answer it with its refusal.
 
-        `remaining` are the seconds that the run has left. With `may_be_late` it raises `AnswersLater`
-        where the tool has taken the call, and answers by an event that comes later, and `ReplyLost`
-        where it is unknown whether the tool has it.
+        Never raises for a failure of the tool. `remaining` are the seconds left to the run. With
+        `may_be_late` it raises `AnswersLater` if the tool has taken the call and answers by a later event,
+        and `ReplyLost` if it is unknown whether the tool has it.
         """
         known = (
             not isinstance(call.action, CallOutcome)

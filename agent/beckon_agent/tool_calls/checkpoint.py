@@ -1,4 +1,7 @@
-"""The checkpoints of a run: the steps that it records so that another process can resume it."""
+"""The checkpoints of a run: its recorded steps.
+
+With them another process can resume it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +15,11 @@ from beckon_agent.tool_calls.validation import PreparedCall
 
 @dataclass(slots=True)
 class ToolCallState:
-    """A call of a turn: the id of its event, and its answer once there is one.
+    """A call of a turn: its event's id, and later its answer.
 
-    `accepted` is whether its tool has taken it, to answer by an event that comes later. `posted` is whether
-    an earlier process may have posted it, and it must not be posted again: its reply comes by an event, if
-    at all. `noted` are the events that have passed for it here.
+    `accepted` is True if its tool has taken it, and answers by a later event. `posted` is True if it may
+    have been posted already, and must not be posted again: its reply comes by an event, if at all. `noted`
+    are its events recorded in this process.
     """
 
     event_id: str
@@ -29,10 +32,10 @@ class ToolCallState:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run has come.
+    """The progress of a run.
 
-    `step` is the number of the next turn. `unfinished` are all calls of the turn before it, where not
-    every result was told to the model; `messages` is what the run has added but for those results.
+    `step` is the number of the next turn. `unfinished` are all calls of the turn before it, if the model has
+    not received every result; `messages` are those added by the run, without these results.
     """
 
     step: int = 0
@@ -53,39 +56,48 @@ class RunProgress:
 
 
 class Checkpoints(Protocol):
-    """Takes down the steps of one run; whatever it raises ends the run here, for another to resume."""
+    """Records the steps of one run.
+
+    An error raised here ends the run in this process, for another one to resume.
+    """
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
-        """Note an answer of the model, before any of its calls is made."""
+        """Record an answer of the model before any of its calls is made."""
         ...
 
     async def sending(self, call: ToolCallState, *, seconds: float) -> None:
-        """Note that a call may have its effect from now on; its reply is due in so many seconds."""
+        """Record the sending of a call; its reply is due within `seconds`.
+
+        From now on the call may have its effect.
+        """
         ...
 
     async def reply(self, call: ToolCallState) -> CallFinished | None:
-        """Wait for the reply to a posted call that comes by an event; `None` where none came in time.
+        """Wait for the reply event of a posted call; `None` after the time limit.
 
-        Returns `None` at once where replies come in no such manner. Raises `AnswersLater` where the
-        tool says that it answers later.
+        Returns `None` at once if replies do not come by events here. Raises `AnswersLater` if the tool says
+        that it answers later.
         """
         ...
 
     async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
-        """Note that the answer of a call comes later, within so many seconds."""
+        """Record a call with a later answer, due within `seconds`."""
         ...
 
     async def finished(self, call: ToolCallState) -> None:
-        """Note the answer of a call, before the model is told; another one that came before replaces it."""
+        """Record the answer of a call before the model receives it.
+
+        If another answer came before, it replaces this one.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """How a run is kept: its id, where its steps are noted, how far it has come, whether it may wait.
+    """The context of a run: its id, its checkpoints and its progress.
 
-    A run that may wait is suspended where a call needs approval, or its tool answers later; else that
-    call is denied, or waited for as long as any other. `conversation` is the id of the one it belongs to.
+    A run that may wait is suspended if a call needs approval, or its tool answers later; else that call is
+    denied, or waited for as long as any other. `conversation` is the id of the run's conversation.
     """
 
     run_id: str
@@ -96,19 +108,19 @@ class RunContext:
 
 
 class NoCheckpoints:
-    """For runs that nobody will resume."""
+    """No checkpoints, for runs without resumption."""
 
     async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
-        """Note nothing."""
+        """Record nothing."""
 
     async def sending(self, call: ToolCallState, *, seconds: float) -> None:
-        """Note nothing."""
+        """Record nothing."""
 
     async def reply(self, call: ToolCallState) -> None:
-        """Return at once: nothing takes replies that come by events."""
+        """Return `None` at once: replies do not come by events here."""
 
     async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
-        """Note nothing."""
+        """Record nothing."""
 
     async def finished(self, call: ToolCallState) -> None:
-        """Note nothing."""
+        """Record nothing."""

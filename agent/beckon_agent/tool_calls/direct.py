@@ -40,7 +40,10 @@ logger = logging.getLogger(__name__)
 
 
 class DirectRoute:
-    """Posts calls to the addresses of their tools; never raises for what a tool does."""
+    """Posts calls to the addresses of their tools.
+
+    Never raises for a failure of a tool.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, max_reply_bytes: int) -> None:
         self._session = session
@@ -93,7 +96,10 @@ class DirectRoute:
 
 
 def _expiring(event: CloudEvent, seconds: float) -> CloudEvent:
-    """Say when nobody waits any more, as the shim does for calls through a Broker."""
+    """Return the event with its `expirytime`, so many seconds from now.
+
+    The shim sets it, too, for calls through a Broker.
+    """
     moment = datetime.now(UTC) + timedelta(seconds=seconds)
     stamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return replace(event, extensions={**event.extensions, "expirytime": stamp})
@@ -120,7 +126,11 @@ def _answer(status: int, headers: RawHeaders, content_type: str, content: bytes)
 
 
 def _was_not_taken(response: aiohttp.ClientResponse, tool: Tool) -> bool:
-    """Whether the answer says to come again; 503 alone may also come when a tool broke half-way."""
+    """True if the answer asks for another try.
+
+    A 503 without Retry-After may also come from a tool that broke half-way, so it counts for repeatable
+    tools only.
+    """
     if response.status == 429:
         return True
     return response.status == 503 and ("retry-after" in response.headers or is_repeatable(tool))
@@ -139,7 +149,10 @@ def _failure(response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
 
 
 def _error_text(response: aiohttp.ClientResponse, content: bytes) -> str:
-    """Return what an error says: a problem's detail, a short text, or else its status."""
+    """Return the text of an error answer.
+
+    It is a problem's detail or title, a short text, or else the reason of the HTTP status.
+    """
     problem = problem_in(content)
     for member in ("detail", "title"):
         if isinstance(problem.get(member), str) and problem[member]:

@@ -32,11 +32,12 @@ RawHeaders = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What a call came to: the tool's data, or an error object as in `failures`; or neither, yet.
+    """The outcome of a call: a result, an error, or neither yet.
 
-    `later` is whether the tool has taken the call, and answers by an event that no connection waits for;
-    `lost` is whether the call was posted and its reply may come so, though nothing says that the tool has
-    it. `tokens` are those that the reply says it cost.
+    `result` is the tool's data, or an error object as in `failures`. `later` is True if the tool has taken
+    the call, and answers by an event for which no connection waits. `lost` is True if the call was posted
+    and its reply may come by such an event, but nothing confirms that the tool has it. `tokens` is the cost
+    of the call by its reply.
     """
 
     result: object
@@ -47,21 +48,24 @@ class CallOutcome:
 
 
 def failed_outcome(reason: Reason, message: str, **details: object) -> CallOutcome:
-    """Return the outcome of a call that gave no result."""
+    """Return the outcome of a call without a result."""
     return CallOutcome(failure(reason, message, **details), failed=True)
 
 
 def unknown_outcome(message: str) -> CallOutcome:
-    """Return the outcome of a call that may have run; the message says why that is not known."""
+    """Return the outcome of a call with an unknown effect.
+
+    The tool may have run; `message` says why that is not known.
+    """
     advice = "find out whether it did before you call it again: a second call may have its effect twice"
     return failed_outcome(Reason.OUTCOME_UNKNOWN, f"{message}. The tool may have run; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingCall:
-    """A call that is ready to go: its arguments have passed the schema; `wait` is in seconds.
+    """A validated call, ready to send; `wait` is in seconds.
 
-    With `may_be_late` its outcome may be that the answer comes later.
+    Its arguments have passed the schema. With `may_be_late` its outcome may be that the answer comes later.
     """
 
     id: str
@@ -74,17 +78,20 @@ class OutgoingCall:
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may be posted again where its outcome is unknown."""
+        """True if it may be posted again after an unknown outcome."""
         return is_repeatable(self.tool)
 
 
 def is_repeatable(tool: Tool) -> bool:
-    """Whether a second delivery of one call of a tool does no harm."""
+    """True if a second delivery of a tool's call does no harm."""
     return tool.idempotent or tool.read_only
 
 
 def call_event(call: OutgoingCall) -> CloudEvent:
-    """Return the event of a call; a tool knows a second delivery by its id."""
+    """Return the event of a call.
+
+    A tool recognises a second delivery by the event's id.
+    """
     return CloudEvent(
         id=call.id,
         source=call.tool.source or call.source,
@@ -96,12 +103,15 @@ def call_event(call: OutgoingCall) -> CloudEvent:
 
 
 def trace_headers(event: CloudEvent) -> list[tuple[str, str]]:
-    """Return the headers of the request that carries an event, so that who passes it on joins its trace."""
+    """Return the trace headers of the request with an event.
+
+    With them, everything that forwards the request joins its trace.
+    """
     return [(name, str(event.extensions[name])) for name in MEMBERS if name in event.extensions]
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """Return the body of an answer, `None` where it is larger than is good for anybody."""
+    """Return the body of an answer, `None` above `limit` bytes."""
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk
@@ -111,12 +121,19 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | Non
 
 
 def too_large(limit: int) -> CallOutcome:
-    """Return the outcome of a call whose reply was not read to its end."""
+    """Return the outcome of a call with too large a reply.
+
+    Such a reply is not read to its end.
+    """
     return failed_outcome(Reason.TOOL_FAILED, f"the tool's reply is larger than {limit} bytes")
 
 
 def from_reply(headers: RawHeaders, body: bytes) -> CallOutcome:
-    """Return what a reply says: JSON as it is, text as text, other bytes as `Media` of the SDK."""
+    """Return the outcome in a reply.
+
+    JSON stays JSON, text is text, and other bytes are `Media` of the SDK. A reply that is not readable, or
+    that announces a later answer, gives a failure.
+    """
     try:
         event = from_http(headers, body)
     except EventError as error:
@@ -126,7 +143,7 @@ def from_reply(headers: RawHeaders, body: bytes) -> CallOutcome:
 
 
 def from_event(event: CloudEvent) -> CallOutcome:
-    """Return what a reply says that has been read, and what it cost."""
+    """Return the outcome in a reply event, with its cost."""
     return replace(_from_failure_event(event), tokens=reported_cost(event))
 
 
@@ -151,19 +168,22 @@ def _too_late() -> CallOutcome:
 
 
 def from_json(result: object) -> CallOutcome:
-    """Return what JSON says, a tool's own failure included; raise `NotReadable` where it is too deep."""
+    """Return the outcome in a JSON reply, a tool's own failure included.
+
+    Raises `NotReadable` if it is nested too deeply.
+    """
     check_depth(result)  # what cannot be written as JSON again could not be told to anybody
     return CallOutcome(result, failed=is_failure(result))
 
 
 def is_failure(result: object) -> bool:
-    """Whether a result is an error object as in `failures`."""
+    """True if a result is an error object as in `failures`."""
     error = result.get("error") if isinstance(result, Mapping) else None
     return isinstance(error, Mapping) and "reason" in error and "message" in error
 
 
 def problem_in(body: bytes) -> Mapping[str, object]:
-    """Return the members of a problem document, none where there is no such."""
+    """Return the members of a problem document, none without such a document."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:

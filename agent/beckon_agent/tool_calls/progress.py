@@ -15,7 +15,10 @@ _LONGEST = 500  # characters of a message; the SDK sends no more
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """How far a call has come: so much of `total`, in whatever unit, or of nobody knows how much."""
+    """The progress of a call: `done` of `total`, in any unit.
+
+    `total` is `None` if it is unknown.
+    """
 
     done: float
     total: float | None = None
@@ -31,7 +34,7 @@ _current: ContextVar[OnReport | None] = ContextVar("reports", default=None)
 
 @contextmanager
 def listen_to_reports(hear: OnReport) -> Iterator[None]:
-    """Hear the reports of the call that this task makes."""
+    """Pass the reports of this task's call to `hear`."""
     token = _current.set(hear)
     try:
         yield
@@ -40,12 +43,15 @@ def listen_to_reports(hear: OnReport) -> Iterator[None]:
 
 
 def current_listener() -> OnReport | None:
-    """Return who hears the reports of the call that this task makes."""
+    """Return the listener to the reports of this task's call."""
     return _current.get()
 
 
 def read_report(event: CloudEvent) -> ProgressReport | None:
-    """Return what a report says; `None` for what is none, since nothing depends on it."""
+    """Return the report in an event, `None` for anything else.
+
+    A bad report is no error, since nothing depends on it.
+    """
     try:
         members = event.json()
     except EventError:
@@ -65,23 +71,26 @@ def _number(value: object) -> float | None:
 
 
 class Latest:
-    """Lets through what goes on from the report before: Brokers may deliver two in the wrong order."""
+    """Passes on reports of growing progress only.
+
+    Brokers may deliver two reports in the wrong order.
+    """
 
     def __init__(self, hear: OnReport) -> None:
         self._hear = hear
         self._done = float("-inf")
 
     def __call__(self, report: ProgressReport) -> None:
-        """Pass a report on, unless it tells of less than an earlier one."""
+        """Pass a report on, unless an earlier one was further."""
         if report.done >= self._done:
             self._done = report.done
             self._hear(report)
 
 
 async def with_reports(work: Coroutine[object, object, Result]) -> AsyncGenerator[ProgressReport | Result]:
-    """Yield what is reported of a call while some work makes it, and what comes of the work last.
+    """Yield the reports during some work, and then its result.
 
-    Of reports that nobody has taken yet, the newest is kept. Raises what the work raises.
+    Of unread reports, only the newest is yielded. Raises the errors of the work.
     """
     heard: list[ProgressReport] = []
     news = asyncio.Event()

@@ -22,9 +22,10 @@ Document = Mapping[str, Any]
 
 @dataclass(slots=True)
 class RecordedEvents:
-    """What has passed so far: the event that was sent, and the reply or the problem that came.
+    """The events of one call so far: its own, and its reply.
 
-    `confirm` tells who passed the reply on that it is stored; it returns at once.
+    `reply` may hold a problem document instead. `confirm` sends the receipt for the stored reply; it returns
+    at once.
     """
 
     call: Document | None = None
@@ -32,7 +33,7 @@ class RecordedEvents:
     confirm: Callable[[], None] | None = None
 
     def stored(self, event_id: str, name: str) -> Exchanged:
-        """Return it as the store keeps it."""
+        """Return the events in the form of the store."""
         return Exchanged(event_id, name, self.call, self.reply)
 
 
@@ -41,7 +42,7 @@ _current: ContextVar[RecordedEvents | None] = ContextVar("exchanged", default=No
 
 @contextmanager
 def recording_events() -> Iterator[RecordedEvents]:
-    """Note the events that this task sends and gets for one call."""
+    """Record the events sent and received by this task for one call."""
     noted = RecordedEvents()
     token = _current.set(noted)
     try:
@@ -51,36 +52,42 @@ def recording_events() -> Iterator[RecordedEvents]:
 
 
 def record_call(event: CloudEvent) -> None:
-    """Note the event of a call that is sent now."""
+    """Record the event of an outgoing call."""
     if (noted := _current.get()) is not None:
         noted.call = event_document(event)
 
 
 def record_reply(event: CloudEvent) -> None:
-    """Note the reply that came."""
+    """Record the received reply."""
     if (noted := _current.get()) is not None:
         noted.reply = event_document(event)
 
 
 def record_receipt(confirm: Callable[[], None]) -> None:
-    """Note how to confirm that the reply is stored."""
+    """Record the function to confirm the stored reply."""
     if (noted := _current.get()) is not None:
         noted.confirm = confirm
 
 
 def record_problem(problem: Mapping[str, object]) -> None:
-    """Note the problem document that came in place of a reply."""
+    """Record the problem document received in place of a reply."""
     if (noted := _current.get()) is not None and problem:
         noted.reply = {"problem": shown_document(problem)}
 
 
 def shown_document(value: object) -> Any:
-    """Return a JSON value as people may see it: a token inside it would let them answer its call."""
+    """Return a JSON value with its tokens hidden, for people to see.
+
+    A token inside it would let them answer its call.
+    """
     return hide_tokens(value, TOKEN)
 
 
 def event_document(event: CloudEvent) -> Document:
-    """Return an event in CloudEvents' JSON format, as `store.records.Exchanged` has it."""
+    """Return an event in CloudEvents' JSON format, as in `core.records.Exchanged`.
+
+    Data above `MAX_STORED` bytes, or nested too deeply, is left out.
+    """
     attributes = without_tokens(event.attributes())
     if event.data is not None and len(event.data) > MAX_STORED:
         return {"event": attributes, "omitted": len(event.data)}
@@ -94,10 +101,10 @@ def event_document(event: CloudEvent) -> Document:
 
 
 def without_tokens(event: Document) -> Document:
-    """Return an event in whose attributes a mark stands for each correlation token.
+    """Return an event with a mark in place of each correlation token.
 
-    A token is spent once its call has its answer, but nobody who looks at events can see that, and it
-    is known by its shape alone: the attribute's name is a setting of the shim.
+    A token is spent once its call has its answer, but an event does not show that. A token is known by its
+    shape alone: the attribute's name is a setting of the shim.
     """
     return {
         name: TOKEN if name not in _AS_IT_IS and looks_like_token(value) else value

@@ -12,10 +12,16 @@ logger = logging.getLogger(__name__)
 
 
 class ReplyKeys:
-    """The keys in force: those of a text, or of a file that is read again when it changes."""
+    """The keys in force, from a text or from a file.
+
+    The file is read again when it changes.
+    """
 
     def __init__(self, text: str = "", path: Path | None = None) -> None:
-        """Raise `ValueError` for a bad key, without showing it; and `OSError` for a file without reading."""
+        """Read the keys; raise `ValueError` for a bad one, without showing it.
+
+        Raises `OSError` for an unreadable file.
+        """
         self._path = path
         self._state: tuple[int, int, int] | None = None
         self._ring = Keyring.parse(text) if text else None
@@ -23,11 +29,11 @@ class ReplyKeys:
             self._read(path)
 
     def __bool__(self) -> bool:
-        """Whether there are keys at all."""
+        """True if there are keys at all."""
         return self._ring is not None
 
     def prove(self, token: str, call_id: str) -> bool:
-        """Whether a token was given to whoever was sent this call."""
+        """True if a token was given to the receiver of this call."""
         self._refresh()
         claim = verify(self._ring, token) if self._ring is not None else None
         return (
@@ -35,7 +41,7 @@ class ReplyKeys:
         )
 
     def sign(self, path: str, headers: Iterable[RawHeader], body: bytes) -> str | None:
-        """Return the `authorization` header of a call to the shim, `None` where there are no keys."""
+        """Return the `authorization` header of a call to the shim, `None` without keys."""
         self._refresh()
         return None if self._ring is None else sign_request(self._ring, path, headers, body, time.time())
 

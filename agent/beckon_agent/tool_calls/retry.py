@@ -13,7 +13,10 @@ _PAUSE = 0.2
 
 
 class NotAccepted(Exception):
-    """The call was not taken just now, and nothing ran; `pause` is in seconds, `detail` says why."""
+    """The call was not accepted now, and nothing ran.
+
+    `pause` is the wait before the next try in seconds, `detail` says why.
+    """
 
     def __init__(self, pause: float, detail: str) -> None:
         super().__init__(detail)
@@ -28,11 +31,11 @@ async def retry_until_accepted(
     *,
     tries: int = MAX_TRIES,
 ) -> CallOutcome:
-    """Post until the call is taken, within `wait` seconds; `post` is given how many are left.
+    """Post until the call is accepted, within `wait` seconds.
 
-    `again` says whether a post may be repeated after a connection that failed so, `tries` how often one
-    may fail. Raises what the last post raised, or the error after which the call may have had its
-    effect, if one had it.
+    `post` receives the seconds left. `again` says whether a post may be repeated after such a connection
+    error, `tries` is the number of connection errors at which it gives up. Raises the error of the last
+    post, or the error after which the call may have had its effect, if there was one.
     """
     deadline = time.monotonic() + wait
     lost: list[aiohttp.ClientConnectionError] = []
@@ -54,7 +57,10 @@ async def retry_until_accepted(
 
 
 def _most_doubtful(errors: Sequence[aiohttp.ClientConnectionError]) -> aiohttp.ClientConnectionError:
-    """Return the error after which the call may have had its effect, if any of several tries had one."""
+    """Return the error after a possible effect of the call, if any.
+
+    Else it is the last error of the tries.
+    """
     return next(filter(_is_doubtful, errors), errors[-1])
 
 
@@ -63,5 +69,8 @@ def _is_doubtful(error: aiohttp.ClientConnectionError) -> bool:
 
 
 def retry_after(text: str) -> float:
-    """Return the seconds to wait that a Retry-After header asks for, a moment where it asks for none."""
+    """Return the seconds to wait by a Retry-After header.
+
+    Without a number in it, and at least, that is a short pause.
+    """
     return max(float(text), _PAUSE) if text.isdecimal() else _PAUSE

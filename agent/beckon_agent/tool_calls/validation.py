@@ -25,21 +25,25 @@ SHOWN_NAME = 80  # characters of a name that the model made up
 
 @dataclass(frozen=True, slots=True)
 class NeedsApproval:
-    """A call that a person has to allow first, and what it would be made with then."""
+    """A call in need of a person's approval.
+
+    Once the person allows it, the call is made with `tool`.
+    """
 
     tool: Tool
 
 
 @dataclass(frozen=True, slots=True)
 class HandedBack:
-    """A call of a tool that the client brought: the client makes it."""
+    """A call of a client's tool, made by the client itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A call of the model after inspection: to be made with a tool, refused, or to wait for a person.
+    """A call of the model after inspection.
 
-    The arguments of a refused call are what the model wrote, where that is an object at all.
+    It is to be made with a tool, refused, to wait for a person, or to be made by the client. The arguments
+    of a refused call are those written by the model, if they are an object at all.
     """
 
     tool_call: ToolCall
@@ -49,7 +53,7 @@ class PreparedCall:
     """Whether an earlier process may have sent it already."""
 
     def refused(self, reason: Reason, message: str) -> "PreparedCall":
-        """Return the same call, not to be made; a refusal that it has already stays."""
+        """Return the call as refused; an earlier refusal stays."""
         return (
             self
             if isinstance(self.action, CallOutcome)
@@ -57,14 +61,15 @@ class PreparedCall:
         )
 
     def handed_back(self) -> "PreparedCall":
-        """Return the same call for the client to make; a refusal that it has already stays."""
+        """Return the call for the client to make; an earlier refusal stays."""
         return self if isinstance(self.action, CallOutcome) else replace(self, action=HandedBack())
 
     def checked_by_origin(self, *, may_wait: bool) -> "PreparedCall":
-        """Apply the rules for calls that were read from text: refused, left to a person, or as before.
+        """Apply the rules for calls read from text.
 
-        A recovered call of a tool that writes is left to a person where one can decide (`may_wait`): its
-        markup was never meant to be text, so nothing but the reader's rules says that it is a call.
+        The call is refused, left to a person, or as before. A recovered call of a tool that writes is left
+        to a person if one can decide (`may_wait`): its markup was never meant to be text, so nothing but the
+        reader's rules says that it is a call.
         """
         tool, origin = self.action, self.tool_call.origin
         if origin == "api" or not isinstance(tool, Tool):
@@ -77,13 +82,19 @@ class PreparedCall:
         return replace(self, action=NeedsApproval(tool)) if needs_approval else self
 
     def as_message_part(self) -> Message:
-        """Return the call as it stands in an assistant message: its arguments always an object."""
+        """Return the call for an assistant message.
+
+        Its arguments are always an object.
+        """
         function = {"name": self.tool_call.name, "arguments": jsontext.dumps(self.arguments).decode()}
         return {**self.tool_call.extra, "id": self.tool_call.id, "type": "function", "function": function}
 
 
 def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[str, Tool]:
-    """Return the tools that the client brought as the model is told of them; a name of ours stays ours."""
+    """Return the client's tools as declared to the model.
+
+    Tools with a name of ours, or with a reserved name, are left out.
+    """
     return {
         theirs.name: Tool(
             name=theirs.name,
@@ -103,10 +114,11 @@ def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[
 def prepare_calls(
     calls: Sequence[ToolCall], tools: Mapping[str, Tool], *, cut_off: bool = False
 ) -> list[PreparedCall]:
-    """Inspect the calls of one turn; a call whose arguments hold several objects becomes several calls.
+    """Inspect the calls of one turn.
 
-    Where the answer was `cut_off`, at its token limit or because its stream ended, the last call may be
-    half a call: then only whole JSON counts, because a repair would make up what is missing.
+    A call with several objects as its arguments becomes several calls. If the answer was `cut_off`, at its
+    token limit or because its stream ended, the last call may be half a call: then only whole JSON counts,
+    because a repair would make up what is missing.
     """
     whole = list(calls)
     half = whole.pop() if cut_off and whole and not json_values.is_object(whole[-1].arguments) else None
@@ -122,7 +134,10 @@ def _cut_off(call: ToolCall) -> PreparedCall:
 
 
 def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
-    """Open `{"path":"a"}{"path":"b"}`, which proxies make of parallel calls (litellm#33678)."""
+    """Split arguments like `{"path":"a"}{"path":"b"}` into several calls.
+
+    Proxies make them of parallel calls (litellm#33678).
+    """
     tool = tools.get(call.name)
     if tool is None or json_values.is_object(call.arguments):
         return [call]
@@ -154,7 +169,10 @@ def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> PreparedCall:
 
 
 def _as_written(call: ToolCall) -> Mapping[str, Any]:
-    """Return the arguments of a call that is not made: what is told of them must still be an object."""
+    """Return the arguments of a refused call as the model wrote them.
+
+    The conversation needs an object, so anything else becomes an empty one.
+    """
     try:
         written = json_values.clean(jsontext.loads(call.arguments))
     except jsontext.NotJsonError:

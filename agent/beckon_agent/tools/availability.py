@@ -1,4 +1,4 @@
-"""The conditions of EventTypes where no operator writes them, as `beckon check` reports them."""
+"""The conditions of EventTypes without an operator, for `beckon check`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -41,7 +41,7 @@ _REPLY = "replyid"  # by default; a Trigger on another attribute is not known fo
 
 
 class Judge:
-    """Explains the EventTypes of a set of manifests, each when somebody asks."""
+    """Explains the EventTypes of a set of manifests, each on request."""
 
     def __init__(self, catalogue: Catalogue, resources: Iterable[Resource], caller: str) -> None:
         self._resources: Mapping[Key, Resource] = {resource.key: resource for resource in resources}
@@ -56,7 +56,7 @@ class Judge:
         self._found = {(one.namespace, one.event_type): one for one in found}
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return what is known of an EventType."""
+        """Return the explanation of an EventType, `None` for an unknown one."""
         resource = self._resources.get(Key(GROUP, "EventType", namespace, event_type))
         found = self._found.get((namespace, event_type))
         if resource is None or found is None:
@@ -86,7 +86,10 @@ class Judge:
         return self._table.passing(namespace, call_attributes(type_, source, self._caller))
 
     def _delivery(self, namespace: str, broker: str) -> Delivery | None:
-        """Return how a Broker delivers, `None` where no manifest holds one that Knative would take."""
+        """Return the delivery of a Broker, `None` without a valid manifest.
+
+        Valid is a manifest that Knative would take.
+        """
         resource = self._resources.get(Key(GROUP, "Broker", namespace, broker))
         try:
             return parse_broker(resource).delivery if resource else None
@@ -162,7 +165,10 @@ class Judge:
     def _findings(
         self, resource: Resource, found: Tool | Refusal | Skipped, passing: list[Listener], broker: str
     ) -> Iterator[Finding]:
-        """Yield what surprises about a tool and what its calls pass; a refusal is a condition already."""
+        """Yield the findings about an EventType and the route of its calls.
+
+        A refusal is a condition already, and no finding.
+        """
         yield from check_event_type(resource)
         if isinstance(found, Tool):
             yield from check_tool(found, resource, passing)
@@ -185,7 +191,10 @@ def _routed(found: Tool | Refusal | Skipped) -> Condition:
 
 
 def _written(resource: Resource) -> tuple[str, str | None, str | None, str]:
-    """Return the type, the source, the Broker and the description of an EventType, as far as it has them."""
+    """Return the type, source, Broker and description of an EventType.
+
+    Missing ones are empty or `None`.
+    """
     try:
         read = parse_event_type(resource)
     except InvalidEventType:

@@ -95,7 +95,7 @@ _PART_OF: Final = "app.kubernetes.io/part-of"
 
 
 class Terms(NamedTuple):
-    """The terms of a tool, by where they stand."""
+    """The terms of a tool, by field."""
 
     name: list[str]
     description: list[str]
@@ -104,7 +104,10 @@ class Terms(NamedTuple):
 
 
 def terms_of(tool: Tool) -> Terms:
-    """Return the terms of a tool: of its name, its description, its parameters' names, what these mean."""
+    """Return the terms of a tool, by field.
+
+    They are those of its name, its description, its parameters' names, and their explanations.
+    """
     names: list[str] = []
     texts: list[str] = []
     for number, (name, schema) in enumerate(_properties(tool.parameters)):
@@ -121,16 +124,19 @@ def terms_of(tool: Tool) -> Terms:
 
 
 def family_of(tool: Tool) -> str:
-    """Return what tools of one service have in common.
+    """Return the family of a tool, common to the tools of one service.
 
-    That is the label `app.kubernetes.io/part-of`, or else the CloudEvents type without its last segment:
-    the specification asks for a prefix that names who defines the event.
+    That is the label `app.kubernetes.io/part-of`, or else the namespace and the CloudEvents type without its
+    last segment: the specification asks for a prefix that names who defines the event.
     """
     return tool.labels.get(_PART_OF) or f"{tool.namespace} {tool.type.rpartition('.')[0]}"
 
 
 def _plain_name(tool: Tool) -> str:
-    """A name that carries a hash says nothing with it."""
+    """Return a tool's name without its hash, if it has one.
+
+    The hash says nothing about the tool.
+    """
     return tool.name.rpartition("__")[0] or tool.name
 
 
@@ -186,12 +192,12 @@ _QUERY_TERMS: Final = 64
 
 
 class Index:
-    """Ranks the tools of one catalogue; it is never changed after it was built."""
+    """Ranks the tools of one catalogue; never changed after its construction."""
 
     def __init__(
         self, tools: Mapping[str, Tool], *, share: float = _SHARE, terms: Sequence[Terms] | None = None
     ) -> None:
-        """`terms` are those of the tools in their order, where they are known already."""
+        """Build the index; known `terms` are given in the tools' order."""
         self._names = list(tools)
         self._share = share
         self._tools: dict[str, array[int]] = {}
@@ -205,7 +211,7 @@ class Index:
     def best(
         self, query: Mapping[str, float], most: int, may: Callable[[str], bool] = lambda _: True
     ) -> list[str]:
-        """Return at most `most` names of tools, the best first, that have anything of the query.
+        """Return at most `most` names of matching tools, the best first.
 
         `query` holds terms with their weights; tools that `may` refuses are left out. Equal scores keep
         the order of the catalogue.
@@ -227,7 +233,7 @@ class Index:
             self._scores[term] = array("f", [rarity * f / (_SATURATION + f) for _, f in found])
 
     def _matches(self, query: Mapping[str, float]) -> dict[int, float]:
-        """Return the scores of the tools that have a term of the query."""
+        """Return the scores of the tools with a term of the query."""
         known = [(weight, term) for term, weight in query.items() if term in self._tools]
         heaviest = heapq.nlargest(_QUERY_TERMS, known, key=self._most_that_it_gives)
         scores = [0.0] * len(self._names)
@@ -241,7 +247,7 @@ class Index:
         return weight * math.log(1 + len(self._names) / len(self._tools[term])), term
 
     def _with_families(self, scores: dict[int, float]) -> dict[int, float]:
-        """Return the scores with the share that each tool has in its family's best."""
+        """Return the scores with each tool's share of its family's best score."""
         leaders = heapq.nlargest(_LEADERS, scores, key=scores.__getitem__)
         lifted = dict(scores)
         for family, first in _firsts(leaders, self._families).items():
@@ -267,7 +273,7 @@ def _frequencies(document: Terms, means: Iterable[float]) -> dict[str, float]:
 
 
 def _firsts(leaders: Iterable[int], families: list[str]) -> dict[str, int]:
-    """Return the best tool of each family that has one among the leaders."""
+    """Return the best tool of each family among the leaders."""
     firsts: dict[str, int] = {}
     for tool in leaders:
         firsts.setdefault(families[tool], tool)
@@ -279,11 +285,11 @@ _SMALL: Final = 256
 
 
 class Indexes:
-    """The index of a catalogue, made anew where it has changed.
+    """The index of a catalogue, rebuilt after a change.
 
-    The first one is waited for. After that, requests go on with the last one while a thread makes the next,
-    which takes some tenths of a second with thousands of tools; until then a new tool is found by its name
-    only, and a changed one by what it said before.
+    Requests wait for the first one. After that they use the last one while a thread builds the next, which
+    takes some tenths of a second with thousands of tools. Until then a new tool is found by its name only,
+    and a changed one by its old text.
     """
 
     def __init__(self) -> None:
@@ -315,7 +321,10 @@ class Indexes:
             self._making = None
 
     def _index(self, tools: Mapping[str, Tool]) -> Index:
-        """Return an index; half of the work is reading the tools, and most of them have not changed."""
+        """Return an index; terms of unchanged tools are reused.
+
+        Reading the tools is half of the work, and most of them have not changed.
+        """
         known = self._terms
         read = {}
         for name, tool in tools.items():
@@ -326,7 +335,10 @@ class Indexes:
 
 
 def _same(before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:
-    """Whether two catalogues hold the same tools; an unchanged tool stays the same object."""
+    """True if two catalogues hold the same tools.
+
+    An unchanged tool stays the same object.
+    """
     if before is now:
         return True
     return len(before) == len(now) and all(before.get(name) is tool for name, tool in now.items())

@@ -1,4 +1,4 @@
-"""The source of a run's tools, and the tools that this agent can reach."""
+"""The source of a run's tools, and the tools reachable by this agent."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,23 +14,29 @@ from beckon_contract.tools import Refusal, Tool
 
 
 class CatalogueSource(Protocol):
-    """Something that keeps a catalogue up to date."""
+    """A source of an up-to-date catalogue."""
 
     @property
     def current(self) -> Catalogue:
-        """The catalogue as it is now; never blocks, never raises, and is never changed afterwards."""
+        """The current catalogue; never blocks or raises.
+
+        The returned catalogue is never changed afterwards.
+        """
         ...
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return what is known of an EventType, `None` for one that there is not; never blocks or raises."""
+        """Return the explanation of an EventType, `None` for an unknown one.
+
+        Never blocks or raises.
+        """
         ...
 
 
 def reachable(catalogue: Catalogue, resources: Iterable[Resource]) -> Catalogue:
-    """Give tools that are called directly the address of what `spec.reference` names.
+    """Return the catalogue with the addresses of directly called tools.
 
-    Those that have none are refused, so that no model is offered one; in a cluster the operator
-    does both.
+    The address is that of the object named by `spec.reference`. Tools without one are refused, so that no
+    model is offered them; in a cluster the operator does both.
     """
     if all(tool.dispatch != "direct" for tool in catalogue.tools.values()):
         return catalogue

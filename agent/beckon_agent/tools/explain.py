@@ -1,4 +1,4 @@
-"""Why a tool can be called or not: its conditions, and the route of a call."""
+"""The explanation of a tool: its conditions, and the route of a call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _WAITS: Mapping[str, StationKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """One object that a call passes on its way.
+    """One object on the route of a call.
 
     `detail` says what it does there, or what is wrong; `note` how it delivers.
     """
@@ -47,10 +47,10 @@ class Station:
 
 @dataclass(frozen=True, slots=True)
 class CallRoute:
-    """A Trigger of a call and what it leads to, as far as that is known.
+    """A Trigger of a call and its service, as far as known.
 
-    `filter` is what it asks for; `problem` why its service cannot be reached; `delivery` how it
-    delivers, in words.
+    `filter` describes the Trigger's filter; `problem` says why its service cannot be reached; `delivery` how
+    it delivers, in words.
     """
 
     trigger: str
@@ -63,7 +63,10 @@ class CallRoute:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is known of one EventType: the conditions in the order in which they are judged, Ready last."""
+    """The conditions, the route and the findings of one EventType.
+
+    The conditions are in the order in which they are judged, Ready last.
+    """
 
     namespace: str
     event_type: str
@@ -87,7 +90,10 @@ def route_stations(
     *,
     direct: bool,
 ) -> list[Station]:
-    """Return the stations of a call; behind the one where it stops nobody can tell what would happen."""
+    """Return the stations of a call.
+
+    Behind the station at which the call stops, the state of all others is `unknown`.
+    """
     judged = {found.type: found for found in conditions}
     stops, why = _stop(judged)
     stations = [Station("EventType", event_type, "ok", f"type {kind}" if kind else "")]
@@ -102,7 +108,7 @@ def route_stations(
 
 
 def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
-    """Return how a Trigger delivers, as far as that is known."""
+    """Return a Trigger's delivery in words, as far as known."""
     if retries is None:
         return ""
     times = f"delivers up to {retries + 1} times" if retries else "delivers once"
@@ -149,7 +155,7 @@ def _stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
 
 
 def _marked(stations: Sequence[Station], stops: StationKind | None, why: str) -> list[Station]:
-    """Mark where a call stops, and all behind it as unknown."""
+    """Mark the stop of a call as broken, everything behind it as unknown."""
     if stops is None:
         return list(stations)
     if stops == "Trigger" and any(one.kind == "Service" and one.state == "broken" for one in stations):

@@ -27,7 +27,10 @@ def query_of_text(text: str, weight: float = 1.0) -> dict[str, float]:
 
 
 def named_in(text: str, names: Container[str]) -> Iterator[str]:
-    """Yield the tools that a text names, also where dots or dashes stand that a tool's name cannot have."""
+    """Yield the tools named in a text.
+
+    A name in the text may have dots or dashes, although a tool's name cannot.
+    """
     for match in _NAME.finditer(text):
         word = match.group()
         name = sanitise(word) if "-" in word or "." in word else word
@@ -45,7 +48,7 @@ _FOUND = re.compile(r'"name":\s*"(\w+)"')  # a quote within a description has a 
 
 
 def query_of(messages: Sequence[Message]) -> dict[str, float]:
-    """Return the terms that choose tools, with their weights.
+    """Return the weighted search terms of a conversation.
 
     The user's last message counts most, then the earlier ones, and the last results of tools a little.
     """
@@ -59,7 +62,10 @@ def query_of(messages: Sequence[Message]) -> dict[str, float]:
 
 
 def mentioned(messages: Sequence[Message], names: Container[str], *, by: Container[str]) -> list[str]:
-    """Return the tools that messages of some roles name exactly, the one named last first."""
+    """Return the tools named exactly by messages of some roles.
+
+    `by` are the roles. The tool named last comes first.
+    """
     named: dict[str, None] = {}
     left = _MOST_SEARCHED
     for message in reversed(messages):
@@ -71,14 +77,17 @@ def mentioned(messages: Sequence[Message], names: Container[str], *, by: Contain
 
 
 def used(messages: Sequence[Message]) -> list[str]:
-    """Return the names that the model has called, the last first."""
+    """Return the names called by the model, the last first."""
     calls = (call for message in reversed(messages) for call in reversed(_calls(message)))
     names = (_mapping(_mapping(call).get("function")).get("name") for call in calls)
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def found(messages: Sequence[Message]) -> list[str]:
-    """Return what the last calls of `find_tools` have found: of one turn there may be several."""
+    """Return the tool names found by the last calls of `find_tools`.
+
+    One turn may have several such calls.
+    """
     names: list[str] = []
     for message in reversed(messages):
         if names and message.get("role") != "tool":
@@ -89,7 +98,10 @@ def found(messages: Sequence[Message]) -> list[str]:
 
 
 def answered(messages: Sequence[Message]) -> list[int]:
-    """Return how many messages stood before each answer of the model, the first answer first."""
+    """Return the number of messages before each answer of the model.
+
+    The first answer comes first.
+    """
     return [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
 
 
@@ -166,16 +178,20 @@ FIND_TOOLS: Final = Tool(
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Answers `find_tools` for one request; `room` is how many found tools can be declared next."""
+    """Answers `find_tools` for one request.
+
+    `room` is the number of found tools that can be declared next.
+    """
 
     index: Index
     offered: Mapping[str, Tool]
     room: int
 
     def answer(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Return the names and one-line descriptions of what fits best, for the model.
+        """Return the best matches for the model: names and one-line descriptions.
 
-        `arguments` have passed the schema of `FIND_TOOLS`; without it, what is wrong counts as left out.
+        `arguments` have passed the schema of `FIND_TOOLS`. If they have not, a wrong value counts as left
+        out.
         """
         query, limit = arguments.get("query"), arguments.get("limit")
         most = int(limit) if isinstance(limit, int | float) else _USUAL
@@ -187,7 +203,10 @@ class Finder:
         return {"tools": tools, "note": "You can call these tools from now on."}
 
     def find(self, query: str, most: int) -> list[str]:
-        """Return the names of the tools that a query names, and then of those that fit it best."""
+        """Return the tools named in a query, then the best matches.
+
+        Both are names, at most `most`.
+        """
         named = named_in(query, self.offered)
         fitting = self.index.best(query_of_text(query), most, self.offered.__contains__)
         return list(dict.fromkeys([*named, *fitting]))[:most]

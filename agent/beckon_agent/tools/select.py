@@ -1,4 +1,4 @@
-"""The tools that one request declares, and their order.
+"""The tools declared by one request, and their order.
 
 A tool that was sent keeps its place, so that a provider's prompt cache still fits.
 """
@@ -20,7 +20,10 @@ _REMEMBERED: Final = 2048
 
 
 class SelectionMemory:
-    """What was worked out of earlier turns: it saves time, and changes no choice."""
+    """A cache of the choices of earlier turns.
+
+    It saves time, and changes no choice.
+    """
 
     def __init__(self) -> None:
         self._names: OrderedDict[int, list[str]] = OrderedDict()
@@ -30,7 +33,7 @@ class SelectionMemory:
         return self._names.get(turn)
 
     def keep(self, turn: int, names: list[str]) -> None:
-        """Keep the names of a turn, and forget those of the one that was kept first."""
+        """Store the names of a turn; beyond the limit, drop the oldest."""
         self._names[turn] = names
         if len(self._names) > _REMEMBERED:
             self._names.popitem(last=False)
@@ -38,7 +41,10 @@ class SelectionMemory:
 
 @dataclass(frozen=True, slots=True)
 class RankedTools:
-    """Chooses at most `room` names of what the finder offers; `pinned` are always among them."""
+    """Chooses at most `room` names of the finder's tools.
+
+    `pinned` are always among them.
+    """
 
     finder: Finder
     pinned: Sequence[str]
@@ -47,7 +53,7 @@ class RankedTools:
     def next(
         self, messages: Sequence[Message], sent: Sequence[str], *, steady: bool, needed: Sequence[str] = ()
     ) -> list[str]:
-        """Return the names to declare after `sent` were the last ones."""
+        """Return the names to declare next; `sent` were the last ones."""
         offered = self.finder.offered
         fitting = self.finder.index.best(query_of(messages), 2 * self.room, offered.__contains__)
         wanted = [  # whatever it says; the most urgent first
@@ -64,7 +70,10 @@ class RankedTools:
     def first(
         self, messages: Sequence[Message], memory: SelectionMemory, needed: Sequence[str] = ()
     ) -> list[str]:
-        """Return the names to declare where nobody knows what was sent: it is worked out turn by turn."""
+        """Return the names to declare if the last ones are unknown.
+
+        The choices of the first turns are computed again, turn by turn.
+        """
         names = list(self.pinned)
         for end, turn in self._turns(messages):
             known = memory.recall(turn)
@@ -75,7 +84,10 @@ class RankedTools:
         return self.next(messages, names, steady=_goes_on(messages), needed=needed)
 
     def _turns(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
-        """Return the first answered turns: where each ends, and a number for all that it was chosen from."""
+        """Return the first answered turns, each as its end and a number.
+
+        The number is a hash of everything from which the turn's tools were chosen.
+        """
         turns = []
         begun = 0
         number = hash((frozenset(self.finder.offered), self.room))
@@ -87,7 +99,10 @@ class RankedTools:
 
 
 def _goes_on(messages: Sequence[Message]) -> bool:
-    """Whether the model is in the middle of a task: a tool spoke last."""
+    """True if the model is in the middle of a task.
+
+    Then the last message is a tool's.
+    """
     return bool(messages) and messages[-1].get("role") == "tool"
 
 
@@ -96,10 +111,10 @@ def placed(
 ) -> list[str]:
     """Return at most `room` names, each once.
 
-    `sent` were declared the last time, in that order; `wanted` must be declared as far as there is room;
-    `fitting` are the others that fit, the best first. The better half of the room is always for what fits
-    now. A quarter is left free in the beginning for what comes later. What comes takes the places of what
-    fits least, or stands at the end. With `steady` what only fits takes nobody's place.
+    `sent` were declared the last time, in that order. `wanted` must be declared as far as there is room.
+    `fitting` are the others that fit, the best first. Up to half of the room is for the best of
+    `fitting`. A quarter is left free in the beginning for later tools. A new tool takes the place of the one
+    that fits least, or comes at the end. With `steady`, a tool that only fits replaces no other.
     """
     better = fitting[: (room + 1) // 2]
     if steady:
@@ -114,7 +129,10 @@ def placed(
 
 
 def _exchanged(sent: Sequence[str], needed: Sequence[str], order: Sequence[str], room: int) -> list[str]:
-    """Return what was sent with what is needed; what has no room any more has gone."""
+    """Return the sent names with the needed ones placed among them.
+
+    Names without room any more are dropped.
+    """
     known, staying = set(sent), set(needed)
     coming = [name for name in needed if name not in known]
     rank = {name: place for place, name in reversed(list(enumerate(order)))}
@@ -132,13 +150,13 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a choice is made from.
+    """The input of one choice.
 
     `tools` is the whole catalogue, never changed afterwards; `allowed` names those that may be used here,
-    `None` for all. `limit` is how many declarations the request may have. `sent` are the `names` of the
-    selection before this one in the same conversation, empty in the beginning or where they are lost.
-    `steady` says that the model is in the middle of a task with them: then nothing takes their places but
-    what is called by its name. `needed` come before everything else.
+    `None` for all. `limit` is the number of declarations allowed in the request. `sent` are the `names` of
+    the previous selection in the same conversation, empty in the beginning or where they are lost. `steady`
+    says that the model is in the middle of a task with them: then only a tool called by its name takes the
+    place of one. `needed` come before everything else.
     """
 
     tools: Mapping[str, Tool]
@@ -150,7 +168,7 @@ class Situation:
     steady: bool = False
 
     def offered(self) -> Mapping[str, Tool]:
-        """Return the tools that may be used."""
+        """Return the tools allowed here."""
         allowed = self.allowed
         if allowed is None:
             return self.tools
@@ -161,7 +179,7 @@ class Situation:
 class Selection:
     """The tools to declare, in this order.
 
-    Where there are others, `FIND_TOOLS` is the first of them, and `finder` answers its calls.
+    If there are more tools, `FIND_TOOLS` is the first of them, and `finder` answers its calls.
     """
 
     tools: tuple[Tool, ...]
@@ -169,15 +187,18 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the next choice in this conversation has to know: plain data that can be stored."""
+        """The names for the next choice in this conversation.
+
+        They are plain data, and can be stored.
+        """
         return tuple(tool.name for tool in self.tools if tool is not FIND_TOOLS)
 
 
 class Chooser(Protocol):
-    """Decides which tools a request declares."""
+    """Chooses the tools to declare in a request."""
 
     async def choose(self, situation: Situation) -> Selection:
-        """Return at most as many tools as the limit says, each once. Raises nothing."""
+        """Return at most `limit` tools, each once. Raises nothing."""
         ...
 
 
@@ -185,17 +206,17 @@ class EveryTool:
     """Declares all tools; those beyond the limit are left out."""
 
     async def choose(self, situation: Situation) -> Selection:
-        """Return what was sent first, and then the others as the catalogue has them."""
+        """Return the tools sent before, then the others in catalogue order."""
         return _all_of(situation, situation.offered())
 
 
 class FittingTools:
-    """Declares all tools where they are few enough, or else those that the conversation needs.
+    """Declares all tools if they fit, or else the needed ones.
 
-    `pinned` names tools that are always among them, by the names of EventTypes, or of tools as models see
-    them. `indexes` may be shared by those who choose among the same tools. Where it is not told what was
-    sent before, it works out what it must have sent in the first turns: so the declarations of a client that
-    brings its conversation along begin as they did the last time.
+    Needed are those for the conversation. `pinned` names tools that are always among them, by the names of
+    EventTypes, or of tools as models see them. `indexes` may be shared by choosers of the same tools. If the
+    tools sent before are not given, it computes the ones it must have sent in the first turns. So the
+    declarations of a client that sends the whole conversation begin as they did the last time.
     """
 
     def __init__(self, pinned: Sequence[str] = (), indexes: Indexes | None = None) -> None:
@@ -221,22 +242,22 @@ class FittingTools:
         return Selection((FIND_TOOLS, *(offered[name] for name in names)), choice.finder)
 
     def _pinned_in(self, tools: Mapping[str, Tool]) -> Sequence[str]:
-        """Return the names of the pinned tools in a catalogue, in the order in which they are pinned."""
+        """Return the names of a catalogue's pinned tools, in pinned order."""
         if self._pinned[0] is not tools:
             self._pinned = tools, tuple(_named(tools, self._pins)) if self._pins else ()
         return self._pinned[1]
 
     def _memory_of(self, index: Index) -> SelectionMemory:
-        """Return what is remembered of choices with an index."""
+        """Return the memory of the choices made with an index."""
         if self._memory[0] is not index:
             self._memory = index, SelectionMemory()
         return self._memory[1]
 
 
 class Among:
-    """Chooses for those who may use only some of a catalogue, with what is known of all of it.
+    """Chooses among the allowed tools, ranked in the whole catalogue.
 
-    So there is one index for everybody, however many there are who may use different parts.
+    So all users share one index, however many parts of the catalogue they may use.
     """
 
     def __init__(self, chooser: Chooser, everything: Callable[[], Mapping[str, Tool]]) -> None:
@@ -252,7 +273,7 @@ class Among:
 
 
 def _named(tools: Mapping[str, Tool], pins: Sequence[str]) -> Iterator[str]:
-    """Yield the tools that have one of these names, or whose EventType has it."""
+    """Yield the tools with one of these names, as tool or EventType."""
     of_types: dict[str, list[str]] = defaultdict(list)
     for name, tool in tools.items():
         of_types[tool.event_type].append(name)

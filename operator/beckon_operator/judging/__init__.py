@@ -1,4 +1,4 @@
-"""What becomes of every EventType: its Tool's spec and conditions, from objects in memory alone.
+"""Judges EventTypes: the spec and conditions of their Tools.
 
-Nothing here reads or writes the cluster, and nothing here knows the time.
+All input is objects in memory. Nothing here reads or writes the cluster, and nothing here knows the time.
 """

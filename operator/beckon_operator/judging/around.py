@@ -1,4 +1,4 @@
-"""What lies around the tools of one namespace: Brokers, Knative Services, and the Triggers by name."""
+"""The surroundings of a namespace's tools: Brokers, Knative Services, Triggers by name."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ SERVING = "serving.knative.dev"
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """A Broker as far as calls depend on it; `delivery` is `None` where Knative would refuse the Broker.
+    """The properties of a Broker needed to judge calls.
 
-    `last_ready` is the version in which it has been ready, `None` where it never was.
+    `delivery` is `None` if Knative would refuse the Broker. `last_ready` is the version in which it has been
+    ready, `None` if it never was.
     """
 
     resource: Resource
@@ -30,7 +31,10 @@ class BrokerView:
 
 
 class Around:
-    """The surroundings of one namespace at one moment; whenever one of them changes, there is another."""
+    """The surroundings of one namespace at one moment.
+
+    After a change a new object is made.
+    """
 
     def __init__(
         self,
@@ -55,14 +59,15 @@ class Around:
         self._book = AddressBook(known, rules.cluster_domain)
 
     def listeners(self, event_type: str) -> dict[str, Listener]:
-        """Return the Triggers whose filter could pass this type, by name."""
+        """Return the Triggers with a filter open to this type, by name."""
         found = self.router.table.candidates(self.namespace, event_type)
         return {listener.trigger.name: listener for listener in found}
 
     def reply_listeners(self, broker: str) -> list[Listener]:
-        """Return the Triggers of a Broker that pass a reply, by name.
+        """Return the Triggers of a Broker for replies, by name.
 
-        A reply can be of any type, so what asks for one certain type passes only some of them.
+        A reply can be of any type, so a Trigger for one certain type passes only some replies and is not
+        included.
         """
         reply = {
             "specversion": "1.0",
@@ -76,16 +81,16 @@ class Around:
         return sorted(found, key=lambda listener: listener.trigger.name)
 
     def once_a_broker(self, what: str, broker: str, judge: Callable[[], Condition]) -> Condition:
-        """Return a condition that all tools of a Broker share, judged once."""
+        """Return a condition shared by all tools of a Broker, judged once."""
         key = what, broker
         if key not in self._shared:
             self._shared[key] = judge()
         return self._shared[key]
 
     def url(self, destination: Destination, resolved: object = None) -> str:
-        """Return where a Destination leads, "" where that is unknown.
+        """Return the URL of a Destination, "" if it is unknown.
 
-        `resolved` is what Knative wrote of it in a status; a plain URI needs nobody to resolve it.
+        `resolved` is the URL that Knative wrote in a status; a plain URI needs no resolution.
         """
         if destination.ref is None:
             return destination.uri or ""
@@ -102,7 +107,7 @@ class Around:
 
 
 def is_knative_service(reference: Reference) -> bool:
-    """Whether a reference names a Service of Knative Serving."""
+    """Return True if a reference names a Service of Knative Serving."""
     return reference.kind == "Service" and reference.api_version.partition("/")[0] == SERVING
 
 

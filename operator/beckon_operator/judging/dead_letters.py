@@ -1,7 +1,7 @@
-"""The condition DeadLettered: whether the shim would be told of a call that cannot be delivered.
+"""The condition DeadLettered: undeliverable calls are reported to the shim.
 
-A Trigger with a `delivery` of its own replaces that of its Broker whole, also where it names no
-dead-letter sink (knative/specs, specs/eventing/control-plane.md).
+A Trigger with a `delivery` of its own replaces that of its Broker as a whole, even if it names no dead-letter
+sink (knative/specs, specs/eventing/control-plane.md).
 """
 
 from beckon_contract.conditions import Condition
@@ -16,7 +16,7 @@ DEAD_LETTERED = "DeadLettered"
 
 
 def judge_dead_lettered(tool: Tool, around: Around) -> Condition:
-    """Return the condition: the first of the tool's Triggers that would not tell the shim decides."""
+    """Return the condition; the first Trigger bypassing the shim decides."""
     if tool.dispatch == "direct":
         return Condition(DEAD_LETTERED, "True", "Direct", "a failure comes in the answer to the call")
     broker = around.brokers.get(tool.broker)
@@ -32,7 +32,10 @@ def judge_dead_lettered(tool: Tool, around: Around) -> Condition:
 
 
 def _of_trigger(listener: Listener, around: Around) -> Condition | None:
-    """Return what a Trigger says of dead letters itself, `None` where it leaves that to the Broker."""
+    """Return the dead-letter condition of a Trigger's own delivery.
+
+    It is `None` if the Trigger leaves delivery to the Broker.
+    """
     delivery = listener.trigger.delivery
     if delivery is None:
         return None

@@ -1,4 +1,7 @@
-"""The condition Declared: whether an EventType says enough, where its parameters stand, what may be lost."""
+"""The condition Declared: an EventType is complete enough for a tool.
+
+The message names the place of its parameters, and the risk of losing them.
+"""
 
 from beckon_contract.conditions import Condition
 from beckon_contract.declared import Declared
@@ -58,7 +61,10 @@ def _without_parameters(event_type: EventType, history: History) -> Condition:
 
 
 def _doubt(found: Declared, history: History, *, remembered: bool) -> str:
-    """Return why parameters may not be those of the manifest, empty where nothing speaks for it."""
+    """Return the reason to doubt the parameters, "" for none.
+
+    A doubt means that they may differ from those of the manifest.
+    """
     place, event_type = found.parameters_from, found.event_type
     if remembered:
         return "parameters from spec.schemaData, which Knative has erased since"
@@ -75,7 +81,10 @@ def _doubt(found: Declared, history: History, *, remembered: bool) -> str:
 
 
 def _newer_text(event_type: EventType) -> str | None:
-    """Return what the object itself or its last-applied manifest has for schemaData, `None` if unknown."""
+    """Return the newest schemaData of the object or its last-applied manifest.
+
+    `None` means unknown.
+    """
     if event_type.schema_data is not None:
         return event_type.schema_data
     try:

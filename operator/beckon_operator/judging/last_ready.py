@@ -1,9 +1,11 @@
-"""Brokers and Triggers that have been ready: what separates an outage from a missing route.
+"""Separates an outage from a missing route by earlier readiness.
 
-Knative marks a Broker and all its Triggers not ready while a pod of the Broker restarts. Nothing
-of the route has changed then, so its tools stay ready, and their calls wait. A Trigger counts only
-as it is written now: its uid and its generation are compared. Of a Broker only the uid is, because
-its class and its config cannot be changed. The Tools hold the same list, for the next process.
+The Brokers and Triggers that have been ready are recorded.
+
+Knative marks a Broker and all its Triggers not ready while a pod of the Broker restarts. Nothing of the route
+has changed then, so its tools stay ready, and their calls wait. A Trigger counts only as it is written now:
+its uid and its generation are compared. Of a Broker only the uid is, because its class and its config cannot
+be changed. The Tools hold the same list, for the next process.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,18 +33,24 @@ class ObjectVersion:
 
 
 class LastReady:
-    """The Brokers and Triggers of one namespace that have been ready as they are written now."""
+    """The Brokers and Triggers of one namespace with earlier readiness.
+
+    Only readiness in their present version counts.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], ObjectVersion] = {}
 
     def restore(self, versions: Iterable[ObjectVersion]) -> None:
-        """Take over what an earlier process wrote into the Tools."""
+        """Restore the versions from the Tools of an earlier process."""
         for version in versions:
             self._known.setdefault((version.kind, version.name), version)
 
     def observe(self, brokers: Iterable[Resource], triggers: Iterable[Resource]) -> None:
-        """Take all Brokers and Triggers of the namespace; forget those that are gone or rewritten."""
+        """Read all Brokers and Triggers of the namespace.
+
+        Deleted objects are forgotten, and rewritten ones until they are ready again.
+        """
         before, self._known = self._known, {}
         for resource in (*brokers, *triggers):
             version = _version(resource)
@@ -51,15 +59,18 @@ class LastReady:
                 self._known[key] = version
 
     def broker(self, name: str) -> ObjectVersion | None:
-        """Return the version in which a Broker has been ready."""
+        """Return the last ready version of a Broker, if any."""
         return self._known.get((_BROKER, name))
 
     def trigger(self, name: str) -> ObjectVersion | None:
-        """Return the version in which a Trigger has been ready."""
+        """Return the last ready version of a Trigger, if any."""
         return self._known.get((_TRIGGER, name))
 
     def separate_outage(self, listener: Listener) -> Listener:
-        """Return a Trigger that is not ready for now as one that routes and is unavailable."""
+        """Return a Trigger in an outage as routed but unavailable.
+
+        Other Triggers are returned as they are.
+        """
         # A subscriber that cannot be resolved is gone: that is a missing route, whatever was before.
         resolved = condition(listener.resource.status, _SUBSCRIBER_RESOLVED)
         if (
@@ -78,7 +89,7 @@ def version_document(version: ObjectVersion) -> dict[str, Any]:
 
 
 def read_last_ready(status: Mapping[str, Any]) -> tuple[ObjectVersion, ...]:
-    """Return the versions in the status of a Tool; what is malformed is left out."""
+    """Return the versions in the status of a Tool; malformed ones are skipped."""
     written = status.get(FIELD)
     found = []
     for one in written if isinstance(written, list) else ():
@@ -97,7 +108,7 @@ def _version(resource: Resource) -> ObjectVersion:
 
 
 def _is_ready(resource: Resource) -> bool:
-    """Whether the controller calls an object ready as it is written now."""
+    """Return True if the controller reports an object's present version as ready."""
     ready = condition(resource.status, READY)
     observed = resource.status.get("observedGeneration", resource.generation)
     return ready is not None and ready.status == "True" and bool(observed == resource.generation)

@@ -1,4 +1,4 @@
-"""The condition Answerable: whether replies of the tool's Broker find their way to the shim."""
+"""The condition Answerable: replies of the tool's Broker reach the shim."""
 
 from beckon_contract.conditions import Condition
 from beckon_contract.routes import Listener
@@ -37,7 +37,10 @@ def _of_broker(broker: str, around: Around) -> Condition:
 
 
 def reply_triggers(broker: str, around: Around) -> list[Listener]:
-    """Return the Triggers that bring replies of a Broker to the shim, by name; all are or were ready."""
+    """Return the Triggers for a Broker's replies to the shim, by name.
+
+    All of them are or were ready.
+    """
     passing = around.reply_listeners(broker)
     return [one for one in passing if not one.not_ready and _leads_to_shim(one, around)]
 
@@ -51,7 +54,7 @@ def _url(listener: Listener, around: Around) -> str:
 
 
 def _trigger(broker: str, around: Around) -> str:
-    """Return the reply Trigger that is missing, as YAML in one line."""
+    """Return the missing reply Trigger as YAML in one line."""
     name = "beckon-replies" if broker == "default" else f"beckon-replies-{broker}"
     return (
         "{apiVersion: eventing.knative.dev/v1, kind: Trigger, "

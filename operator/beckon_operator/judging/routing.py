@@ -1,4 +1,7 @@
-"""The condition Routed: whether a call would reach the service, and what stands in its way."""
+"""The condition Routed: a call would reach the service.
+
+Otherwise the condition gives the obstacle.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,14 +21,17 @@ _NOT_JUDGED = "Knative has not judged it yet"
 
 
 def judge_routed(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
-    """Return the condition, and the tool with its address where it is called directly."""
+    """Return the condition and the tool, with the address for direct calls."""
     if tool.dispatch == "direct":
         return _direct(entry, tool, around)
     return next(_obstacles(entry, tool, around), None) or _routed(tool, around), tool
 
 
 def ways_of(tool: Tool, around: Around) -> tuple[Way, ...]:
-    """Return the Triggers of a tool's calls with what they lead to, ready or not; none for direct calls."""
+    """Return the Triggers of a tool's calls with their subscribers.
+
+    They may be ready or not. A tool with direct calls has none.
+    """
     if tool.dispatch == "direct":
         return ()
     broker = around.brokers.get(tool.broker)
@@ -40,7 +46,7 @@ def _delivers_to(listener: Listener, around: Around) -> str:
 
 
 def _direct(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
-    """Judge a call that goes straight to what spec.reference names."""
+    """Judge a direct call to the service in spec.reference."""
     if entry.unrouted is not None:
         return _no(entry.unrouted.reason, f"spec.reference {entry.unrouted.message}"), tool
     reference = tool.reference
@@ -61,7 +67,7 @@ def _direct(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
 
 
 def _obstacles(entry: Entry, tool: Tool, around: Around) -> Iterator[Condition]:
-    """Yield what keeps calls from the service, what is to be mended first before the rest."""
+    """Yield the obstacles between calls and the service, most urgent first."""
     unrouted = entry.unrouted
     if unrouted is not None and unrouted.field == "spec.reference.namespace":
         yield _no(unrouted.reason, f"{unrouted.field}: {unrouted.message}")
@@ -92,7 +98,7 @@ def _broker_obstacles(name: str, broker: BrokerView) -> Iterator[Condition]:
 
 
 def _subscriber_obstacles(tool: Tool, around: Around) -> Iterator[Condition]:
-    """Yield what is wrong with the service, where no Trigger of the call leads to a working one."""
+    """Yield the subscribers' problems, unless one of them takes the call."""
     ways = _ways(tool, around)
     obstacles = [_subscriber_obstacle(way, around) for way in ways]
     if ways and all(obstacles):
@@ -100,7 +106,7 @@ def _subscriber_obstacles(tool: Tool, around: Around) -> Iterator[Condition]:
 
 
 def _ways(tool: Tool, around: Around) -> list[Listener]:
-    """Return the Triggers that pass the call: those that are ready, or else all."""
+    """Return the ready Triggers for the call, or else all of them."""
     listeners = around.listeners(tool.type)
     if tool.routes:
         return [listeners[name] for name in tool.routes]
@@ -115,7 +121,10 @@ def _subscriber_obstacle(way: Listener, around: Around) -> Condition | None:
 
 
 def _service_obstacle(reference: Reference, around: Around, role: str = "") -> Condition | None:
-    """Return why a Knative Service takes no calls; one with an earlier revision that is ready does."""
+    """Return the reason why a Knative Service takes no calls, if any.
+
+    A Service with an earlier ready revision takes calls.
+    """
     called = f"Knative Service {reference.name}{role}"
     service = around.services.get(reference.name)
     if service is None:

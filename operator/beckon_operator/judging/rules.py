@@ -1,4 +1,4 @@
-"""What the operator is told about its installation, as far as Tools are judged by it."""
+"""The installation settings needed to judge Tools."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Where replies and dead letters have to go, and by which attribute a reply is known."""
+    """The URL for replies and dead letters, and the reply attribute.
+
+    An event with the reply attribute is a reply.
+    """
 
     replies_url: str
     reply_attribute: str = "replyid"
@@ -20,17 +23,20 @@ class Rules:
 
     @property
     def replies(self) -> str:
-        """The URL that takes replies."""
+        """The URL for replies."""
         return self.replies_url.rstrip("/") + _REPLIES
 
     @property
     def dead_letters(self) -> str:
-        """The URL that takes dead letters."""
+        """The URL for dead letters."""
         return self.replies_url.rstrip("/") + _DEAD_LETTERS
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether two URLs lead to one place: the cluster's domain, default ports and a last slash aside."""
+    """Return True if two URLs lead to the same place.
+
+    The cluster's domain, default ports and a last slash make no difference.
+    """
     try:
         return _place(one) == _place(other)
     except ValueError:

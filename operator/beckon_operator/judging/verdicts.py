@@ -1,7 +1,7 @@
 """The verdict on an EventType: the spec and the conditions of its Tool.
 
-The condition Available says whether a call gets through at this moment. It does not count for Ready: a tool
-whose route is as it was when it worked stays offered through an outage of its Broker, and its calls wait.
+The condition Available says if a call gets through at this moment. It does not count for Ready: a tool whose
+route is as it was when it worked stays offered through an outage of its Broker, and its calls wait.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,7 +29,10 @@ _WAITS = "calls wait for it and are tried again within their deadline"
 
 
 def judge_available(tool: Tool, around: Around, route: Sequence[Condition]) -> Condition:
-    """Return the condition; `route` holds Routed and Answerable, and the first that is not True decides."""
+    """Return the condition Available.
+
+    `route` holds Routed and Answerable; the first that is not True decides.
+    """
     missing = next((one for one in route if one.status != "True"), None)
     if missing is not None:
         return Condition(AVAILABLE, missing.status, missing.reason, missing.message)
@@ -47,7 +50,10 @@ def judge_available(tool: Tool, around: Around, route: Sequence[Condition]) -> C
 
 
 def _of_broker(name: str, broker: BrokerView, around: Around) -> Condition:
-    """Return what all tools of a Broker share: the Broker itself, and the Trigger of replies."""
+    """Return the state of a Broker and its reply Triggers.
+
+    All tools of the Broker share it.
+    """
     if broker.ready is None or broker.ready.status != "True":
         why = broker.ready.words if broker.ready else f"no condition {READY}"
         message = f"Broker {name} is not ready for now ({why}); {_WAITS}"
@@ -61,16 +67,16 @@ def _of_broker(name: str, broker: BrokerView, around: Around) -> Condition:
 
 
 def _all_unavailable(listeners: Sequence[Listener]) -> Listener | None:
-    """Return the first of some Triggers where all are unavailable, else `None`."""
+    """Return the first Trigger if all are unavailable, else `None`."""
     return listeners[0] if listeners and all(one.unavailable for one in listeners) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the Tool of an EventType says.
+    """The content of the Tool of an EventType.
 
-    The conditions are in the order of the contract, Ready last; `ways` are the Triggers of its calls;
-    `last_ready` the Broker and the Triggers of its route that have been ready as they are written now.
+    The conditions are in the order of the contract, Ready last. `ways` are the Triggers of its calls.
+    `last_ready` is the Broker and the Triggers of its route that have been ready in their present version.
     """
 
     event_type: Resource
@@ -87,7 +93,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class UndescribedEventType:
-    """An EventType without a Tool for want of a description, and what to write."""
+    """An EventType without a Tool because its description is missing.
+
+    The message says how to add one.
+    """
 
     event_type: Resource
     message: str
@@ -95,7 +104,7 @@ class UndescribedEventType:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """An EventType with all that its verdict was made of."""
+    """An EventType with all the inputs of its verdict."""
 
     entry: Entry
     observed: Observed
@@ -104,7 +113,7 @@ class _Judged:
 
 
 class NamespaceJudge:
-    """Judges the EventTypes of one namespace again and again, each anew only where something changed."""
+    """Judges the EventTypes of one namespace; recomputes only changed ones."""
 
     def __init__(self) -> None:
         self._reader = EntryReader()
@@ -115,10 +124,10 @@ class NamespaceJudge:
     def judge(
         self, event_types: Iterable[Observed], around: Around, touched: Collection[str] | None = None
     ) -> dict[str, Verdict]:
-        """Return the verdicts by the names of the EventTypes; those that are no tools have none.
+        """Return the verdicts by EventType name; skipped EventTypes have none.
 
-        `touched` are the types that all those Triggers ask for which differ from the last time,
-        `None` where anything may. A verdict that comes out the same is the same object as before.
+        `touched` are the types in the filters of all Triggers that differ from the last time, `None` if any
+        may differ. A verdict with the same result is the same object as before.
         """
         found = {one.resource.key: one for one in event_types}
         resources = {key: one.resource for key, one in found.items()}
@@ -155,7 +164,7 @@ class NamespaceJudge:
 
 
 def judge_entry(entry: Entry, one: Observed, around: Around, declared: Condition | None = None) -> Verdict:
-    """Return the verdict on one EventType among these surroundings; `declared` may be known already."""
+    """Return the verdict on one EventType; `declared` may be known already."""
     declared = declared or judge_declared(entry, one.history, remembered=one.remembered)
     tool = entry.tool
     if tool is None or declared.status != "True":
@@ -181,7 +190,7 @@ def _last_ready(tool: Tool, ways: Iterable[Way], around: Around) -> tuple[Object
 
 
 def _declares_the_same(known: _Judged, entry: Entry, observed: Observed) -> bool:
-    """Whether nothing has changed that the condition Declared is made of."""
+    """Return True if the inputs of the condition Declared are unchanged."""
     before, names = known.entry, [found.tool.name if found.tool else "" for found in (known.entry, entry)]
     return (
         before.found is entry.found
@@ -196,7 +205,10 @@ def _verdict(resource: Resource, spec: Mapping[str, Any], conditions: list[Condi
 
 
 def _bare_spec(resource: Resource) -> dict[str, Any]:
-    """Return what can be told of an EventType that cannot be declared: its type, for `kubectl get tools`."""
+    """Return the spec of an undeclared Tool: only the type.
+
+    `kubectl get tools` shows it.
+    """
     event_type = resource.spec.get("type")
     return {"type": event_type} if isinstance(event_type, str) and event_type else {}
 

@@ -17,7 +17,10 @@ from beckon_operator.webhook.settings import WebhookSettings
 
 
 def main() -> int:
-    """Run until SIGTERM or SIGINT; return 0, or 2 where it cannot start."""
+    """Run until SIGTERM or SIGINT; return the exit status.
+
+    0 is a normal stop, 2 a webhook that cannot start.
+    """
     try:
         settings = WebhookSettings()
     except ValidationError as error:

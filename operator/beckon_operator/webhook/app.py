@@ -1,4 +1,7 @@
-"""The webhook's HTTP: `/mutate` for the API server, and health and metrics on a port of their own."""
+"""The webhook's HTTP: `/mutate` for the API server, health and metrics.
+
+Health and metrics have a port of their own.
+"""
 
 import asyncio
 import logging
@@ -19,14 +22,14 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Draining:
-    """Whether the process is on its way out; answers then end their connections."""
+    """The shutdown state; once it has begun, answers close their connections."""
 
     def __init__(self) -> None:
         self.begun = False
 
 
 def review_app(metrics: WebhookMetrics, draining: Draining) -> web.Application:
-    """Return the application that answers reviews."""
+    """Return the application for admission reviews."""
 
     async def mutate(request: web.Request) -> web.Response:
         body = await _json_body(request)
@@ -73,7 +76,7 @@ def health_app(metrics: WebhookMetrics, why_not_ready: Callable[[], str | None])
 
 
 class _RefusedReview(Exception):
-    """A request that is answered with a problem document."""
+    """A request answered with a problem document."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -102,7 +105,7 @@ async def _json_body(request: web.Request) -> bytes:
 
 @web.middleware
 async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error as a problem document, and none with a trace."""
+    """Answer every error as a problem document, never with a traceback."""
     headers: dict[str, str] = {}
     try:
         return await handler(request)
@@ -120,7 +123,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 async def _nameless(_: web.Request, response: web.StreamResponse) -> None:
-    """Keep from strangers what the server is made of."""
+    """Hide the server software from clients."""
     response.headers["Server"] = "beckon-webhook"
 
 

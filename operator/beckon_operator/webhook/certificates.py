@@ -59,7 +59,10 @@ def read_certificate(pem: bytes) -> x509.Certificate:
 
 
 def read_pair(certificate_pem: bytes, key_pem: bytes) -> Pair:
-    """Read a certificate and its key; raise `Unusable` where they do not belong together."""
+    """Read a certificate and its private key.
+
+    Raises `Unusable` if one cannot be read, or the key is that of another certificate.
+    """
     certificate = read_certificate(certificate_pem)
     try:
         key = load_pem_private_key(key_pem, password=None)
@@ -77,7 +80,7 @@ def read_pair(certificate_pem: bytes, key_pem: bytes) -> Pair:
 
 
 def new_authority(lifetime: timedelta, now: datetime) -> Pair:
-    """Make an authority that signs itself, with a name that no other has."""
+    """Make a self-signed authority with a unique name."""
     key = ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
     # Two authorities of one name in one bundle make verifiers try the wrong one.
@@ -95,7 +98,10 @@ def new_authority(lifetime: timedelta, now: datetime) -> Pair:
 
 
 def new_serving(authority: Pair, names: Iterable[str], lifetime: timedelta, now: datetime) -> Pair:
-    """Make a server's certificate for DNS names and IP addresses; it ends no later than its authority."""
+    """Make a server's certificate for DNS names and IP addresses.
+
+    It ends no later than its authority.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     ordered = sorted(names)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ordered[0][:64])])
@@ -117,7 +123,7 @@ def new_serving(authority: Pair, names: Iterable[str], lifetime: timedelta, now:
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """Return the DNS names and IP addresses that a certificate is for."""
+    """Return the DNS names and IP addresses of a certificate."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -127,7 +133,7 @@ def names_of(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether an authority has signed a certificate."""
+    """Return True if an authority has signed a certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
@@ -136,18 +142,21 @@ def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
-    """Whether a certificate is in force."""
+    """Return True if a certificate is valid at a time."""
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def is_due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Whether a certificate has lived so long that another should take its place."""
+    """Return True if a certificate is due for renewal.
+
+    That is after `RENEW_AFTER` of its life.
+    """
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= begin + (end - begin) * RENEW_AFTER
 
 
 def is_address(name: str) -> bool:
-    """Whether a server's name is an IP address."""
+    """Return True if a server's name is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

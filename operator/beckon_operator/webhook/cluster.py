@@ -1,7 +1,7 @@
-"""The Secret and the MutatingWebhookConfiguration, read from the API server and written to it.
+"""The Secret and the MutatingWebhookConfiguration in the API server.
 
-Every write names the version of the object that it was decided on, and raises `WriteConflict` where
-another replica was faster.
+Every write names the version of the object that it was decided on, and raises `WriteConflict` if another
+replica was faster.
 """
 
 import base64
@@ -30,17 +30,20 @@ class Trust:
     version: str
 
     def holds(self, pem: bytes) -> bool:
-        """Whether the API server trusts a certificate, given as PEM."""
+        """Return True if the API server trusts a certificate, given as PEM."""
         return bool(self.bundles) and all(pem in bundle for bundle in self.bundles.values())
 
     def is_exactly(self, bundle: bytes) -> bool:
-        """Whether every webhook has just this bundle."""
+        """Return True if every webhook has exactly this bundle."""
         return bool(self.bundles) and set(self.bundles.values()) == {bundle}
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The data of the Secret and its version; an empty version for a Secret that is not there."""
+    """The data of the Secret and its version.
+
+    The version is empty if there is no Secret.
+    """
 
     data: Mapping[str, bytes]
     version: str = ""
@@ -54,7 +57,7 @@ class WebhookCluster:
         self._namespace, self._secret, self._configuration = namespace, secret, configuration
 
     async def trust(self) -> Trust | None:
-        """Return what the API server trusts, `None` without a configuration."""
+        """Return the trusted bundles, or `None` without a configuration."""
         try:
             found = await self._client.get(MutatingWebhookConfiguration, self._configuration)
         except ApiError as error:
@@ -78,7 +81,7 @@ class WebhookCluster:
         return Stored(data, _version(found.metadata))
 
     async def store(self, data: Mapping[str, bytes], before: Stored) -> None:
-        """Write the data of the Secret; raise `WriteConflict` unless it is still the one before."""
+        """Write the data of the Secret; raise `WriteConflict` if it changed."""
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         async with _guarded():
             if not before.version:
@@ -93,7 +96,10 @@ class WebhookCluster:
             )
 
     async def publish(self, bundle: bytes, before: Trust) -> None:
-        """Make the API server trust a bundle; raise `WriteConflict` unless nobody changed it meanwhile."""
+        """Make the API server trust a bundle.
+
+        Raises `WriteConflict` if the configuration has changed since `before` was read.
+        """
         encoded = base64.b64encode(bundle).decode()
         webhooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in before.bundles]
         patch = {"metadata": {"resourceVersion": before.version}, "webhooks": webhooks}

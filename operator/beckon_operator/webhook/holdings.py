@@ -1,4 +1,7 @@
-"""What the Secret holds: authorities and the server's certificate, and their form in its keys."""
+"""The content of the Secret: authorities and the server's certificate.
+
+It is converted to and from the keys of the Secret.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +25,7 @@ _SERVING = ("tls.crt", "tls.key")
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """An authority that signs no more, and the last certificate it signed for the server."""
+    """A retired authority, and its last certificate for the server."""
 
     authority: x509.Certificate
     last_signed: x509.Certificate
@@ -30,7 +33,10 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The authority that signs and what it signed; `upcoming` signs next, `retired` did before."""
+    """The signing authority and the server's certificate.
+
+    `upcoming` is the next authority to sign, `retired` the previous one.
+    """
 
     authority: Pair
     serving: Pair
@@ -38,7 +44,7 @@ class Holdings:
     retired: Retired | None = None
 
     def bundle(self) -> bytes:
-        """Return as PEM all that the API server is to trust."""
+        """Return the bundle for the API server to trust, as PEM."""
         found = [self.authority.certificate]
         if self.upcoming is not None:
             found.append(self.upcoming.certificate)
@@ -60,7 +66,10 @@ class Holdings:
 
 
 def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
-    """Read the data of the Secret, `None` where it is empty; raise `Unusable` for anything broken."""
+    """Read the data of the Secret, `None` if it is empty.
+
+    Raises `Unusable` for anything broken.
+    """
     if not data:
         return None
     authority, serving = _pair(data, _CURRENT), _pair(data, _SERVING)

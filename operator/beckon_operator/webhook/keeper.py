@@ -1,6 +1,6 @@
-"""Looking after the certificates: one round reads, decides, writes, loads and publishes.
+"""Upkeep of the certificates: one round reads, decides, writes, loads and publishes.
 
-All replicas do the same; whoever writes first wins, and the others find what it wrote.
+All replicas do the same. The first to write wins, and the others find its result.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ def utc_now() -> datetime:
 class Keeper:
     """Keeps Secret, trust and the server's TLS context in step.
 
-    `context` serves `serving`, what the Secret holds, from the moment that `loaded` is set. `problem` says
-    why the API server would not get through, `None` where it does.
+    Once `loaded` is set, `context` serves the certificate of the Secret, `serving`. `problem` is the reason
+    why the API server cannot connect, or `None`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Keeper:
 
     @property
     def problem(self) -> str | None:
-        """Why the API server would not get through, `None` where it does."""
+        """The reason why the API server cannot connect, or `None`."""
         if self.serving is not None and not is_valid(self.serving.certificate, self._clock()):
             return f"the certificate ended {_end(self.serving)}, and there is no other yet"
         return self._problem
@@ -75,7 +75,10 @@ class Keeper:
             await asyncio.sleep(every)
 
     async def round(self) -> None:
-        """Put right what is not; raise what the API server says, or `WriteConflict`."""
+        """Do one round: rotate, store, serve and publish as needed.
+
+        Raises the errors of the API server, or `WriteConflict`.
+        """
         # The trust first: a bundle may only be written over one that is older than the Secret that
         # it is made of, or a slow replica would take a newer authority out of it again.
         trust = await self._cluster.trust()
@@ -94,7 +97,7 @@ class Keeper:
             await self._establish(held, trust)
 
     def _watch_upcoming(self, held: Holdings | None, trust: Trust | None) -> None:
-        """Note since when the trust has held the authority that is to sign next."""
+        """Record since when the upcoming authority has been trusted."""
         pem = held.upcoming.certificate_pem if held is not None and held.upcoming is not None else None
         if pem is None or trust is None or not trust.holds(pem):
             self._upcoming = self._upcoming_trusted_since = None
@@ -112,7 +115,7 @@ class Keeper:
         logger.info("serving a certificate that ends %s", _end(serving))
 
     async def _establish(self, held: Holdings, trust: Trust | None) -> None:
-        """Make the API server trust what is held."""
+        """Make the API server trust the present authorities."""
         if trust is None or not trust.bundles:
             self._note("there is no MutatingWebhookConfiguration with a webhook in it; apply it")
             return
@@ -128,7 +131,7 @@ class Keeper:
         self._metrics.trusted(trusted=problem is None)
 
     def _complain(self, error: Exception) -> None:
-        """Tell of a failure once, not every round."""
+        """Log a failure once, not every round."""
         self._metrics.upkeep_failed()
         text = "other replicas write all the time" if isinstance(error, WriteConflict) else _cause(error)
         if not self.loaded.is_set():
@@ -149,14 +152,17 @@ def server_context() -> ssl.SSLContext:
 
 
 def load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Serve a certificate from the next connection on; those that are open keep theirs."""
+    """Serve a certificate on new connections; open ones keep theirs."""
     with _as_file(pair.certificate_pem + pair.key_pem) as path:
         context.load_cert_chain(path)
 
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Give a path in memory, since OpenSSL reads keys from files and no disk should hold one."""
+    """Yield the path of a file in memory.
+
+    OpenSSL reads keys from files, and no disk should hold one.
+    """
     descriptor = os.memfd_create("beckon-webhook", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)
@@ -166,7 +172,7 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 
 def _passes(error: Exception) -> bool:
-    """Whether a failure may be over in a moment."""
+    """Return True if a failure may be over in a moment."""
     if isinstance(error, httpx2.HTTPStatusError):
         return error.response.status_code in {408, 429} or error.response.status_code >= 500
     return isinstance(error, WriteConflict | httpx2.TransportError)

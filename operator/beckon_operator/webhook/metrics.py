@@ -1,4 +1,7 @@
-"""What Prometheus can ask of the webhook: reviews, the ends of its certificates, and what failed."""
+"""The metrics of the webhook for Prometheus.
+
+They cover reviews, the expiry of its certificates, and failures.
+"""
 
 from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -38,11 +41,11 @@ class WebhookMetrics:
             self._reviews.labels(str(outcome))  # a series that is there before its first event
 
     def review(self, outcome: str) -> None:
-        """Count a review that was answered."""
+        """Count an answered review."""
         self._reviews.labels(outcome).inc()
 
     def step(self, name: str) -> None:
-        """Count a step of the rotation that this replica took."""
+        """Count a rotation step of this replica."""
         self._steps.labels(name).inc()
 
     def upkeep_failed(self) -> None:
@@ -50,12 +53,12 @@ class WebhookMetrics:
         self._failures.inc()
 
     def serves(self, certificate: x509.Certificate, authority: x509.Certificate) -> None:
-        """Note what is served from now on."""
+        """Set the expiry times of the certificate in use and its authority."""
         for label, found in (("serving", certificate), ("authority", authority)):
             self._ends.labels(label).set(found.not_valid_after_utc.timestamp())
 
     def trusted(self, *, trusted: bool) -> None:
-        """Note whether the API server trusts what is served."""
+        """Set the gauge for the API server's trust in the certificate."""
         self._trusted.set(trusted)
 
     def text(self) -> bytes:

@@ -1,8 +1,8 @@
-"""What the webhook answers: the text of `spec.schemaData` goes into an annotation. Pure, no HTTP.
+"""The webhook's answers: `spec.schemaData` is copied into an annotation.
 
-Every review is allowed: whoever applies an EventType learns of a problem from a warning, and the
-Tool's conditions say it again. What the answer is depends on the object alone, so asking twice,
-or on a dry run, does no harm.
+The functions are pure, without HTTP. Every review is allowed: a problem is reported as a warning to the
+client that applies the EventType, and again in the Tool's conditions. The answer depends on the object alone,
+so a repeated request or a dry run does no harm.
 """
 
 import base64
@@ -33,7 +33,7 @@ _POINTER_TO_COPY = f"{_POINTER}/{SCHEMA_DATA.replace('~', '~0').replace('/', '~1
 
 
 class Outcome(StrEnum):
-    """What became of a review, for the metrics."""
+    """The outcome of a review, for the metrics."""
 
     KEPT = "kept"  # the text was copied
     PRESENT = "present"  # the copy was there already
@@ -43,12 +43,18 @@ class Outcome(StrEnum):
 
 
 class Malformed(ValueError):
-    """A body is no AdmissionReview; the message says where and why."""
+    """A body is no AdmissionReview; the message says why.
+
+    It also names the wrong member.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one review: operations of JSON Patch (RFC 6902), and what kubectl prints."""
+    """The answer to one review.
+
+    `patch` holds operations of JSON Patch (RFC 6902); kubectl prints `warnings`.
+    """
 
     uid: str
     outcome: Outcome
@@ -89,7 +95,7 @@ class _Request(BaseModel):
     old: dict[str, Any] | None = Field(None, alias="oldObject")
 
     def is_ours(self) -> bool:
-        """Whether this writes an EventType in a version that has a place for the text."""
+        """Return True for a write of an EventType version with the field."""
         asked = (self.resource.group, self.resource.resource, self.subresource)
         return (
             asked == (GROUP, "eventtypes", "")
@@ -107,7 +113,7 @@ class _Review(BaseModel):
 
 
 def answer(body: bytes) -> Answer:
-    """Answer the AdmissionReview in a request's body; raise `Malformed` where it is none."""
+    """Answer the AdmissionReview in a body; raise `Malformed` for other bodies."""
     try:
         request = _Review.model_validate_json(body).request
     except ValidationError as error:
@@ -156,11 +162,11 @@ def _add(new: Resource, text: str) -> Mapping[str, object]:
 
 
 def _was_removed(new: Resource, old: Resource) -> bool:
-    """Whether `kubectl apply` brought a manifest from which the text was taken out.
+    """Return True if `kubectl apply` has removed the text from the manifest.
 
-    An EventType without the text says nothing: Knative has erased it. Only the manifests that
-    client-side apply leaves on the object tell a removal from that, and only a copy of what the
-    older one held is taken away, never what somebody wrote by hand.
+    A missing text alone proves nothing, because Knative erases it. A removal shows only in the manifests that
+    client-side apply leaves on the object. The copy is removed only if the older manifest held the same text,
+    and never if it was written by hand.
     """
     copy = new.annotations.get(SCHEMA_DATA)
     before, after = _last_applied(old), _last_applied(new)
@@ -188,7 +194,11 @@ def _schema_data(spec: object) -> str | None:
 
 
 def _unusable(new: Resource, text: str) -> tuple[str, ...]:
-    """Return a warning where the text would make no parameters of a tool, and nothing else does."""
+    """Return a warning if the text is unusable as parameters of a tool.
+
+    There is none if another annotation holds the parameters, and none for an EventType that makes no tool or
+    is invalid.
+    """
     if new.annotations.get(PARAMETERS, "").strip():
         return ()
     try:

@@ -1,4 +1,6 @@
-"""The next step in the life of the certificates: decided from what is held, the trust and the time.
+"""The next step in the life of the certificates.
+
+It depends on the present certificates, the trust and the time.
 
 An authority changes in four steps, so that at every moment each certificate that any replica
 serves is signed by one that the API server trusts:
@@ -25,7 +27,7 @@ from beckon_operator.webhook.holdings import Holdings, Retired
 
 
 class Step(StrEnum):
-    """One change of what is held."""
+    """One change of the authorities and the server's certificate."""
 
     NOTHING = "nothing"
     CREATE = "create"  # everything anew
@@ -37,7 +39,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the certificates are for, and how long they live.
+    """The names and lifetimes of the certificates.
 
     `settle` is how long the bundle must have held an authority before it signs.
     """
@@ -51,7 +53,10 @@ class Policy:
 def decide(
     holdings: Holdings | None, policy: Policy, now: datetime, upcoming_trusted_since: datetime | None
 ) -> Step:
-    """Return the one step to take now; `None` for what is held means nothing usable."""
+    """Return the one step to take now; `holdings` may be `None`.
+
+    `None` means that the Secret holds nothing usable.
+    """
     if holdings is None or not is_valid(holdings.authority.certificate, now):
         return Step.CREATE
     serving = holdings.serving.certificate
@@ -67,7 +72,7 @@ def decide(
 
 
 def take(step: Step, holdings: Holdings | None, policy: Policy, now: datetime) -> Holdings:
-    """Return what is held after a step."""
+    """Return the holdings after a step."""
     if holdings is None or step is Step.CREATE:
         authority = new_authority(policy.authority_lifetime, now)
         return Holdings(authority, new_serving(authority, policy.names, policy.serving_lifetime, now))

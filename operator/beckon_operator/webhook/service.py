@@ -1,4 +1,4 @@
-"""One webhook as a whole: two ports, the keeper of the certificates, and the way out."""
+"""One webhook as a whole: two ports, the certificate keeper, the shutdown."""
 
 import asyncio
 import logging
@@ -17,9 +17,9 @@ logger = logging.getLogger("beckon_operator.webhook")
 
 
 class Service:
-    """The webhook, served by `run` until it is told to stop.
+    """The webhook, served by `run` until its stop event.
 
-    `url` and `health_url` say where it listens, and are empty until it does.
+    `url` and `health_url` are the addresses in use, and empty before.
     """
 
     def __init__(self, settings: WebhookSettings, cluster: WebhookCluster) -> None:
@@ -53,7 +53,7 @@ class Service:
                 await runner.cleanup()
 
     async def _drain(self) -> None:
-        """Go on answering until nobody is sent here any more."""
+        """Keep answering for the drain time; clients may still arrive."""
         self._draining.begun = True
         await asyncio.sleep(self._settings.drain_seconds)
 
@@ -73,7 +73,10 @@ class Service:
 
 
 async def _first(event: asyncio.Event, other: asyncio.Event | None, keeping: asyncio.Task[None]) -> bool:
-    """Wait for one of the events; return whether it was the first. A keeper that dies is raised."""
+    """Wait for either event; return True if the first is set.
+
+    Raises the error of a keeper that has failed.
+    """
     waits = {asyncio.create_task(one.wait()) for one in (event, other) if one is not None}
     try:
         await asyncio.wait({*waits, keeping}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The settings of the webhook, from environment variables that start with `BECKON_WEBHOOK_`."""
+"""The settings of the webhook, from environment variables `BECKON_WEBHOOK_*`."""
 
 import re
 from datetime import timedelta
@@ -76,7 +76,7 @@ class WebhookSettings(ServingSettings):
     )
 
     def policy(self) -> Policy:
-        """Return what the certificates are for, and how long they live."""
+        """Return the names and lifetimes of the certificates."""
         host = f"{self.service}.{self.namespace}.svc"
         return Policy(
             names=frozenset({host, f"{host}.cluster.local", *self.extra_names}),

@@ -88,7 +88,8 @@ async def test_a_tool_that_hangs_does_not_outlive_the_run(
     start_agent: StartAgent, platform: EventPlatform
 ) -> None:
     begun = time.monotonic()
-    async with start_agent(asks_for(("test_wait", {}), ECHO), setup=Setup(limits=Limits(seconds=1))) as agent:
+    # On a busy machine the answer of the other tool takes a second, too.
+    async with start_agent(asks_for(("test_wait", {}), ECHO), setup=Setup(limits=Limits(seconds=3))) as agent:
         answer = await agent.ask()
         taken = time.monotonic() - begun
 
@@ -96,7 +97,7 @@ async def test_a_tool_that_hangs_does_not_outlive_the_run(
         assert answer.finished[1]["result"]["error"]["reason"] == "timeout"
         assert answer.text.startswith("[stopped: the run took as long")
         assert len(agent.asked) == 1
-        assert 1 <= taken < 4, "the margin that a dead shim is given is no part of the run"
+        assert 3 <= taken < 6, "the margin that a dead shim is given is no part of the run"
 
     async def nobody_waits() -> bool:
         return await platform.metric("waiting_calls") == 0

@@ -1,6 +1,7 @@
-"""The HTTP adapter: one service that turns calls into requests to APIs that know nothing of events.
+"""The HTTP adapter: one service between calls and ordinary HTTP APIs.
 
-Here belong the rules (what an EventType's annotation `beckon.dev/http` may say, and the request that a
-call becomes by it), the guard of the way out, and the service. It needs the extra `beckon-tools[adapter]`;
-nothing in the rest of the SDK imports it.
+It turns a call into a request to an API; the API knows nothing of events. This package has the rules (the
+content of an EventType's annotation `beckon.dev/http`, and the request made from it), the checks of
+outgoing requests, and the service. It needs the extra `beckon-tools[adapter]`; nothing in the rest of the
+SDK imports it.
 """

@@ -25,7 +25,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def main() -> int:
-    """Serve until SIGTERM; 2 for a setting that makes no sense."""
+    """Serve until SIGTERM; return 2 for an invalid setting or argument."""
     be_init()
     try:
         _serve(read_words(sys.argv[1:], os.environ))

@@ -1,4 +1,4 @@
-"""From what an API answered to what the call is answered with."""
+"""The result or the error of a call, from an API's answer."""
 
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -48,9 +48,10 @@ _WORDS = (
 def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool) -> object:
     """Return the result of a call.
 
-    Raises `InvalidArguments` for what the model can mend (400, 422), and `ToolError` for other refusals.
-    What may pass (429, 5xx) is a `Retry` where the request is `repeatable` or cannot have begun; other
-    errors of the API are a `ToolError`, those of what is before it an `OutcomeUnknown`.
+    Raises `InvalidArguments` for errors that the model can correct (400, 422), and `ToolError` for other
+    refusals. A temporary failure (429, 5xx) raises `Retry` if the request is `repeatable` or cannot have
+    begun. Otherwise errors of the API raise `ToolError`, and those of a gateway before it
+    `OutcomeUnknown`.
     """
     if answer.status >= 400:
         _fail(answer, host, repeatable=repeatable)
@@ -63,7 +64,7 @@ def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool
 
 
 def is_json(media_type: str) -> bool:
-    """Whether a media type is JSON or built upon it."""
+    """Return True if a media type is JSON or based on it."""
     return media_type == JSON or media_type.endswith("+json") or media_type == "text/json"
 
 
@@ -82,7 +83,7 @@ def _document(answer: HttpAnswer, host: str) -> object:
 
 
 def _guess(body: bytes) -> object:
-    """Read an answer that does not say what it is: JSON, a text, or bytes."""
+    """Read an answer without a media type: as JSON, text, or bytes."""
     try:
         document: object = loads(body)
     except NotJsonError:
@@ -131,14 +132,17 @@ def _fail(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
 
 
 def _has_not_begun(answer: HttpAnswer) -> bool:
-    """Whether the API refused the request before it did anything: too many of them, or come later."""
+    """Return True if the API refused the request before processing it.
+
+    It did so with 429, or with 503 and `Retry-After`, and without a redirect before.
+    """
     if answer.redirected:
         return False
     return answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
 
 
 def _words(answer: HttpAnswer) -> str:
-    """Return what an API says of its refusal, in one short line."""
+    """Return the API's own error message, as one short line."""
     if is_json(answer.media_type) or not answer.media_type:
         try:
             said = _told(loads(answer.body))

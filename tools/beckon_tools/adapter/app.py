@@ -1,4 +1,7 @@
-"""The adapter as an application: the HTTP face of any tool, with a book of rules behind it that is kept."""
+"""The ASGI application of the adapter: a tool's endpoints over a rule book.
+
+A source keeps the rule book up to date.
+"""
 
 import asyncio
 import contextlib
@@ -24,11 +27,11 @@ _NOT_RUNNING = b"the MCP server does not run yet; the log says why\n"
 
 
 class Source(Protocol):
-    """Where EventTypes come from."""
+    """A source of EventTypes."""
 
     @property
     def ready(self) -> bool:
-        """Whether all that there are have been read once."""
+        """True if all EventTypes have been read once."""
         ...
 
     async def follow(self) -> None:
@@ -36,16 +39,22 @@ class Source(Protocol):
         ...
 
     async def catch_up(self) -> None:
-        """Return when what was written before the call is in the book, where that can be known."""
+        """Wait until earlier changes are in the book.
+
+        This covers the changes made before the call, as far as the source can know of them.
+        """
         ...
 
     async def close(self) -> None:
-        """Let go of what following took."""
+        """Release the resources taken by `follow`."""
         ...
 
 
 class AdapterApp:
-    """Calls by `POST /`, as every tool takes them; ready once the EventTypes have been read."""
+    """The adapter over HTTP: calls by `POST /`, as for every tool.
+
+    It is ready once the EventTypes have been read, and the MCP server of its image runs, if it has one.
+    """
 
     def __init__(self, book: RuleBook, source: Source, carrying: Carrying, settings: Settings) -> None:
         self._book = book
@@ -65,7 +74,10 @@ class AdapterApp:
             await self._calls(scope, receive, send)
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say that all has ended when it has: whoever waits for that ends the process."""
+        """Report the end of the shutdown only after everything has ended.
+
+        The server ends the process on `lifespan.shutdown.complete`, so this message is sent last.
+        """
         last: list[MutableMapping[str, Any]] = []
 
         async def hold(message: MutableMapping[str, Any]) -> None:
@@ -98,10 +110,10 @@ def new_app(
     source: Callable[[RuleBook, AllowedHosts], Source],
     kept: str = "",
 ) -> AdapterApp:
-    """Return the adapter, its EventTypes from what `source` makes.
+    """Return the adapter; `source` creates its source of EventTypes.
 
-    `kept` names the MCP server of an image that has the EventTypes too: it runs before the adapter is
-    ready, and calls are taken from every namespace.
+    `kept` names the MCP server of an image that contains the EventTypes, too. It runs before the adapter
+    is ready, and calls are accepted from every namespace.
     """
     allowed = AllowedHosts(settings.allowed_hosts)
     client = _client(allowed, settings.connections, tools.user_agent)
@@ -112,7 +124,7 @@ def new_app(
 
 
 def _client(allowed: AllowedHosts, connections: int, user_agent: str) -> httpx2.AsyncClient:
-    """Return the client by which APIs are called; it can reach nothing that is not allowed."""
+    """Return the HTTP client for APIs, limited to allowed hosts."""
     transport = CheckedTransport(CheckedNetwork(allowed), connections)
     # Nothing is asked to be packed: what unpacks has no bound of its own.
     headers = {"user-agent": user_agent, "accept-encoding": "identity"}

@@ -23,14 +23,17 @@ Body = tuple[str, bytes]
 
 
 class _Absent:
-    """The type of a value that is left out."""
+    """The type of an omitted value."""
 
 
 _ABSENT: Final = _Absent()
 
 
 def body_of(rule: HttpRule, arguments: Arguments) -> Body | None:
-    """Return the body for these arguments, `None` where there is none; raise `UnfitArgument`."""
+    """Return the body for these arguments; raise `UnfitArgument`.
+
+    Returns `None` if there is no body.
+    """
     if not rule.has_body:
         return None
     value = _fill(rule.body, arguments)
@@ -48,7 +51,10 @@ def body_of(rule: HttpRule, arguments: Arguments) -> Body | None:
 
 
 def _fill(value: object, arguments: Arguments) -> object:
-    """Return a value with its templates filled in; what an absent argument stands in is `_ABSENT`."""
+    """Return a value with its templates filled in.
+
+    A text with an absent argument becomes `_ABSENT`, and is left out of its mapping or list.
+    """
     if isinstance(value, Mapping):
         filled = {name: _fill(inner, arguments) for name, inner in value.items()}
         return {name: inner for name, inner in filled.items() if not isinstance(inner, _Absent)}
@@ -91,7 +97,11 @@ def _multipart(rule: HttpRule, value: object) -> Body | None:
 
 
 def _media(value: object) -> Body | None:
-    """Return the bytes of an argument that is `{media_type, data_base64}`, as replies write media."""
+    """Return the media type and bytes of a file argument.
+
+    A file is `{media_type, data_base64}`, as replies write media. Returns `None` for other values, and
+    raises `UnfitArgument` for an invalid file.
+    """
     if not isinstance(value, dict) or value.keys() != {"media_type", "data_base64"}:
         return None
     kind, text = value["media_type"], value["data_base64"]

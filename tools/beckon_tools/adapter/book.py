@@ -1,4 +1,4 @@
-"""The EventTypes that the adapter serves, by the type of their calls."""
+"""The EventTypes served by the adapter, by the type of their calls."""
 
 import logging
 from collections import defaultdict
@@ -16,9 +16,10 @@ Declare = Callable[[Resource], AnyTool | None]
 
 
 class RuleBook:
-    """Kept up to date by a source, asked by the service; only what has changed is read again.
+    """The EventTypes and their tools, updated by a source.
 
-    `anywhere`: what it has holds in every namespace.
+    The service looks up tools in it. Only changed EventTypes are read again. With `anywhere`, each
+    EventType is valid in every namespace.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class RuleBook:
         return len(self._known)
 
     def put(self, resource: Resource) -> None:
-        """Take an EventType that is new or has changed."""
+        """Store a new or changed EventType."""
         before = self._known.get(resource.key)
         if before is not None and before[0] == resource:
             return
@@ -48,13 +49,13 @@ class RuleBook:
             logger.info("serving %s for events of type %s", resource.key, tool.type)
 
     def drop(self, key: Key) -> None:
-        """Forget an EventType; calls that run go on."""
+        """Remove an EventType; running calls continue."""
         _, tool = self._known.pop(key, (None, None))
         if tool is not None:
             del self._by_type[tool.type][key]
 
     def replace(self, resources: Iterable[Resource]) -> None:
-        """Take these EventTypes for all there are."""
+        """Replace all EventTypes by these."""
         wanted = {resource.key: resource for resource in resources}
         for key in self._known.keys() - wanted.keys():
             self.drop(key)
@@ -62,9 +63,10 @@ class RuleBook:
             self.put(resource)
 
     def find(self, type: str, namespace: str) -> AnyTool | None:  # noqa: A002 - the attribute's name
-        """Return the tool for events of a type from a Broker of this namespace, "" for one that is not told.
+        """Return the tool for an event type and a Broker's namespace.
 
-        Where several namespaces have one, and nothing tells which is meant, it is one that says so.
+        `namespace` is "" if the Broker does not send it. If several namespaces have the type and none is
+        selected, the returned tool fails every call with a message that lists them.
         """
         found = self._by_type.get(type, {})
         if namespace and not self._anywhere:

@@ -1,4 +1,4 @@
-"""A call carried out: its request, sent as often as the rule says, and the answer or the error of it."""
+"""One call by an HTTP rule: its request, retries and outcome."""
 
 import logging
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ _KEY = "idempotency-key"
 
 @dataclass(frozen=True, slots=True)
 class HttpCaller:
-    """Calls APIs over one way out."""
+    """Calls HTTP APIs through one `Way`."""
 
     way: Way
 
     def prepare(self, text: str, parameters: Mapping[str, object]) -> Run:
-        """Return what carries out the calls of one rule; raise `InvalidRule`."""
+        """Return the function for the calls of one rule; raise `InvalidRule`."""
         rule = parse_rule(text, parameters)
 
         async def run(arguments: Mapping[str, object], call: Call) -> object:
@@ -45,7 +45,7 @@ class HttpCaller:
     async def call(self, rule: HttpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
-        Raises `InvalidArguments`, `ToolError`, `OutcomeUnknown`, and `Retry` where the Broker should deliver
+        Raises `InvalidArguments`, `ToolError`, `OutcomeUnknown`, and `Retry` if the Broker should deliver
         it again.
         """
         host = urlsplit(rule.url).hostname or ""
@@ -64,7 +64,10 @@ class HttpCaller:
         return result_of(rule, answer, host, repeatable=_is_repeatable(rule, call))
 
     async def _send(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
-        """Send a request, one that may be repeated as often as the rule says; return the last answer."""
+        """Send a request with the rule's retries; return the last answer.
+
+        Only requests with an idempotent method are repeated.
+        """
         attempts = 1 + (rule.retries if rule.method in IDEMPOTENT else 0)
         number = 0
         async for attempt in stamina.retry_context(
@@ -92,11 +95,15 @@ class HttpCaller:
 
 
 class _Passing(Exception):
-    """A failure that the next attempt may not meet."""
+    """A temporary failure; the next attempt may succeed."""
 
 
 def _complete(request: HttpRequest, call: Call) -> HttpRequest:
-    """Add what every request has: what is taken, and for those that change something their name."""
+    """Add the default headers `Accept` and `Idempotency-Key`.
+
+    The key is for methods that are not idempotent; it is the same at every delivery of the call. Headers
+    of the rule take precedence.
+    """
     given = {name for name, _ in request.headers}
     more = [] if "accept" in given else [("accept", _ANY_JSON)]
     if request.method not in IDEMPOTENT and _KEY not in given:
@@ -106,21 +113,27 @@ def _complete(request: HttpRequest, call: Call) -> HttpRequest:
 
 
 def _is_repeatable(rule: HttpRule, call: Call) -> bool:
-    """Whether another request does no harm, by HTTP or by what the EventType says."""
+    """Return True if another request does no harm.
+
+    The method is idempotent by HTTP, or the EventType declares the call repeatable.
+    """
     return rule.method in IDEMPOTENT or call.repeatable
 
 
 def _lost(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exception:
-    """Return what a call without an answer becomes: repeated only where that does no harm."""
+    """Return the exception for a call without an answer.
+
+    It is `Retry` if the request is repeatable or was not sent, else `OutcomeUnknown`.
+    """
     if _is_repeatable(rule, call) or not error.sent:
         return Retry(f"{host} {error}")
     return OutcomeUnknown(f"{host} {error}; the call may have had its effect, and was not repeated")
 
 
 def _joining(request: HttpRequest) -> HttpRequest:
-    """Let the API join the trace, unless the rule does that in its own way.
+    """Add `traceparent` to the request, unless the rule sets it.
 
-    Without `tracestate`: what the vendors of others noted there is no business of an API.
+    `tracestate` is not sent: the data of other vendors in it are no business of an API.
     """
     if any(name.lower() == "traceparent" for name, _ in request.headers):
         return request

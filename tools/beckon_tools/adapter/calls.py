@@ -1,4 +1,4 @@
-"""What is known of a call beside its arguments."""
+"""The properties of a call beside its arguments."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,9 +10,9 @@ Report = Callable[[float, float | None, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; `repeatable` is what its EventType says of itself.
+    """One call; `repeatable` is declared by its EventType.
 
-    `report` is `None` where nobody can hear how far it has come.
+    `report` is `None` if progress cannot be published.
     """
 
     source: str
@@ -22,7 +22,7 @@ class Call:
 
     @property
     def key(self) -> str:
-        """A name for the call: the same at every delivery of it, and no other call's."""
+        """A unique key of the call, the same at every delivery."""
         return hashlib.sha256(f"{self.source}\n{self.id}".encode()).hexdigest()[:32]
 
 

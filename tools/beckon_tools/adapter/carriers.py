@@ -1,4 +1,7 @@
-"""What carries out the rules: requests to APIs, and calls of MCP servers where a rule asks for them."""
+"""The carriers of rules: requests to APIs, calls to MCP servers.
+
+The part for MCP servers is loaded with the first rule that needs it.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Carrying:
-    """All carriers over one way out; `kept` names the MCP server that is to run before any call."""
+    """All carriers of rules, over one client for outgoing requests.
+
+    `kept` names the MCP server to start before any call.
+    """
 
     def __init__(self, way: Way, servers: Sequence[NamedServer] = (), kept: str = "") -> None:
         self.ready = not kept
@@ -35,12 +41,12 @@ class Carrying:
         self.by_annotation: Mapping[str, Prepare] = {HTTP: HttpCaller(way).prepare, MCP: self._prepare}
 
     async def keep(self) -> None:
-        """Keep the MCP server running that is to be kept, until cancelled."""
+        """Keep the MCP server `kept`, if any, running until cancelled."""
         if self._kept:
             await self._mcp().keep(self._kept, self._set_ready)
 
     async def close(self) -> None:
-        """Let go of the MCP servers, and of all connections."""
+        """Close the MCP servers and all connections."""
         if self._bridge is not None:
             await self._bridge.close()
         await self._way.client.aclose()

@@ -1,4 +1,4 @@
-"""What is wrong with the rules of a set of manifests, for `beckon check`."""
+"""Mistakes in the rules of a set of manifests, for `beckon check`."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,9 +16,10 @@ from beckon_tools.adapter.targets import parse_target
 
 
 def check_rules(resources: Iterable[Resource | Unreadable]) -> Iterator[Finding]:
-    """Yield what is wrong with every rule, and what is hardly meant; nothing in a manifest makes this raise.
+    """Yield the errors and warnings of every rule.
 
-    What is wrong with EventTypes themselves is the contract's to say.
+    A warning is for something valid that is hardly intended. No manifest makes this raise. Errors of the
+    EventTypes themselves are reported by `beckon_contract`.
     """
     for resource in resources:
         if isinstance(resource, Resource) and is_event_type(resource) and has_rule(resource):

@@ -25,7 +25,10 @@ _ALL = "*"
 
 
 class ClusterSource:
-    """Keeps a book of the EventTypes of some namespaces, `*` for all; what is known stays in force."""
+    """Keeps a book of the EventTypes of namespaces, `*` for all.
+
+    Known EventTypes stay valid while the API server cannot be reached.
+    """
 
     def __init__(self, server: Connection, namespaces: Sequence[str], book: RuleBook) -> None:
         self._server = server
@@ -39,7 +42,7 @@ class ClusterSource:
 
     @property
     def ready(self) -> bool:
-        """Whether every namespace was read once."""
+        """True if every namespace has been read once."""
         return self._contact.complete
 
     async def follow(self) -> None:
@@ -49,14 +52,20 @@ class ClusterSource:
                 group.create_task(reflector.run())
 
     async def catch_up(self) -> None:
-        """Do nothing: the API server tells at once, and Triggers are ready later than that."""
+        """Do nothing: the API server reports every change at once.
+
+        Triggers become ready later than that.
+        """
 
     async def close(self) -> None:
         """Close the connections to the API server."""
         await self._server.close()
 
     def put(self, document: Document) -> None:
-        """Take an EventType that is new or has changed; a list need not state its kind."""
+        """Store a new or changed EventType.
+
+        The items of a list need not state their kind.
+        """
         try:
             self._book.put(from_object({**document, "apiVersion": _API_VERSION, "kind": KIND}))
         except ValueError as error:
@@ -64,5 +73,5 @@ class ClusterSource:
             self.drop(*name_of(document))
 
     def drop(self, namespace: str, name: str) -> None:
-        """Forget an EventType that is gone."""
+        """Remove a deleted EventType."""
         self._book.drop(Key(GROUP, KIND, namespace, name))

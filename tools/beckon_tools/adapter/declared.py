@@ -1,4 +1,4 @@
-"""From an EventType with a rule to the tool that the adapter serves for it."""
+"""The adapter's tool for an EventType with a rule."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -35,7 +35,10 @@ Carriers = Mapping[str, Prepare]
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSignature(Signature):
-    """The parameters of an EventType; without a validator everything passes, to be told what is wrong."""
+    """The parameters of an EventType.
+
+    Without a validator all arguments pass; the tool then reports the mistake in the EventType.
+    """
 
     validator: Validator | None = field(default=None, kw_only=True)
 
@@ -53,15 +56,15 @@ class DeclaredSignature(Signature):
 
 
 def has_rule(resource: Resource) -> bool:
-    """Whether the adapter serves an EventType."""
+    """Return True if the adapter serves an EventType."""
     return not resource.annotations.keys().isdisjoint(RULES)
 
 
 def declare(resource: Resource, carriers: Carriers) -> AnyTool | None:
     """Return the tool of an EventType with a rule.
 
-    A mistake in it goes to the log, and to whoever calls the tool. `None` where not even its type can
-    be read.
+    A mistake in the EventType is logged, and is the error of every call. Returns `None` if not even its
+    type can be read.
     """
     try:
         event_type = parse_event_type(resource)
@@ -77,7 +80,10 @@ def declare(resource: Resource, carriers: Carriers) -> AnyTool | None:
 
 
 def rule_of(event_type: EventType) -> str:
-    """Return the annotation that holds the rule of an EventType; raise `InvalidFields` where two do."""
+    """Return the name of the EventType's rule annotation.
+
+    Raises `InvalidFields` if it has two of them.
+    """
     first, *others = [name for name in RULES if name in event_type.annotations]
     if others:
         raise InvalidFields(

@@ -15,8 +15,8 @@ from beckon_tools.adapter.outbound.hosts import AllowedHost, AllowedHosts
 class FolderSource:
     """Reads folders into a book.
 
-    Services in them that have an address run on this machine, by the will of whoever owns both: they
-    may be called by their names in a cluster.
+    Services in the folders that have an address run on this machine. The same person owns both, so rules
+    may call them by their names in a cluster.
     """
 
     def __init__(self, folders: tuple[Path, ...], book: RuleBook, allowed: AllowedHosts) -> None:
@@ -28,7 +28,7 @@ class FolderSource:
 
     @property
     def ready(self) -> bool:
-        """Whether everything was read once."""
+        """True if everything has been read once."""
         return self._read
 
     async def follow(self) -> None:
@@ -38,11 +38,14 @@ class FolderSource:
         await self._follower.run()
 
     async def catch_up(self) -> None:
-        """Read what has changed: a call may be the first that is heard of an EventType."""
+        """Read the changes of the folders.
+
+        A call may come before the adapter notices its EventType.
+        """
         await self._follower.refresh()
 
     async def close(self) -> None:
-        """Do nothing: files are not kept open."""
+        """Do nothing: no files stay open."""
 
     def _changed(self) -> tuple[Resource, ...] | None:
         return self._folders.resources if self._folders.refresh() else None
@@ -53,7 +56,10 @@ class FolderSource:
 
 
 def _running(resource: Resource) -> AllowedHost | None:
-    """Return where a Service runs on this machine, `None` for anything else."""
+    """Return the host entry of a Service on this machine.
+
+    It maps the Service's name in a cluster to its local address. Returns `None` for anything else.
+    """
     if resource.kind != "Service":
         return None
     try:

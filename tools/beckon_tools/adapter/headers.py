@@ -1,4 +1,4 @@
-"""Which headers and cookies a rule may set, and what an argument may put into them."""
+"""The headers and cookies allowed in a rule, and their values."""
 
 import re
 
@@ -56,12 +56,12 @@ _CHANGE_THE_REQUEST = frozenset(
 
 
 def is_token(name: str) -> bool:
-    """Whether a text can be the name of a header (RFC 9110, 5.6.2)."""
+    """Return True if a text is a valid header name (RFC 9110, 5.6.2)."""
     return _TOKEN.fullmatch(name) is not None
 
 
 def check_header(name: str, value: Template) -> None:
-    """Raise `ValueError` for a header that a rule may not set."""
+    """Raise `ValueError` for a header not allowed in a rule."""
     lower = name.lower()
     if not is_token(name):
         raise ValueError(f"{name[:40]!r} is no name of a header")
@@ -76,13 +76,16 @@ def check_header(name: str, value: Template) -> None:
 
 
 def check_cookie(name: str) -> None:
-    """Raise `ValueError` for a name that no cookie can have."""
+    """Raise `ValueError` for an invalid cookie name."""
     if not is_token(name):
         raise ValueError(f"{name[:40]!r} is no name of a cookie")
 
 
 def in_header(name: str, value: object) -> str:
-    """Write an argument into a header; raise `UnfitArgument` for what no header can hold."""
+    """Return an argument as the text of a header.
+
+    Raises `UnfitArgument` for an argument that no header can hold.
+    """
     text = plain(name, value)
     if not _VISIBLE.fullmatch(text):
         raise UnfitArgument(f"the argument {name!r} goes into a header: visible ASCII only, no line breaks")

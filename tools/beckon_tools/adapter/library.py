@@ -102,7 +102,7 @@ def _reserve(number: str, body: bytes) -> Answer:
 
 
 def main() -> int:
-    """Serve until SIGTERM; 2 where the port is taken or a setting is wrong."""
+    """Serve until SIGTERM; return 2 for a taken port or an invalid setting."""
     try:
         run_app(library, "library", read_settings())
     except UsageError as error:

@@ -13,7 +13,7 @@ _DELIMITER = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
 def pairs(name: str, value: object, encoding: Encoding, taken: Collection[str] = ()) -> Iterator[Pair]:
-    """Yield the parameters that one value becomes; null becomes none.
+    """Yield the parameters for one value, none for null.
 
     `taken` are the names of other parameters, which the fields of an exploded object may not set.
     """

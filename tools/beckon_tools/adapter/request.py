@@ -1,4 +1,4 @@
-"""From a rule and the arguments of a call to the one request that they mean."""
+"""The HTTP request for a rule and the arguments of a call."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _DEFAULT = Encoding()
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request: everything but what the adapter's owner adds to it, which are credentials."""
+    """One request, without the credentials of the adapter's owner."""
 
     method: str
     url: str
@@ -27,9 +27,10 @@ class HttpRequest:
 
 
 def build_request(rule: HttpRule, arguments: Arguments) -> HttpRequest:
-    """Return the request for a call; raise `UnfitArgument` for arguments that cannot go where they should.
+    """Return the request for a call; raise `UnfitArgument`.
 
-    Whatever the arguments are: scheme, host, port, method and the number of path segments are the rule's.
+    The error is for arguments that do not fit their places in the rule. No argument changes the scheme,
+    the host, the port, the method, or the number of path segments.
     """
     url = parse_target(rule.url).url(arguments)
     if query := "&".join(f"{name}={value}" for name, value in _query(rule, arguments)):

@@ -1,4 +1,4 @@
-"""The rule by which a call becomes a request: the annotation `beckon.dev/http` of an EventType.
+"""The HTTP rule of an EventType: the annotation `beckon.dev/http`.
 
     method: GET                     # default: GET, or POST where there is a body
     url: https://api.example.com/v1/cities/{city}/weather
@@ -12,8 +12,8 @@
     retries: 2
     credential: petstore
 
-`{name}` stands for an argument of the call, `{{` and `}}` for braces. What an absent argument stands in
-is left out, but for the URL, which needs all of its own. A text that is nothing but `{name}` keeps the
+`{name}` is replaced by an argument of the call; `{{` and `}}` are literal braces. A field with an absent
+argument is left out, except the URL, which needs all of its arguments. A text of only `{name}` keeps the
 type of the argument in a JSON body.
 """
 
@@ -60,7 +60,7 @@ _PLACE = f"metadata.annotations[{HTTP}]"
 
 
 class InvalidRule(InvalidFields):
-    """A rule has mistakes; `problems` names their places and says what to change."""
+    """A rule has mistakes; `problems` lists their places and cures."""
 
 
 class _Strict(BaseModel):
@@ -84,7 +84,7 @@ class Encoding(_Strict):
 
     @property
     def exploded(self) -> bool:
-        """Whether each value becomes a parameter of its own."""
+        """True if each value becomes a parameter of its own."""
         return self.style in ("form", "deepObject") if self.explode is None else self.explode
 
 
@@ -184,21 +184,21 @@ class HttpRule(_Strict):
 
     @property
     def has_body(self) -> bool:
-        """Whether a request by this rule carries a body."""
+        """True if a request by this rule has a body."""
         return self.body is not None
 
     @property
     def is_json(self) -> bool:
-        """Whether the body is JSON, under its own name or as a format built upon it."""
+        """True if the body is JSON or in a format based on it."""
         return self.body_type == JSON or self.body_type.endswith("+json")
 
     @property
     def is_structured(self) -> bool:
-        """Whether the body is more than a text."""
+        """True if the body is JSON, a form, or multipart."""
         return self.is_json or self.body_type in (FORM, MULTIPART)
 
     def templates(self) -> Iterator[tuple[str, str]]:
-        """Yield every text that may hold arguments, with the path of its field."""
+        """Yield the path and text of every field with templates."""
         yield "url", self.url
         for name, parameter in self.query.items():
             text = parameter.value if isinstance(parameter, Parameter) else str(parameter)
@@ -209,14 +209,15 @@ class HttpRule(_Strict):
 
     @property
     def arguments(self) -> frozenset[str]:
-        """The names of all arguments that the rule uses."""
+        """The names of all arguments in the rule."""
         return frozenset(name for _, text in self.templates() for name in parse_template(text).names)
 
 
 def parse_rule(text: str, parameters: Mapping[str, Any] | None = None) -> HttpRule:
-    """Read the annotation's YAML or JSON; raise `InvalidRule` with every mistake that can be told at once.
+    """Read the annotation's YAML or JSON; raise `InvalidRule`.
 
-    With `parameters`, the JSON Schema of the tool, also where it names an argument that does not exist.
+    The error has every mistake that can be found at once. With `parameters`, the JSON Schema of the tool,
+    an argument that does not exist is a mistake as well.
     """
     try:
         document = read_document(text)
@@ -239,7 +240,7 @@ def parse_rule(text: str, parameters: Mapping[str, Any] | None = None) -> HttpRu
 
 
 def write_rule(rule: HttpRule) -> str:
-    """Return the YAML of a rule, without what is the default anyway; `parse_rule` reads it back."""
+    """Return the YAML of a rule, without defaults, for `parse_rule`."""
     document = rule.model_dump(mode="json", exclude_defaults=True)
     if "timeout" in document:
         document["timeout"] = f"{rule.timeout:g}s"
@@ -268,7 +269,7 @@ def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _problem(error: dict[str, Any]) -> FieldProblem:
-    """Tell one of pydantic's errors as the project tells a mistake in a manifest."""
+    """Return a pydantic error as a mistake in a manifest."""
     steps = [step for step in error["loc"] if step not in ("styled", "text", "str", "bool", "int", "float")]
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":

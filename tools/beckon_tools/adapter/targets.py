@@ -1,4 +1,7 @@
-"""The URL of a rule: a host that is fixed, and a path in which every argument stays in its segment."""
+"""The URL of a rule: a fixed host, and a path with arguments.
+
+Every argument stays in its path segment.
+"""
 
 import re
 import unicodedata
@@ -82,9 +85,10 @@ def _segment(template: Template, arguments: Arguments) -> str:
 
 
 def _check(template: Template, written: str) -> None:
-    """Refuse what a server could take for another path, however often it decodes.
+    """Refuse a segment readable as a different path.
 
-    Servers differ in when they decode %2F, fold look-alikes, and cut parameters after a semicolon.
+    It is checked as it is, and after each of several decodings. Servers differ in when they decode %2F,
+    fold look-alikes, and cut parameters after a semicolon.
     """
     names = " and ".join(repr(name) for name in template.names)
     if _CONTROL.search(written):

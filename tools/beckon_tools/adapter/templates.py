@@ -17,7 +17,10 @@ _TOKEN = re.compile(r"(\{\{|\}\}|\{[^{}]+\}|[{}])")
 
 
 class UnfitArgument(ValueError):
-    """An argument that cannot go where the rule puts it; the message is for whoever made the call."""
+    """An argument unfit for its place in the rule.
+
+    The message is for the caller.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +32,18 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text that was taken apart: literal parts, and slots between them."""
+    """A parsed text: literal parts, with slots between them."""
 
     parts: tuple[str | Slot, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments that it holds, in their order."""
+        """The names of the arguments, in order."""
         return tuple(part.name for part in self.parts if isinstance(part, Slot))
 
     @property
     def only(self) -> str | None:
-        """The argument that the whole text is, `None` where there is more to it."""
+        """The argument of a text with nothing else in it, or `None`."""
         match self.parts:
             case (Slot(name),):
                 return name
@@ -52,7 +55,10 @@ class Template:
         return None if self.names else "".join(part for part in self.parts if isinstance(part, str))
 
     def split(self, separator: str) -> Iterator["Template"]:
-        """Yield what lies between separators in the literal parts; a slot's name is never split."""
+        """Yield the parts between separators in the literal text.
+
+        The name of a slot is never split.
+        """
         current: list[str | Slot] = []
         for part in self.parts:
             if isinstance(part, Slot):
@@ -66,7 +72,10 @@ class Template:
         yield Template(tuple(current))
 
     def fill(self, arguments: Arguments, write: Write, literal: Callable[[str], str] = str) -> str | None:
-        """Return the text with its arguments written by `write`, `None` where one of them is absent."""
+        """Return the text with its arguments written by `write`.
+
+        Returns `None` if one of them is absent.
+        """
         if any(is_absent(arguments, name) for name in self.names):
             return None
         return "".join(
@@ -77,7 +86,10 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def parse_template(text: str) -> Template:
-    """Take a text apart; raise `ValueError` for a brace that is neither closed nor doubled."""
+    """Parse a text; raise `ValueError` for an unmatched single brace.
+
+    A brace must be closed or doubled.
+    """
     parts: list[str | Slot] = []
     literal = ""
     for token in _TOKEN.split(text):
@@ -95,7 +107,10 @@ def parse_template(text: str) -> Template:
 
 
 def is_absent(arguments: Arguments, name: str) -> bool:
-    """Whether an argument leaves out what it stands in: it is not there, or null."""
+    """Return True if an argument is missing or null.
+
+    A field with such an argument is left out.
+    """
     return arguments.get(name) is None
 
 
@@ -107,7 +122,10 @@ def plain(_name: str, value: object) -> str:
 
 
 def scalar(value: object) -> str:
-    """Write one value: text as it is, whole numbers without a fraction, what is no scalar as JSON."""
+    """Write one value as text.
+
+    Text stays as it is, whole numbers have no fraction, everything else is JSON.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:

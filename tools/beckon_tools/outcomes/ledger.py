@@ -1,30 +1,37 @@
-"""What a database has to do for it: leases on calls that run, and the outcomes of those that have ended."""
+"""The interface of a ledger: leases on running calls, and outcomes of ended ones."""
 
 from typing import NamedTuple, Protocol
 
 
 class Unavailable(Exception):
-    """The database does not answer; the message names no address, which may hold a password."""
+    """The database does not answer; the message contains no address.
+
+    An address may hold a password.
+    """
 
 
 class Claim(NamedTuple):
-    """What became of a claim: the call is `mine`, or its outcome is known; neither: another one runs it."""
+    """The result of a claim on a call.
+
+    The call is `mine`, or `data` is its known outcome. With neither, another owner runs it.
+    """
 
     mine: bool
     data: bytes | None = None
 
 
 class Ledger(Protocol):
-    """Calls by key, each held by one owner until its lease ends, then with an outcome. Times in seconds.
+    """Calls by key, each with one owner, later with an outcome.
 
-    Every method raises `Unavailable`.
+    The owner has the call until its lease ends. Times are in seconds. Every method but `close` raises
+    `Unavailable`.
     """
 
     async def claim(self, key: str, owner: str, lease: float) -> Claim:
-        """Take a call that nobody holds and that has no outcome."""
+        """Claim a call, unless it has an owner or an outcome."""
 
     async def renew(self, key: str, owner: str, lease: float) -> bool:
-        """Hold a call for longer; `False` where it is no longer the owner's."""
+        """Extend the lease of a call; `False` if the owner has lost it."""
 
     async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
         """Write the outcome of a call, if it is still the owner's."""
@@ -33,7 +40,10 @@ class Ledger(Protocol):
         """Give a call up without an outcome, if it is still the owner's."""
 
     async def count(self, key: str, ttl: float) -> int:
-        """Add one to the number of a key, which is kept for so long from now; return it."""
+        """Increment the number of a key and return it.
+
+        The number is stored for `ttl` seconds from now.
+        """
 
     async def close(self) -> None:
         """Close every connection; raises nothing."""

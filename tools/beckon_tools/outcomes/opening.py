@@ -1,4 +1,4 @@
-"""Which ledger an address names."""
+"""The ledger at an address."""
 
 import importlib
 from collections.abc import Mapping
@@ -19,7 +19,10 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def open_ledger(url: str) -> Ledger:
-    """Return the ledger at an address; raise `UsageError` where there is none. Nothing is connected yet."""
+    """Return the ledger at an address, not yet connected.
+
+    Raises `UsageError` if the address is invalid or the driver is not installed.
+    """
     kind = _KINDS.get(url.partition(":")[0])
     if kind is None:
         raise UsageError(

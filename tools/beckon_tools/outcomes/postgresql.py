@@ -1,4 +1,7 @@
-"""The ledger in PostgreSQL: one row a call, in a table that is made where there is none."""
+"""The ledger in PostgreSQL: one row for each call.
+
+The table is created if it does not exist.
+"""
 
 import asyncio
 import time
@@ -59,14 +62,14 @@ class PostgresqlLedger:
         self._next_sweep = 0.0
 
     async def claim(self, key: str, owner: str, lease: float) -> Claim:
-        """Take a call that nobody holds and that has no outcome."""
+        """Claim a call, unless it has an owner or an outcome."""
         if await self._value(_CLAIM, key, owner, lease):
             await self._sweep()
             return Claim(mine=True)
         return Claim(mine=False, data=await self._value(_KNOWN, key))
 
     async def renew(self, key: str, owner: str, lease: float) -> bool:
-        """Hold a call for longer; `False` where it is no longer the owner's."""
+        """Extend the lease of a call; `False` if the owner has lost it."""
         return bool(await self._value(_RENEW, key, owner, lease))
 
     async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
@@ -78,7 +81,10 @@ class PostgresqlLedger:
         await self._value(_RELEASE, key, owner)
 
     async def count(self, key: str, ttl: float) -> int:
-        """Add one to the number of a key, which is kept for so long from now; return it."""
+        """Increment the number of a key and return it.
+
+        The number is stored for `ttl` seconds from now.
+        """
         return int(await self._value(_COUNT, key, ttl))
 
     async def close(self) -> None:
@@ -88,7 +94,7 @@ class PostgresqlLedger:
                 await asyncio.wait_for(self._pool.close(), _SECONDS)
 
     async def _sweep(self) -> None:
-        """Remove what nobody asks for any more, once a minute."""
+        """Remove the expired rows, at most once a minute."""
         now = time.monotonic()
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_SECONDS

@@ -1,7 +1,8 @@
-"""The record of a call in the tool's own database, written by the transaction that has the effect.
+"""The record of a call, in the tool's own database.
 
-A process that ends between the effect of a call and its reply has the call delivered again. The record
-closes that gap: it is there if and only if the effect is, and the second delivery is answered by it.
+It is written by the transaction that has the effect. A process that ends between the effect of a call and
+its reply has the call delivered again. The record closes that gap: it exists if and only if the effect
+does, and the second delivery is answered by it.
 """
 
 import hashlib
@@ -43,9 +44,10 @@ class Recalled(BaseException):
 
 
 class CallRecord:
-    """The record of one call, for `sqlite3`; a function gets it by a parameter of this type.
+    """The record of one call, for `sqlite3`.
 
-    `TABLE` must be there. Methods raise what the connection does, and `TypeError` for another kind.
+    A function receives it by a parameter of this type. The table `TABLE` must exist. Methods raise the
+    errors of the connection, and `TypeError` for a connection of another driver.
     """
 
     def __init__(self, call: CallKey) -> None:

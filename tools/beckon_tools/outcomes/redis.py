@@ -1,4 +1,7 @@
-"""The ledger in Redis, or what speaks its protocol: one key a call, which ends by itself."""
+"""The ledger in Redis or a compatible server: one key for each call.
+
+The key expires by itself.
+"""
 
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
@@ -46,7 +49,7 @@ class RedisLedger:
         self._redis: Redis = Redis.from_url(url, socket_timeout=_SECONDS, socket_connect_timeout=_SECONDS)
 
     async def claim(self, key: str, owner: str, lease: float) -> Claim:
-        """Take a call that nobody holds and that has no outcome."""
+        """Claim a call, unless it has an owner or an outcome."""
         mine = _HELD + owner.encode()
         known = await self._run(_CLAIM, key, mine, _milliseconds(lease))
         if known is None or known == mine:
@@ -55,7 +58,7 @@ class RedisLedger:
         return Claim(mine=False, data=value[1:] if value[:1] == _DONE else None)
 
     async def renew(self, key: str, owner: str, lease: float) -> bool:
-        """Hold a call for longer; `False` where it is no longer the owner's."""
+        """Extend the lease of a call; `False` if the owner has lost it."""
         return bool(await self._run(_RENEW, key, _HELD + owner.encode(), _milliseconds(lease)))
 
     async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
@@ -67,7 +70,10 @@ class RedisLedger:
         await self._run(_RELEASE, key, _HELD + owner.encode())
 
     async def count(self, key: str, ttl: float) -> int:
-        """Add one to the number of a key, which is kept for so long from now; return it."""
+        """Increment the number of a key and return it.
+
+        The number is stored for `ttl` seconds from now.
+        """
         return cast("int", await self._run(_COUNT, key, _milliseconds(ttl)))
 
     async def close(self) -> None:

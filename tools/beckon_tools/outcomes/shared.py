@@ -1,4 +1,7 @@
-"""A call runs at one replica at a time, and what came of it is every replica's answer."""
+"""Shared outcomes: a call runs at one replica at a time.
+
+Every replica answers with the same outcome.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +24,10 @@ Run = Callable[[], Awaitable[bytes]]
 
 
 class CallKey(NamedTuple):
-    """What tells calls apart: an event at a tool, for one event may be a call of several."""
+    """The key of a call: its tool, and source and id of its event.
+
+    One event may be a call of several tools.
+    """
 
     tool: str
     source: str
@@ -29,11 +35,14 @@ class CallKey(NamedTuple):
 
 
 class LeaseLost(Exception):
-    """Another replica has the call: this one has not said for too long that it still runs it."""
+    """Another replica has the call: the lease was not renewed in time."""
 
 
 class SharedOutcomes:
-    """Outcomes in a ledger, kept for `ttl` seconds. The lease of a process that died ends after `lease`."""
+    """Outcomes in a ledger, stored for `ttl` seconds.
+
+    The lease of a process that died ends after `lease` seconds.
+    """
 
     def __init__(self, ledger: Ledger, *, lease: float, ttl: float) -> None:
         self._ledger = ledger
@@ -41,9 +50,10 @@ class SharedOutcomes:
         self._ttl = ttl
 
     async def outcome(self, call: CallKey, run: Run) -> bytes:
-        """Return the outcome of a call, once nobody runs it any more; raise what `run` raises.
+        """Return the outcome of a call, running it if no replica does.
 
-        Raises `Unavailable` where the ledger cannot say whether the call runs: it is not run then.
+        Waits while another replica runs it. Raises the exceptions of `run`, and `Unavailable` if the
+        ledger cannot say whether the call runs: it is not run then.
         """
         key = _key("call", call)
         pause = _FIRST_PAUSE
@@ -60,7 +70,10 @@ class SharedOutcomes:
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
     async def delivered(self, call: CallKey) -> int:
-        """Count a delivery of a call; return how often it came, to any replica. Raises `Unavailable`."""
+        """Count a delivery of a call; return the number at all replicas.
+
+        Raises `Unavailable`.
+        """
         return await self._ledger.count(_key("deliveries", call), self._ttl)
 
     async def close(self) -> None:
@@ -68,7 +81,10 @@ class SharedOutcomes:
         await self._ledger.close()
 
     async def _held(self, key: str, owner: str, run: Run) -> bytes:
-        """Run a call while its lease is renewed; a run that fails is given up, for a retry to run again."""
+        """Run a call, renewing its lease meanwhile.
+
+        The lease of a failed run is released, so that a retry runs again.
+        """
         try:
             data = await self._run(key, owner, run)
         except BaseException:

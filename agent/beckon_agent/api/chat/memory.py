@@ -23,14 +23,20 @@ _MAX_RUNS = 100  # of one request
 
 @dataclass(frozen=True, slots=True)
 class HandedCalls:
-    """Keeps the steps of runs for the owner; the ids of handed calls say which run they belong to."""
+    """Stores the steps of an owner's runs before a client call.
+
+    The id of a handed call contains the id of its run.
+    """
 
     store: Store
     owner: str
     agent: str
 
     async def keep(self, run: str, added: Sequence[Message]) -> None:
-        """Keep what a run added to its conversation, if its client does not see all of it."""
+        """Store the messages added by a run to its conversation.
+
+        Nothing is stored if the client sees all of them.
+        """
         if len(added) < 2:
             return
         new = NewRun(id=run, owner=self.owner, agent=self.agent, face=FACE, input=added)
@@ -38,7 +44,10 @@ class HandedCalls:
         await self.store.runs.end(run, run, Ended("completed", "client_call", added=()))
 
     async def restored(self, messages: Sequence[Message]) -> list[Message]:
-        """Return a conversation with what its client could not see, and the model's own ids of calls."""
+        """Return a conversation with the messages hidden from its client.
+
+        The ids of calls are the model's own again.
+        """
         found: list[Message] = []
         known = 0
         for message in messages:
@@ -56,12 +65,12 @@ class HandedCalls:
 
 
 def new_run_id() -> str:
-    """Return the id of a run to be."""
+    """Return a new run id."""
     return f"chat_{secrets.token_hex(16)}"
 
 
 def handed_id(run: str, call_id: str) -> str:
-    """Return the id under which a client is handed a call."""
+    """Return the id of a call handed to a client."""
     return f"{run}.{call_id}"
 
 

@@ -26,7 +26,10 @@ def client_tools(tools: Sequence[object]) -> tuple[ClientTool, ...]:
 
 
 def first_choice(choice: object) -> object:
-    """Return what the first answer must be, `None` where the model is free; raises `ApiError`."""
+    """Return the `tool_choice` of the first answer.
+
+    `None` leaves the model free. Raises `ApiError` for an invalid choice.
+    """
     if choice in (None, "auto", "none"):
         return None
     if choice == "required":
@@ -57,7 +60,10 @@ _QUOTES = re.compile(r"\s*### Task:\s.*<chat_history>", re.DOTALL)
 
 
 def is_side_request(messages: Sequence[Message]) -> bool:
-    """Whether this is a task about a conversation, and no conversation itself."""
+    """True if this is a task about a conversation.
+
+    Such a request is no conversation itself.
+    """
     said = [message for message in messages if message.get("role") not in ("system", "developer")]
     if len(said) != 1 or said[0].get("role") != "user":
         return False
@@ -88,7 +94,10 @@ class ChatMessage(BaseModel):
         raise ValueError("must be a string, a list of content parts (objects), or null")
 
     def says_something(self) -> bool:
-        """Whether there is anything to answer in it; a part that is no text always is."""
+        """True if the message contains anything to answer.
+
+        A part other than text always counts.
+        """
         if not isinstance(self.content, list):
             return not is_blank(self.content)
         return any(part.get("type") != "text" or not is_blank(part.get("text")) for part in self.content)
@@ -136,15 +145,15 @@ class ChatRequest(BaseModel):
 
     @property
     def wants_usage(self) -> bool:
-        """Whether a stream is to end with its usage."""
+        """True if a stream is to end with its usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     def conversation(self) -> list[Message]:
-        """Return the messages as plain data, with only the fields that were sent."""
+        """Return the messages as plain data, without unset fields."""
         return [message.model_dump(exclude_unset=True) for message in self.messages]
 
     def options(self) -> Options:
-        """Return what the request asks of the model."""
+        """Return the options of the request for its run."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         sent = self.model_extra or {}
         unwanted = "none" in (self.tool_choice, self.function_call)
@@ -160,7 +169,10 @@ class ChatRequest(BaseModel):
         )
 
     def check(self) -> None:
-        """Raise `ApiError` for what this agent does not do, with the rule and the way out."""
+        """Raise `ApiError` for an unsupported or blank request.
+
+        The message has the rule and the way out.
+        """
         for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
             if getattr(self, old) not in (None, [], "auto", "none"):
                 message = f"{old!r} is the older form of {new!r}, and not served: send {new!r} instead"

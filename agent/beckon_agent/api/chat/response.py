@@ -39,7 +39,10 @@ _FINISH_REASONS: dict[Ending, str] = {
 
 @dataclass(slots=True)
 class Completion:
-    """One answer, told as chunks or gathered into a whole; `agent` is its `model`."""
+    """One chat completion, as chunks or as a whole.
+
+    `agent` is its `model`.
+    """
 
     agent: str
     with_events: bool
@@ -51,11 +54,14 @@ class Completion:
     handed: int = field(default=0, init=False)
 
     def opening(self) -> bytes:
-        """Return the first chunk, which names the role."""
+        """Return the first chunk, with the role."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def chunk(self, event: RunEvent) -> bytes | None:
-        """Return the chunk that tells of an event, `None` where clients are told nothing."""
+        """Return the chunk for an event.
+
+        `None` if the event is not sent to clients.
+        """
         match event:
             case TextDelta(text):
                 return self._chunk({"content": text})
@@ -72,7 +78,10 @@ class Completion:
         return None
 
     def usage_chunk(self, usage: Usage | None) -> bytes:
-        """Return the last chunk of a stream that asked for its usage."""
+        """Return the usage chunk, the last one of a stream.
+
+        Only streams with `include_usage` have it.
+        """
         return _data({**self._head("chat.completion.chunk"), "choices": [], "usage": usage_document(usage)})
 
     def whole(self, events: list[RunEvent]) -> dict[str, object]:
@@ -118,7 +127,7 @@ class Completion:
 
 
 def call_document(event: CallStarted | CallProgressed | CallFinished) -> dict[str, object]:
-    """Return a tool call as the field `beckon` tells it."""
+    """Return an event of a tool call for the field `beckon`."""
     if isinstance(event, CallProgressed):
         progress = {"progress": event.done, "total": event.total, "message": event.message}
         return {"type": "call.progressed", "id": event.id, "name": event.name, **progress}
@@ -136,7 +145,7 @@ def call_document(event: CallStarted | CallProgressed | CallFinished) -> dict[st
 
 
 def finish_reason(ending: Ending) -> str:
-    """Return OpenAI's word for how a run ended: every limit is `length`."""
+    """Return OpenAI's `finish_reason` for an ending; every limit is `length`."""
     return _FINISH_REASONS.get(ending, "length")
 
 

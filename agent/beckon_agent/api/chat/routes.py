@@ -34,26 +34,35 @@ _STATUS: dict[str, Literal[429, 503]] = {"rate_limit_exceeded": 429, "overloaded
 
 @dataclass(frozen=True, slots=True)
 class ChatRuns:
-    """Begins runs that are stored; `always` unless a request says otherwise."""
+    """Starts runs and stores them.
+
+    With `always`, runs are stored unless the request says otherwise.
+    """
 
     engine: Engine
     owner_of: Callable[[Request], str]
     always: bool = False
 
     def wanted(self, store: bool | None) -> bool:
-        """Whether the run of a request is stored."""
+        """True if the run of a request is to be stored."""
         return self.always if store is None else store
 
     async def begin(
         self, request: Request, hosted: AgentHandle, run: str, messages: Sequence[Message], options: Options
     ) -> AsyncGenerator[RunEvent]:
-        """Store and begin a run; raise what `Engine.start` raises."""
+        """Store and start a run; return its events.
+
+        Raises the errors of `Engine.start`.
+        """
         new = NewRun(id=run, owner=self.owner_of(request), agent=hosted.name, face=FACE, input=messages)
         await self.engine.start(Ask(new, hosted, options, options.client_tools))
         return self._events(run)
 
     async def _events(self, run: str) -> AsyncGenerator[RunEvent]:
-        """Yield what happens. Where a person has to allow a call, the client waits for them, too."""
+        """Yield the events of a run.
+
+        The client also waits while a person decides on a call.
+        """
         async with aclosing(self.engine.follow(run, wait=True)) as events:
             async for _, event in events:
                 match event:
@@ -88,7 +97,10 @@ MemoryOf = Callable[[Request, AgentHandle], HandedCalls]
 def router(
     service: Service, pace: StreamPace, memory_of: MemoryOf | None = None, stored: ChatRuns | None = None
 ) -> APIRouter:
-    """Return the routes of this face; without a memory a run that hands a call back is forgotten."""
+    """Return the routes of chat completions.
+
+    Without `memory_of`, the steps of a run before a client call are not stored for the next request.
+    """
     routes = APIRouter()
 
     path = "/v1/chat/completions"
@@ -121,7 +133,7 @@ def router(
 
 
 async def _conversation(body: ChatRequest, memory: HandedCalls | None) -> list[Message]:
-    """Return the messages, with what earlier runs did between them."""
+    """Return the messages, with the steps of earlier runs between them."""
     messages = body.conversation()
     return messages if memory is None else await memory.restored(messages)
 
@@ -129,7 +141,10 @@ async def _conversation(body: ChatRequest, memory: HandedCalls | None) -> list[M
 async def _remember_run(
     events: AsyncGenerator[RunEvent], run: str, memory: HandedCalls | None
 ) -> AsyncGenerator[RunEvent]:
-    """Pass the events on; keep what the run did before its client is told to go on with it."""
+    """Pass on the events of a run, and store its messages.
+
+    If it ends with a client call, they are stored before the client gets the last event.
+    """
     async with aclosing(events):
         async for event in events:
             if memory is not None and isinstance(event, RunFinished) and event.ending == "client_call":
@@ -139,7 +154,7 @@ async def _remember_run(
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Tell what keeps a run from beginning as this face does."""
+    """Turn expected errors at the start of a run into `ApiError`."""
     try:
         yield
     except EXPECTED as error:
@@ -159,7 +174,10 @@ async def _all(events: PacedStream[RunEvent]) -> list[RunEvent]:
 
 
 async def _begun(events: PacedStream[RunEvent], seconds: float) -> None:
-    """Raise what goes wrong before the first event, so that it gets an HTTP status of its own."""
+    """Wait for the first event, and raise an error before it.
+
+    Such an error gets an HTTP status of its own.
+    """
     begun = False
     try:
         await events.begin(seconds)

@@ -1,4 +1,7 @@
-"""Answers of runs that had to wait: nobody holds a connection for them, so they go to a Broker."""
+"""Late answers of runs, sent to a Broker.
+
+They are for runs that had to wait: the connection of the event is closed by then.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -22,18 +25,21 @@ _TRIES = 5
 
 
 class _NotTaken(Exception):
-    """The Broker has not taken an answer this time."""
+    """The Broker did not accept an answer this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateAnswers:
-    """Sends the answers of runs that events started, once they have ended."""
+    """Sends the answers of suspended event runs after their end."""
 
     session: aiohttp.ClientSession
     rules: EventRules
 
     async def send(self, run: StoredRun, hosted: AgentHandle, events: Sequence[EngineEvent]) -> None:
-        """Send the answer of a run that had to wait, where somebody waits for it; never raises."""
+        """Send the awaited answer of a suspended run; never raises.
+
+        It does nothing for runs of other protocols, or if no answer is awaited.
+        """
         if run.face != FACE or not self.rules.sink:
             return
         replier = replier_of(run, hosted, self.rules)
@@ -66,7 +72,7 @@ class LateAnswers:
 
 
 def _reply(replier: Replier, found: RunAnswer | Unanswered) -> CloudEvent:
-    """Return the reply; it has the same id however often the run comes to its end."""
+    """Return the reply; its id is the same however often the run ends."""
     if isinstance(found, RunAnswer):
         return replier.answer(found)
     return replier.failure(Reason.TOOL_FAILED, f"the agent failed: {found.message}")

@@ -1,4 +1,4 @@
-"""An event as the OpenAPI description tells it: in structured mode, or in binary mode with its headers."""
+"""The OpenAPI description of an event, in structured or binary mode."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
-"""What the model is told of an event: a question as it stands, anything else as an event with its data.
+"""The user message for the model, made from an event.
 
-The text of an event is a user's message, whoever sent it: never an instruction of ours.
+A question is passed on unchanged, any other event with its attributes and data. The text of an event is a
+user's message, whoever sent it: never an instruction of ours.
 """
 
 from collections.abc import Mapping
@@ -21,10 +22,10 @@ _UNAWAITED = f"Nobody waits for an answer. If there is nothing to tell, answer w
 
 
 def message_of(event: CloudEvent, *, awaited: bool) -> Message:
-    """Return the user's message that an event becomes.
+    """Return an event as a user message.
 
-    Raises `EventError` for data that is not what it is declared to be, and `EventFormatError` for data
-    that is neither JSON nor text.
+    If no answer is awaited, the message says so. Raises `EventError` for data that does not match its
+    declared type, and `EventFormatError` for data that is neither JSON nor text.
     """
     text = _question_of(event)
     return {"role": "user", "content": text if awaited else f"{text}\n\n{_UNAWAITED}"}
@@ -52,7 +53,10 @@ def _from_json(event: CloudEvent, data: object) -> str:
 
 
 def _without_question(event: CloudEvent) -> str:
-    """Return the other members of an object, each as it is written: a large number stays what it is."""
+    """Return the other members of an object as they were written.
+
+    Large numbers are not changed.
+    """
     try:
         texts = members(event.data or b"")
     except NotJsonError as error:
@@ -64,7 +68,10 @@ def _without_question(event: CloudEvent) -> str:
 
 
 def _described(event: CloudEvent, data: str) -> str:
-    """Return an event for a model that is to make something of it; the attributes hold no line breaks."""
+    """Return the text of an event without a question.
+
+    The attributes hold no line breaks.
+    """
     attributes = event.attributes()
     lines = [f"{name}: {attributes[name]}" for name in _SHOWN_ATTRIBUTES if name in attributes]
     return "\n".join(["An event has come.", *lines, *(["data:", data] if data else [])])

@@ -1,4 +1,4 @@
-"""What a run came to, and the reply event that tells it."""
+"""The result of a run, and its reply event."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _CARRIED = ("traceparent", "tracestate", "knativebrokerttl")
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """A run that ended with an answer, which may be empty."""
+    """The answer of an ended run; it may be empty."""
 
     text: str
     ending: Ending
@@ -33,10 +33,10 @@ class RunAnswer:
     elsewhere: int = 0
 
     def data(self) -> bytes:
-        """Return the data of the reply: `{"answer": …}`, or the answer itself where it is a JSON object.
+        """Return the data of the reply, as JSON.
 
-        An answer that did not end with `stop` has its `ending` beside it, unless it is such an object that
-        came to its end.
+        It is `{"answer": …}`, or the answer itself if that is a JSON object. An answer that did not end
+        with `stop` has its `ending` beside it, unless it is a JSON object that is not `incomplete`.
         """
         if self.ending != "incomplete" and self.text.startswith("{") and _is_object(self.text):
             return self.text.encode()
@@ -47,27 +47,30 @@ class RunAnswer:
 
     @property
     def nothing(self) -> bool:
-        """Whether the agent says that it has nothing to say."""
+        """True if the agent has nothing to say."""
         return self.text in ("", NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A run that gave no answer: it failed, or waits for something else than its model."""
+    """A run without an answer: failed or suspended."""
 
     why: Literal["failed", "suspended"]
     message: str
 
 
 class RunAnswerReader:
-    """What a run comes to, from its events; `found` is `None` for one that was ended from outside."""
+    """Reads the result of a run from its events.
+
+    `found` is `None` for a run ended from outside.
+    """
 
     def __init__(self) -> None:
         self.found: RunAnswer | Unanswered | None = None
         self._before = self._latest = ""  # what the model says on its way to the answer is not the answer
 
     def feed(self, event: EngineEvent) -> None:
-        """Take the next event."""
+        """Read the next event."""
         self.found = None
         match event:
             case TextDelta():
@@ -88,7 +91,10 @@ class RunAnswerReader:
 
 
 async def read_answer(events: AsyncIterator[tuple[int, EngineEvent]]) -> RunAnswer | Unanswered | None:
-    """Return what a run came to, once it has, or that it waits."""
+    """Return the result of a run, at its end or suspension.
+
+    `None` for a run ended from outside.
+    """
     coming = RunAnswerReader()
     async for _, event in events:
         coming.feed(event)
@@ -97,7 +103,10 @@ async def read_answer(events: AsyncIterator[tuple[int, EngineEvent]]) -> RunAnsw
 
 @dataclass(frozen=True, slots=True)
 class Replier:
-    """Writes the replies to one event; a `token` is what the one who waits knows its answer by."""
+    """Writes the replies to one event.
+
+    `token` is the correlation of the answer, `None` if no answer is awaited.
+    """
 
     event: CloudEvent
     agent: Agent
@@ -108,23 +117,23 @@ class Replier:
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for the answer."""
+        """True if an answer is awaited."""
         return self.token is not None
 
     def answer(self, said: RunAnswer) -> CloudEvent:
-        """Return the reply that holds an answer."""
+        """Return the reply with an answer."""
         left = self.chain.onward(self.agent.limits.tokens, said.usage, said.elsewhere)
         attributes = {**left, **usage_attribute(said.usage, said.elsewhere)}
         return self._reply(said.data(), attributes)
 
     def failure(self, reason: Reason, message: str) -> CloudEvent:
-        """Return the reply that tells a failure, as tools tell theirs."""
+        """Return the reply with a failure, in the form of tool failures."""
         return self._reply(
             orjson.dumps(failure(reason, message)), self.chain.onward(self.agent.limits.tokens, None)
         )
 
     def accepted(self) -> CloudEvent:
-        """Return the reply that says that the answer comes in another one."""
+        """Return the reply announcing a later answer."""
         return replace(
             self._reply(None, {STATE: ACCEPTED}), id=f"{self.run_id}.accepted", datacontenttype=None
         )

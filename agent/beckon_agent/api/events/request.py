@@ -1,4 +1,4 @@
-"""Which events start a run, and as what; which are left alone, and which are refused for good."""
+"""The acceptance of events: start a run, ignore, or refuse for good."""
 
 import hashlib
 import time
@@ -25,11 +25,11 @@ FACE = "events"
 
 @dataclass(frozen=True, slots=True)
 class EventRules:
-    """What the face goes by.
+    """The rules for events.
 
-    The value of `correlation_attribute` goes back as `reply_attribute`, as with every tool. Runs deeper
+    The value of `correlation_attribute` is returned as `reply_attribute`, as by every tool. Runs deeper
     than `max_depth` are refused. `max_waiting` deliveries may wait for their runs at once. `sink` is the
-    Broker for answers of runs that had to wait, empty where they are told as a time-out.
+    Broker for answers of runs that had to wait; if it is empty, they are reported as a time-out.
     """
 
     correlation_attribute: str = "correlationid"
@@ -41,7 +41,10 @@ class EventRules:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedEvent:
-    """An event that is this agent's to answer; `expires` is in seconds since the epoch."""
+    """An event for this agent to answer.
+
+    `expires` is in seconds since the epoch.
+    """
 
     event: CloudEvent
     hosted: AgentHandle
@@ -56,7 +59,7 @@ class AcceptedEvent:
         return self.replier.run_id
 
     def ask(self) -> Ask:
-        """Return the run to start; raise `EventError` for data that no model can be told."""
+        """Return the run to start; raise `EventError` for unreadable data."""
         attributes = self.event.attributes()
         new = NewRun(
             id=self.run_id,
@@ -71,7 +74,10 @@ class AcceptedEvent:
         return Ask(new, replace(self.hosted, agent=agent), Options(chain=self.chain))
 
     def _limits(self) -> Limits:
-        """Return the agent's limits, within the tokens that are left and the time for which anybody waits."""
+        """Return the agent's limits, reduced to those of the event.
+
+        These are the tokens left in the chain of agents, and the seconds until the event expires.
+        """
         limits = self.hosted.agent.limits
         return replace(
             limits, tokens=self.chain.tokens(limits.tokens), seconds=min(limits.seconds, self.left)
@@ -79,17 +85,17 @@ class AcceptedEvent:
 
     @property
     def left(self) -> float:
-        """The seconds until the event expires; without end where it does not."""
+        """The seconds until the event expires; infinite without an expiry."""
         return inf if self.expires is None else self.expires - time.time()
 
 
 def accept_event(
     event: CloudEvent, hosted: AgentHandle, owner: str, rules: EventRules
 ) -> AcceptedEvent | None:
-    """Return an event as something to answer, `None` where it is nothing to this agent.
+    """Return an event to answer, or `None` for one to ignore.
 
-    Raises `EventError` for attributes that cannot be read, and `ProblemError` (403) for a chain of
-    agents that is too long or has used up its tokens: not a status after which Brokers try again.
+    Raises `EventError` for attributes that cannot be read, and `ProblemError` for a chain of agents that
+    is too long or has used up its tokens. Its status is 403, after which Brokers do not try again.
     """
     if is_answer(event, hosted, rules):
         return None
@@ -109,7 +115,7 @@ def accept_event(
 
 
 def replier_of(run: StoredRun, hosted: AgentHandle, rules: EventRules) -> Replier:
-    """Return what writes the replies to the event that started a run of this face."""
+    """Return the replier for the event of a stored run."""
     event = from_structured(orjson.dumps(run.request["event"]))
     return _replier(event, hosted, run.id, rules)
 
@@ -120,19 +126,20 @@ def _replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: EventRu
 
 
 def is_answer(event: CloudEvent, hosted: AgentHandle, rules: EventRules) -> bool:
-    """Whether an event is an answer, which no agent takes.
+    """Return True if an event is an answer; agents do not accept answers.
 
     Otherwise a Trigger with too wide a filter would let an agent answer answers, its own among them,
-    for as long as there is money.
+    without end.
     """
     own = event.source == hosted.agent.source and event.type.endswith(REPLY_SUFFIX)
     return own or rules.reply_attribute in event.extensions
 
 
 def run_id_of(event: CloudEvent, agent: str, owner: str) -> str:
-    """Return the id of the run that an event starts, made of what tells events apart: source and id.
+    """Return the id of an event's run, made of source and id.
 
-    The owner is part of it: nobody is told another's answer for knowing the id of an event.
+    These two identify an event. Owner and agent are part of the run's id as well: nobody gets the answer
+    of another caller by knowing the id of an event.
     """
     parts = (owner, agent, event.source, event.id)
     digest = hashlib.sha256(b"".join(len(part.encode()).to_bytes(4) + part.encode() for part in parts))

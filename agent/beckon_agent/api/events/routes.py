@@ -1,7 +1,8 @@
-"""`POST /events` and `POST /events/{agent}`: an event in, in either HTTP mode, and its reply event out.
+"""`POST /events` and `POST /events/{agent}`: an event in, its reply event out.
 
-What the statuses mean to a Broker: 200 is the reply, 202 and 204 are content without one; after 404,
-429 and 503 it comes again, and finds the run that it had begun; any other 4xx becomes a dead letter.
+The event may be in either HTTP mode. The statuses for a Broker: 200 is the reply, 202 and 204 are a
+success without one; after 404, 429 and 503 the Broker delivers the event again, and gets the result of
+the run begun before; any other 4xx makes it a dead letter.
 """
 
 import asyncio
@@ -59,7 +60,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def router(service: Service, engine: Engine, rules: EventRules | None = None) -> APIRouter:
-    """Return the routes of this face."""
+    """Return the routes of events."""
     routes = APIRouter()
     event_runs = _EventRuns(engine, rules or EventRules())
 
@@ -101,14 +102,14 @@ def router(service: Service, engine: Engine, rules: EventRules | None = None) ->
 
 @dataclass(slots=True)
 class _EventRuns:
-    """Where deliveries wait for the runs of their events."""
+    """The runs of events, and the deliveries waiting for them."""
 
     engine: Engine
     rules: EventRules
     waiting: int = field(default=0, init=False)
 
     async def answer(self, taken: AcceptedEvent, preferred: float | None) -> Response:
-        """Return the answer to an event, of a new run or of the one that it has already."""
+        """Return the answer to an event, from its new or existing run."""
         if self.waiting >= self.rules.max_waiting:
             raise _problem(
                 503, "overloaded", "Overloaded", "too many events wait for their answers; come again"
@@ -143,7 +144,7 @@ class _EventRuns:
         return _response(taken, found or await self._ended(taken), self.rules)
 
     async def _ended(self, taken: AcceptedEvent) -> Unanswered:
-        """Return what is known of a run that did not come to its end by itself."""
+        """Return the result of a run ended from outside, such as a deleted one."""
         run = await self.engine.get(taken.run_id)
         if run is None:
             return Unanswered("failed", "the run was deleted")
@@ -183,7 +184,10 @@ def _response(taken: AcceptedEvent, found: RunAnswer | Unanswered, rules: EventR
 
 
 def _failure_response(taken: AcceptedEvent, message: str, reason: Reason = Reason.TIMEOUT) -> Response:
-    """Tell a failure to the one who waits; where nobody does, it is for the dead letters."""
+    """Return a failure as reply event, if a reply is awaited.
+
+    Otherwise raise a 424, so that the event becomes a dead letter.
+    """
     if taken.replier.awaited:
         return _event(taken.replier.failure(reason, message))
     raise _problem(424, "no-answer", "No answer", f"{message} (run {taken.run_id})")
@@ -195,7 +199,7 @@ def _event(event: CloudEvent) -> Response:
 
 
 def _patience(taken: AcceptedEvent, preferred: float | None) -> float:
-    """Return the seconds for which a delivery waits for its run."""
+    """Return for how many seconds a delivery waits for its run."""
     limit = taken.hosted.agent.limits.seconds + _MARGIN
     return min(limit if preferred is None else min(preferred, limit), taken.left)
 
@@ -205,7 +209,10 @@ def _read(request: Request, body: bytes) -> CloudEvent:
 
 
 def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
-    """Join the trace of the event where the request itself is in none: not every Broker sends one."""
+    """Continue the trace of the event if the request has none.
+
+    Not every Broker sends one.
+    """
     ours, theirs = carried().get("traceparent", ""), str(event.extensions.get("traceparent", ""))
     joined = "traceparent" in request.headers or ours[_TRACE_ID] == theirs[_TRACE_ID]
     return nullcontext() if joined else resume_trace(event.extensions)

@@ -1,1 +1,1 @@
-"""What all routes share: limits, streams, errors, and pieces of the OpenAPI description."""
+"""The shared parts of all routes: limits, streams, errors, OpenAPI."""

@@ -37,7 +37,10 @@ class ErrorDocument(BaseModel):
 
 
 class ApiError(Exception):
-    """An answer of this face: its status, OpenAI's `type` and `code`, and what to do about it."""
+    """An error answer in OpenAI's shape.
+
+    `message` says what to do about it. `retry_after`, in seconds, is sent with 429 and 503 only.
+    """
 
     def __init__(
         self, status: int, message: str, *, code: str, param: str | None = None, retry_after: int = 1
@@ -66,7 +69,10 @@ EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
 
 
 def to_api_error(error: Exception) -> ApiError:
-    """Return what a client is told of an error that ended its run, and log it with the request's id."""
+    """Return the answer for an error of a run.
+
+    Errors of the store, of the model and of this service are logged, with the request's id.
+    """
     match error:
         case ApiError():
             return error
@@ -92,7 +98,7 @@ def to_api_error(error: Exception) -> ApiError:
 
 
 def _cure(error: ModelError) -> str:
-    """Return what whoever runs this agent can do about a failure of its model."""
+    """Return the cure of a model's failure, for the operator."""
     if isinstance(error, ModelAuthError):
         return "; check OPENAI_API_KEY, or the Secret that the Agent names"
     if error.status == 404:
@@ -104,7 +110,10 @@ def _cure(error: ModelError) -> str:
 
 
 def openai_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI of error answers, from names such as `_404` and what they mean."""
+    """Return the OpenAPI of error answers in OpenAI's shape.
+
+    Each argument is a description, with the status as its name, such as `_404`.
+    """
     return {
         name.removeprefix("_"): {"description": meaning, "model": ErrorDocument}
         for name, meaning in meanings.items()
@@ -124,7 +133,7 @@ _SCHEMA = {
 
 
 class ProblemError(Exception):
-    """An answer that is a problem document."""
+    """An error answered with a problem document."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -132,7 +141,10 @@ class ProblemError(Exception):
 
 
 def problem_response(problem: Problem) -> Response:
-    """Return the whole HTTP answer; its member `retry_after`, in seconds, is a header as well."""
+    """Return the HTTP answer of a problem.
+
+    For 429 and 503 its member `retry_after`, in seconds, is a header as well, 1 by default.
+    """
     headers = None
     if problem.status in (429, 503):
         seconds = problem.members.get("retry_after")
@@ -142,7 +154,10 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI of error answers, from names such as `_404` and what they mean."""
+    """Return the OpenAPI of error answers as problem documents.
+
+    Each argument is a description, with the status as its name, such as `_404`.
+    """
     content = {MEDIA_TYPE: {"schema": _SCHEMA}}
     return {
         name.removeprefix("_"): {"description": meaning, "content": content}
@@ -165,7 +180,10 @@ _CODES = {
 
 
 def refusal(path: str, status: int, message: str, param: str | None = None) -> Response:
-    """Return the answer to a request that no face could take; the status decides its code."""
+    """Return the answer to a refused request.
+
+    The path decides its shape, the status its code.
+    """
     code = _CODES.get(status, "invalid_request")
     if path.startswith(_OPENAI_PATHS):
         return ApiError(status, message, code=code, param=param).response()

@@ -1,4 +1,4 @@
-"""Middleware of every request: limits on its body, its id, and the methods of its path."""
+"""Middleware of every request: limits of its body, its id, allowed methods."""
 
 import asyncio
 import contextlib
@@ -18,13 +18,14 @@ _DISCARDING_SECONDS = 5.0
 
 
 class _TooLarge(Exception):
-    """The body has passed the limit."""
+    """The body exceeds the limit."""
 
 
 class BodyLimit:
-    """Answers 413 to a body of more than `limit` bytes, and 408 to one that takes longer than `seconds`.
+    """Limits the size and the time of request bodies.
 
-    A body is read whole before it is passed on: FastAPI takes any error while reading for bad JSON.
+    Answers 413 to a body of more than `limit` bytes, and 408 to one that takes longer than `seconds`. A
+    body is read whole before it is passed on: FastAPI takes any error while reading for bad JSON.
     """
 
     def __init__(self, app: ASGIApp, limit: int, seconds: float = 30.0) -> None:
@@ -61,7 +62,7 @@ class BodyLimit:
         await self._app(scope, replayed, send)
 
     async def _read(self, receive: Receive) -> Message:
-        """Return the whole body as one message, or the message that says that the client has gone."""
+        """Return the whole body as one message, or the client's disconnect."""
         body = bytearray()
         while True:
             message = await receive()
@@ -78,13 +79,16 @@ class BodyLimit:
 
 
 def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int:
-    """Return the length that the client announces, 0 where it announces none."""
+    """Return the length announced by the client, 0 for none."""
     text = next((value for name, value in headers if name == b"content-length"), b"")
     return int(text) if text.isdigit() else 0
 
 
 async def _discard(receive: Receive) -> None:
-    """Read on for a while: a client that is cut off while it sends never sees the answer."""
+    """Read on for a while, so the client sees the answer.
+
+    A client that is cut off while it sends never sees it.
+    """
     read = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DISCARDING_SECONDS):
@@ -108,7 +112,10 @@ _SANE = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")  # what is safe in a header, a
 
 
 class RequestIds:
-    """Takes the caller's id where it is a sane one, and makes one where it is not."""
+    """Sets the id of each request: the caller's, or a new one.
+
+    The caller's id is used if it is safe in a header, a log line and a URL.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -149,7 +156,10 @@ _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """Return the methods of a request's path, over all its routes: each route knows its own only."""
+    """Return the methods of a request's path, over all its routes.
+
+    Each route knows its own methods only.
+    """
     known = list(routes)
     return ", ".join(method for method in _METHODS if _is_served(known, {**scope, "method": method}))
 

@@ -14,7 +14,7 @@ STREAM = {"text/event-stream": {"itemSchema": _EVENT}}
 
 
 def obj(**members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object that has at least these members."""
+    """Return the schema of an object with at least these members."""
     return {"type": "object", "required": list(members), "properties": dict(members)}
 
 
@@ -24,12 +24,12 @@ def listed(member: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def maybe(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of something that may be null."""
+    """Return the schema of a nullable value."""
     return {"anyOf": [dict(schema), {"type": "null"}]}
 
 
 def word(*words: str) -> dict[str, Any]:
-    """Return the schema of a string, one of these if there are any."""
+    """Return the schema of a string, limited to `words` if there are any."""
     return {"type": "string", "enum": list(words)} if words else {"type": "string"}
 
 
@@ -42,14 +42,17 @@ ANY: dict[str, Any] = {}
 def answer(
     meaning: str, schema: Mapping[str, Any], *, streams: bool = False, **links: dict[str, Any]
 ) -> Answers:
-    """Return the description of a 200 whose body is JSON, or with `streams` server-sent events as well."""
+    """Return the description of a 200 with a JSON body.
+
+    With `streams`, it may be server-sent events as well.
+    """
     content = {"application/json": {"schema": dict(schema)}, **(STREAM if streams else {})}
     described: dict[str, Any] = {"description": meaning, "content": content}
     return {200: {**described, "links": links} if links else described}
 
 
 def describe_authentication(app: FastAPI) -> None:
-    """Let the description of an application say how a caller says who it is, where it is asked."""
+    """Add optional bearer authentication to an application's OpenAPI description."""
     described = app.openapi
     scheme = {"type": "http", "scheme": "bearer", "description": "An API key, or a token of the issuer."}
 
@@ -63,5 +66,8 @@ def describe_authentication(app: FastAPI) -> None:
 
 
 def leads_to(operation: str, **parameters: str) -> dict[str, Any]:
-    """Return a link: the operation, and where in this answer or request its parameters are."""
+    """Return a link to an operation.
+
+    `parameters` are the places of its parameters in this answer or request.
+    """
     return {"operationId": operation, "parameters": parameters}

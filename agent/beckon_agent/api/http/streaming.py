@@ -20,10 +20,10 @@ _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class EventStream(StreamingResponse):
-    """Sends the chunks as they come, and closes their generator, however it ends.
+    """Sends the chunks as they come, and always closes their generator.
 
     Starlette's own way cancels a task group, in which a generator cannot await while it cleans up.
-    A client that is connected and takes nothing for `stalled` seconds counts as gone.
+    A client that is connected and reads nothing for `stalled` seconds counts as disconnected.
     """
 
     media_type = "text/event-stream"
@@ -63,7 +63,7 @@ _AHEAD = 16  # items that are read before anybody takes them
 
 @dataclass(frozen=True, slots=True)
 class StreamPace:
-    """The seconds in which a stream begins, tells that it lives, and is given up."""
+    """The time limits of a stream, in seconds."""
 
     first_event: float = 10.0
     """How long the status waits for the first event: a failure until then is a status of its own."""
@@ -76,10 +76,10 @@ class StreamPace:
 
 
 class PacedStream(Generic[Item]):
-    """A stream whose next item can be waited for a while, and is not lost when the wait ends.
+    """A stream with timed waits for the next item.
 
-    One task reads it, a little ahead of who takes the items: a task for each would cost as much as all
-    that is done with it.
+    An item is not lost when a wait ends. One task reads the stream, a little ahead of its consumer: a
+    task per item would cost as much as all other work on it.
     """
 
     def __init__(self, items: AsyncGenerator[Item, None]) -> None:
@@ -92,7 +92,10 @@ class PacedStream(Generic[Item]):
         self._room: asyncio.Future[None] | None = None
 
     async def ready(self, seconds: float | None) -> bool:
-        """Whether the next item, the end or a failure has come within `seconds`."""
+        """Return True if an item, the end or a failure has come.
+
+        It waits for at most `seconds`, without limit for `None`.
+        """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         if self._came or self._over:
@@ -109,12 +112,18 @@ class PacedStream(Generic[Item]):
         return bool(self._came) or self._over
 
     async def begin(self, seconds: float) -> None:
-        """Wait for the first item at most `seconds`; raises what the stream raised instead of it."""
+        """Wait for the first item, at most `seconds`.
+
+        Raises the stream's failure if that comes first.
+        """
         if await self.ready(seconds) and not self._came and self._failure is not None:
             raise self._failure
 
     async def take(self) -> Item | None:
-        """Return the next item, `None` at the end; raises what the stream raises."""
+        """Return the next item, `None` at the end.
+
+        Raises the stream's failure.
+        """
         await self.ready(None)
         if not self._came:
             self._end()
@@ -124,7 +133,10 @@ class PacedStream(Generic[Item]):
         return item
 
     async def take_all(self) -> list[Item]:
-        """Return the items that are there, none at the end alone; raises what the stream raises."""
+        """Return the items read so far, an empty list only at the end.
+
+        Waits for the first of them. Raises the stream's failure.
+        """
         await self.ready(None)
         if not self._came:
             self._end()
@@ -134,7 +146,10 @@ class PacedStream(Generic[Item]):
         return items
 
     async def batches(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
-        """Yield the items as they come, and none of them whenever there was none for so many seconds."""
+        """Yield the items in batches as they come.
+
+        An empty batch comes after every `keep_alive` seconds without an item.
+        """
         while True:
             while not await self.ready(keep_alive):
                 yield []
@@ -189,13 +204,14 @@ Result = TypeVar("Result")
 
 
 class ClientGone(Exception):
-    """The client hung up before its answer was whole."""
+    """The client hung up before the end of its answer."""
 
 
 async def unless_gone(receive: Receive, work: Coroutine[object, object, Result]) -> Result:
-    """Return the result of some work; cancel it and raise `ClientGone` when the client hangs up first.
+    """Return the result of some work, unless the client hangs up.
 
-    The body of the request must have been read. Nothing of the work is left when this returns.
+    In that case the work is cancelled and `ClientGone` raised. The body of the request must have been
+    read. Nothing of the work is left when this returns.
     """
     working = asyncio.create_task(work)
     watching = asyncio.create_task(_hang_up(receive))

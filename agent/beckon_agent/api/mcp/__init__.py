@@ -1,4 +1,5 @@
-"""MCP at `/mcp` and `/mcp/{agent}`: an agent's tools for every MCP client, by the official SDK.
+"""MCP at `/mcp` and `/mcp/{agent}`, by the official SDK.
 
-No session is kept. The SDK is imported with the first request: only `protocol` and `call` may import it.
+It offers an agent's tools to every MCP client. No session is stored. The SDK is imported with the first
+request: only `protocol` and `call` may import it.
 """

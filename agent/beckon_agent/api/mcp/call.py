@@ -30,8 +30,8 @@ _MEDIA = frozenset({"media_type", "data_base64"})
 def to_call_result(call: CallFinished, *, any_json: bool) -> dict[str, object]:
     """Return the members of a `tools/call` result.
 
-    Media, alone or in a list, become content of their own. Other JSON is told twice, as text and as
-    structured content; revisions before 2026-07-28 know only objects there, later ones `any_json`.
+    Media, alone or in a list, become content of their own. Other JSON is sent twice, as text and as
+    structured content; revisions before 2026-07-28 allow only objects there, later ones `any_json`.
     """
     result = call.result
     parts = result if isinstance(result, list) else [result]
@@ -57,7 +57,10 @@ def _is_media(part: object) -> TypeGuard[Mapping[str, str]]:
 
 
 def _media(part: Mapping[str, str], name: str) -> dict[str, object]:
-    """Return a picture or a sound as such, and any other bytes as an embedded resource."""
+    """Return a picture or a sound as content of its type.
+
+    Any other bytes become an embedded resource.
+    """
     media_type, data = part["media_type"], part["data_base64"]
     kind = media_type.partition("/")[0].lower()
     if kind in ("image", "audio"):
@@ -68,7 +71,10 @@ def _media(part: Mapping[str, str], name: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A call as a client wants it; `arguments` is JSON, `tell` is there where progress is asked for."""
+    """A call requested by a client.
+
+    `arguments` is JSON. `send_progress` is set if the client requests progress.
+    """
 
     hosted: AgentHandle
     name: str
@@ -86,7 +92,10 @@ class McpCalls:
         self._running: dict[Key, anyio.CancelScope] = {}
 
     async def make(self, wanted: RequestedCall, key: Key) -> CallFinished:
-        """Return what a call came to; raises `MCPError` where its client has cancelled it."""
+        """Make a call and return its outcome.
+
+        Raises `MCPError` if its client has cancelled it.
+        """
         with anyio.CancelScope() as scope, self._known(key, scope):
             try:
                 async with self._reported(wanted):
@@ -102,7 +111,7 @@ class McpCalls:
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
 
     async def cancel(self, key: Key) -> None:
-        """Cancel a call, here or at the replica where it is under way."""
+        """Cancel a call in progress, here or at another replica."""
         scope = self._running.get(key)
         if scope is not None:
             scope.cancel()

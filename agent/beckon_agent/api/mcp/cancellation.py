@@ -1,4 +1,7 @@
-"""Calls that their clients cancel: the word may come to another replica than the call did."""
+"""Cancellation of calls by their clients, across replicas.
+
+The cancellation may reach another replica than the call did.
+"""
 
 import asyncio
 import hashlib
@@ -20,9 +23,10 @@ _ANY_NUMBER = 2**53
 
 
 class Cancellations:
-    """Cancelled calls as all replicas know them that share a store; without one, none.
+    """The cancelled calls of all replicas with the same store.
 
-    Replicas look every `look_every` seconds, first when a call takes so long: most are over by then.
+    Without a store there are none. Replicas look every `look_every` seconds, for the first time when a call
+    has taken that long: most calls have ended by then.
     """
 
     def __init__(self, counters: Counters | None = None, look_every: float = 1.0) -> None:
@@ -31,7 +35,7 @@ class Cancellations:
         self._noting: set[asyncio.Task[None]] = set()
 
     async def announce(self, key: Key) -> None:
-        """Let the other replicas know that the current principal has cancelled a call."""
+        """Announce a call cancelled by the current principal to other replicas."""
         if self._counters is None or key[0] is None:
             return
         # A notification has its answer at once, and what serves it ends with that.
@@ -47,7 +51,7 @@ class Cancellations:
             logger.warning("a call is not cancelled at other replicas: %s", error)
 
     async def listen(self, key: Key, cancel: Callable[[], None]) -> None:
-        """Cancel a call of the current principal once another replica was told to."""
+        """Cancel a call of the current principal once another replica announces it."""
         if self._counters is None or key[0] is None:
             return
         name, cancelled = _name(key), False

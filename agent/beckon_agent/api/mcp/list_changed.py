@@ -1,7 +1,7 @@
-"""Who waits for another list of tools, and telling them when it is there.
+"""Listeners for changes of the list of tools.
 
-A catalogue is a value that its source replaces, so it is looked at from time to time; only
-while somebody waits. Every replica follows the same cluster, so any of them may be asked.
+A catalogue is a value that its source replaces, so it is compared from time to time, and only while there
+are listeners. Every replica follows the same cluster, so any of them can serve a listener.
 """
 
 import asyncio
@@ -19,11 +19,14 @@ _LOOK_SECONDS = 0.5
 
 
 class TooManyListeners(Exception):
-    """No more can wait."""
+    """The limit of listeners is reached."""
 
 
 class Listener:
-    """One who waits, until `ended`; changes that come while it is busy are told as one."""
+    """A client waiting for changes, until `ended`.
+
+    Changes while it is busy are reported as one.
+    """
 
     def __init__(self, service: Service, agent: str) -> None:
         self.ended = False
@@ -34,22 +37,25 @@ class Listener:
         self.seen = self.look()
 
     async def changed(self) -> bool:
-        """Wait for a change; return whether there was one, `False` at the end of the service."""
+        """Wait for a change or the end of the service.
+
+        Returns `True` for a change, `False` at the end.
+        """
         await self._news.wait()
         self._news.clear()
         return not self.ended
 
     def look(self) -> Mapping[str, Tool]:
-        """Return the tools as they are now for the one who listens."""
+        """Return the current tools, as the listener's principal sees them."""
         found = self._asker.run(self._service.registry.find, self._agent)
         return found.catalogue.current.tools if isinstance(found, AgentHandle) else {}
 
     def notify(self) -> None:
-        """Say that something has changed."""
+        """Report a change to the listener."""
         self._news.set()
 
     def end(self) -> None:
-        """Say that nothing more will be told."""
+        """End the listener; no more changes are reported."""
         self.ended = True
         self._news.set()
 
@@ -68,7 +74,7 @@ class Changes:
 
     @property
     def full(self) -> bool:
-        """Whether no more can listen."""
+        """True if no more listeners are admitted."""
         return len(self) >= self._most
 
     @contextlib.contextmanager
@@ -86,7 +92,7 @@ class Changes:
             self._listeners.discard(listener)
 
     async def stop(self) -> None:
-        """End all streams, and look no more."""
+        """End all streams, and stop looking for changes."""
         self._end()
         if self._looking is not None:
             self._looking.cancel()
@@ -111,7 +117,10 @@ class Changes:
 
 
 class _Compared:
-    """Compares lists of tools, each two of them once: many listeners see the same."""
+    """Compares lists of tools, each pair once.
+
+    Many listeners see the same lists.
+    """
 
     def __init__(self) -> None:
         # The lists are kept with the verdict, for as long as their addresses name them.
@@ -127,7 +136,10 @@ class _Compared:
 
 
 def _listed_fields(tools: Mapping[str, Tool]) -> list[tuple[object, ...]]:
-    """Return all that a list tells of tools; how they are reached is not among it."""
+    """Return the fields of tools shown in a list.
+
+    The fields for reaching a tool are not among them.
+    """
     return [
         (
             one.name,

@@ -1,4 +1,7 @@
-"""What a client hears of its call before the result: what the tool reports, and that nothing has come yet."""
+"""Progress of a call to its client before the result.
+
+The client gets the tool's reports, and a sign of life while there are none.
+"""
 
 import asyncio
 import contextlib
@@ -17,14 +20,14 @@ _LEAST = 1e-6
 
 
 class ProgressSender:
-    """Tells of one call, in values that grow each time, as MCP asks (basic/patterns/progress).
+    """Sends the progress of one call to its client.
 
-    Values are the tool's own. What does not grow, a sign of life among them, is told as the last value and
-    a millionth more.
+    The values grow each time, as MCP requires (basic/patterns/progress). They are the tool's own. For a
+    report that does not grow, and for a sign of life, the value is the last one and a millionth more.
     """
 
     def __init__(self, name: str, send: SendProgress, every: float) -> None:
-        """`every` are the seconds after which a call of which nothing is heard is told to go on."""
+        """Send a sign of life after `every` seconds without a report."""
         self._name = name
         self._send = send
         self._every = every
@@ -36,7 +39,10 @@ class ProgressSender:
 
     @contextlib.asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:
-        """Tell of the call that is made in this block; when it ends well, all was told."""
+        """Send the progress of the call made in this block.
+
+        If the block ends without an error, it waits until the last report is sent.
+        """
         sending = asyncio.create_task(self._send_reports())
         try:
             with listen_to_reports(self._hear):

@@ -1,6 +1,6 @@
-"""The MCP server in terms of the SDK, and `tools/list` page by page in the order of names.
+"""The MCP server in terms of the SDK, and pages of `tools/list`.
 
-Only this module and `call` import the SDK.
+The pages are in the order of the tools' names. Only this module and `call` import the SDK.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ _CURSOR = "after:"
 
 
 class BadCursor(ValueError):
-    """A cursor that no page ends with."""
+    """A cursor not issued by this server."""
 
 
 def tools_page(tools: Mapping[str, Tool], cursor: str | None) -> dict[str, object]:
     """Return the members of a page; raises `BadCursor`.
 
-    The cursor is the last name that was told, so that changes between two pages lose no tool.
+    The cursor is the last name on the page, so that changes between two pages lose no tool.
     """
     found = [_declared(tool) for tool in islice(_after(tools, cursor), PAGE + 1)]
     if len(found) <= PAGE:
@@ -85,7 +85,7 @@ _FRESH = CacheHint(
 
 
 class Protocol(Server[Any]):
-    """Answers the requests of clients for the agent that `asked.current` names."""
+    """Answers client requests for the agent in `request_info.current`."""
 
     def __init__(self, calling: McpCalls, changes: Changes) -> None:
         super().__init__(
@@ -111,7 +111,10 @@ class Protocol(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Tell that changes are told, on the stream that the face itself serves."""
+        """Return the options, with notifications of changed tools announced.
+
+        `server` sends them on a stream of its own.
+        """
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
@@ -137,7 +140,10 @@ class Protocol(Server[Any]):
     async def _listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Stream changes until the service ends; of all that can be asked for there are only tools."""
+        """Stream changes of the tools until the service ends.
+
+        Other notifications of the request are not available.
+        """
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
         wanted = params.notifications.tools_list_changed is True
         honoured = types.SubscriptionFilter(tools_list_changed=True if wanted else None)
@@ -156,9 +162,10 @@ class Protocol(Server[Any]):
 
 
 class Handlers:
-    """What takes the HTTP requests, with no session kept, so that any replica can take any of them.
+    """The SDK's handlers of HTTP requests, without sessions.
 
-    `streaming` answers with a stream (since 2026-07-28 where there is something to tell), `plain` with JSON.
+    So any replica can take any request. `streaming` answers with a stream (since 2026-07-28 only if there
+    is anything to report), `plain` with JSON.
     """
 
     def __init__(self, protocol: Protocol, max_request_bytes: int) -> None:
@@ -170,7 +177,7 @@ class Handlers:
         )
 
     async def run(self, begun: asyncio.Event, stopping: asyncio.Event) -> None:
-        """Hold what the SDK starts and stops in one task."""
+        """Start and stop the SDK's session managers in one task."""
         async with self.streaming.run(), self.plain.run():
             begun.set()
             await stopping.wait()
@@ -187,7 +194,10 @@ def _progress_sender(context: Context) -> SendProgress | None:
 
 
 def _unknown(result: object) -> str | None:
-    """Return the message of a failure that is no tool's, which MCP tells as an error of the request."""
+    """Return the message of a call to an unknown tool.
+
+    MCP reports it as an error of the request, since it is no failure of a tool. `None` for other results.
+    """
     match result:
         case {"error": {"reason": Reason.UNKNOWN_TOOL, "message": str(message)}}:
             return message
@@ -199,7 +209,7 @@ def _changed(meta: dict[str, Any]) -> types.ToolListChangedNotification:
 
 
 async def _guarded(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Keep what is ours out of the answer when something of ours fails."""
+    """Log an unexpected error, and answer without its details."""
     try:
         return await call_next(ctx)
     except (MCPError, ValidationError):

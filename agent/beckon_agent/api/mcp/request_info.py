@@ -1,4 +1,4 @@
-"""What is known of the request that is being served before the SDK reads it."""
+"""Facts about the current request, known before the SDK reads it."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -8,10 +8,13 @@ from beckon_agent.agents.registry import AgentHandle
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """The agent whose tools are meant, and the session's id of clients before 2026-07-28."""
+    """The requested agent, and the session id.
+
+    Only clients before 2026-07-28 have a session id.
+    """
 
     hosted: AgentHandle
     session: str | None
 
 
-current: ContextVar[RequestInfo] = ContextVar("mcp_asked")
+current: ContextVar[RequestInfo] = ContextVar("mcp_request")

@@ -1,7 +1,8 @@
-"""The MCP server as an ASGI application: access, the agent, and requests that need no SDK.
+"""The MCP server as an ASGI application around the SDK.
 
-It reads a request's revision ahead of the SDK, since the SDK must know it, refuses requests before
-JSON-RPC is read, and serves the stream of changes for clients before 2026-07-28 (`GET /mcp`).
+It checks access, finds the agent, and serves requests that need no SDK. It reads a request's revision ahead
+of the SDK, since the SDK must know it, refuses requests before JSON-RPC is read, and serves the stream of
+changes for clients before 2026-07-28 (`GET /mcp`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ INTERNAL_ERROR = -32603
 
 
 def refuse_request(status: int, message: str) -> Response:
-    """Return the whole HTTP answer."""
+    """Return the HTTP answer for a refused request."""
     code = INTERNAL_ERROR if status >= 500 else INVALID_REQUEST
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
     headers = {"retry-after": "1"} if status == 503 else None
@@ -47,7 +48,10 @@ _CHANGED = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tool
 
 
 async def frames(changes: Changes, agent: str, keep_alive: float) -> AsyncGenerator[bytes]:
-    """Yield server-sent events until the service ends, at once where too many listen by now."""
+    """Yield server-sent events until the service ends.
+
+    The stream ends at once if there are too many listeners by now.
+    """
     try:
         with changes.listening(agent) as listener:
             yield _BEGUN
@@ -68,9 +72,10 @@ _SILENCE = 30.0  # seconds; proxies cut a connection on which nothing is sent fo
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Whether a request begins a session, and whether it is answered by a stream.
+    """The session and answer type of a request.
 
-    JSON takes half the time, and clients limit it less; only a stream can tell of progress and stay alive.
+    `begins` is true if it begins a session, `streams` if it is answered by a stream. JSON takes half the
+    time, and clients limit it less; only a stream can report progress and stay alive.
     """
 
     begins: bool
@@ -78,7 +83,10 @@ class Opening:
 
 
 def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
-    """Read a body, whatever it is: the SDK refuses what is wrong."""
+    """Read the session and answer type from a body.
+
+    Any body is accepted: the SDK refuses a wrong one.
+    """
     try:
         message = _members(orjson.loads(body))
     except orjson.JSONDecodeError:
@@ -134,7 +142,7 @@ class McpFace:
 
     @property
     def listening(self) -> int:
-        """How many clients wait for changes of the tools."""
+        """The number of clients waiting for changes of the tools."""
         return len(self._changes)
 
     @contextlib.asynccontextmanager
@@ -189,7 +197,7 @@ class McpFace:
             await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
 
     def _admitted(self, request: Request) -> AgentHandle | Response:
-        """Return the agent that is meant, or the answer to a request that is turned away."""
+        """Return the requested agent, or the answer to a refused request."""
         # MCP wants it of every server, wherever it listens: 2025-11-25, transports, security warning.
         policy = replace(self._settings.origins, pages_checked=True)
         if (problem := policy.refuse(request.headers.raw)) is not None:
@@ -251,9 +259,10 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(send: Send) -> Send:
-    """Give a client that begins a session an id, so that it can listen, and cancel its own calls.
+    """Add a session id to the answer of an initialization.
 
-    Nothing stands behind the id: any replica takes it.
+    With it the client can listen, and cancel its own calls. Nothing is stored for the id: any replica takes
+    it.
     """
     session = (SESSION_HEADER.encode(), secrets.token_hex(16).encode())
 
@@ -269,7 +278,10 @@ _THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
 
 
 def mount(app: FastAPI, service: Service, settings: McpSettings) -> McpFace:
-    """Serve MCP at `/mcp` and `/mcp/{agent}`; the face's `serving` belongs into the lifespan of the app."""
+    """Serve MCP at `/mcp` and `/mcp/{agent}`.
+
+    Enter the returned object's `serving` in the lifespan of the app.
+    """
     face = McpFace(service, settings)
     # For clients that are web pages; whether their requests are served decides `OriginPolicy`.
     answering = CORSMiddleware(

@@ -1,4 +1,4 @@
-"""Answers of this face: documents, and what the engine and the store raise."""
+"""JSON answers, and API errors for failures of engine and store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ PageSize = Annotated[int, Query(ge=1, le=100)]
 
 @contextmanager
 def api_errors() -> Iterator[None]:
-    """Turn what the engine and the store raise into answers of this face."""
+    """Turn expected errors of the engine and the store into `ApiError`."""
     try:
         yield
     except EXPECTED as error:

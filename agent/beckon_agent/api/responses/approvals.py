@@ -1,4 +1,7 @@
-"""Answers to the questions of a run that waits: they resume it, and a new response tells what follows."""
+"""Decisions on the approval requests of a waiting run.
+
+They resume the run. The part of the run after them is a new response.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +28,7 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a client decided about the calls of one run."""
+    """A client's decisions about the calls of one run."""
 
     run: StoredRun
     part: int
@@ -35,10 +38,11 @@ class Answers:
 
 
 async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, owner: str) -> Answers | None:
-    """Return the decisions of an input, `None` where it ends with something else.
+    """Return the decisions at the end of an input.
 
-    Answers that come before other items are history, as clients send it back that keep it themselves.
-    Raises `ApiError` for answers to questions that were not asked of this owner.
+    `None` if the input ends with other items. Answers before other items are history: clients that manage
+    the history themselves send it back. Raises `ApiError` for answers to approval requests that this owner
+    does not have.
     """
     answers = _trailing(given)
     decided: list[tuple[StoredCall, _Answer]] = []
@@ -61,7 +65,10 @@ async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, 
 
 
 async def decide(answers: Answers, engine: Engine) -> None:
-    """Pass the decisions on; raise `ApiError` where somebody has decided otherwise, or the run is over."""
+    """Pass the decisions on to the engine.
+
+    Raises `ApiError` if a call was already decided otherwise, or the run ended without a decision on it.
+    """
     for call, answer in answers.decided:
         if answers.run.status in FINAL and call.decision is None:
             raise _conflict(answer, f"nobody waits for an answer: the response is {answers.run.status}")
@@ -85,7 +92,10 @@ def _wanted_approval(call: StoredCall) -> bool:
 
 
 def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, _Answer]]) -> None:
-    """Raise `ApiError` where a question is left open: the run would go on waiting, and nobody told."""
+    """Raise `ApiError` if an approval request is left unanswered.
+
+    The run would keep waiting, and its client would not know.
+    """
     answered = {call.event_id for call, _ in decided}
     open_ = [call for call in waiting if call.decision is None and call.event_id not in answered]
     if open_:

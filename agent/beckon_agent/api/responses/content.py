@@ -1,6 +1,6 @@
-"""The parts of a message: from the API's to those of chat completions, and back.
+"""Content parts: from the API's to those of chat completions, and back.
 
-Chat completions is what model servers speak: https://platform.openai.com/docs/api-reference/chat/create.
+Model servers speak chat completions: https://platform.openai.com/docs/api-reference/chat/create.
 """
 
 from typing import Any, Literal
@@ -48,9 +48,9 @@ class _File(BaseModel):
 
 
 def chat_content(content: object, place: str) -> str | list[Part]:
-    """Return a content as model servers take it; raises `FaceError` for what none of them can be told.
+    """Return a message content in the form of chat completions.
 
-    Text alone becomes a string.
+    Text alone becomes a string. Raises `ApiError` for content that cannot be sent to a model server.
     """
     if isinstance(content, str):
         return content
@@ -68,7 +68,7 @@ def text_of(content: str | list[Part]) -> str:
 
 
 def beside_text(content: str | list[Part]) -> list[Part]:
-    """Return the parts of a chat content that are no text."""
+    """Return the non-text parts of a chat content."""
     return [] if isinstance(content, str) else [part for part in content if part["type"] != "text"]
 
 

@@ -1,4 +1,4 @@
-"""`GET /v1/conversations`: what the caller has talked about, and a search in it."""
+"""`GET /v1/conversations`: the caller's conversations, and a search in them."""
 
 from typing import Annotated, Any
 
@@ -35,7 +35,7 @@ After = Annotated[
 
 
 def router(store: Store, owner_of: OwnerOf) -> APIRouter:
-    """Return the route; `owner_of` says who asks."""
+    """Return the route; `owner_of` returns the principal's id."""
     routes = APIRouter()
 
     @routes.get("/v1/conversations", operation_id="listConversations", response_model=None, responses=_SAID)

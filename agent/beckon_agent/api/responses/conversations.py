@@ -1,4 +1,7 @@
-"""The routes under `/v1/conversations`: threads of items that outlive the responses that add to them."""
+"""The routes under `/v1/conversations`.
+
+A conversation is a thread of items. It outlives the responses that add to it.
+"""
 
 import secrets
 import time
@@ -54,7 +57,7 @@ class CreateItems(Cleaned):
 
 
 def router(store: Store, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of conversations; `owner_of` says who asks."""
+    """Return the routes of conversations; `owner_of` returns the principal's id."""
     routes = APIRouter()
     _add_conversations(routes, store, owner_of)
     _add_items(routes, store, owner_of)
@@ -144,7 +147,7 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
 
 
 def _described(operation: str, answers: Answers) -> dict[str, Any]:
-    """Return what the description says of a route."""
+    """Return the decorator arguments for a route's OpenAPI description."""
     return {"operation_id": operation, "response_model": None, "responses": {**answers, **_ERRORS}}
 
 
@@ -160,7 +163,10 @@ async def _items(store: Store, conversation: StoredConversation) -> list[dict[st
 
 
 async def _add(store: Store, conversation: StoredConversation, messages: list[dict[str, Any]]) -> None:
-    """Add messages as a run that has nothing to do: what a run adds is all or nothing, and in order."""
+    """Add messages to a conversation as a run without work.
+
+    A run adds all its messages or none, and in order.
+    """
     new = NewRun(
         id=f"add_{secrets.token_hex(16)}",
         owner=conversation.owner,

@@ -1,4 +1,4 @@
-"""From the body of a request to a run that has begun, or goes on."""
+"""Starting or resuming a run from a request body."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,15 +31,16 @@ _MAX_RUNS = 100
 
 @dataclass(frozen=True, slots=True)
 class ResponseCreator:
-    """Where requests become runs."""
+    """Turns requests into runs."""
 
     teller: ResponseStreamer
     service: Service
 
     async def begin(self, body: CreateRequest, owner: str) -> tuple[StoredRun, int]:
-        """Begin a run, or resume the one that the request answers; return it and the part that follows.
+        """Start a run, or resume a waiting one.
 
-        Raises `ApiError`, `NoRoom` and `StoreUnavailable`.
+        A request with answers to approval requests resumes their run. Returns the run and the number of the
+        part that follows. Raises `ApiError`, `NoRoom` and `StoreUnavailable`.
         """
         body.check()
         engine, store = self.teller.engine, self.teller.store
@@ -76,7 +77,10 @@ class ResponseCreator:
             raise ApiError(404, f"{error} does not exist any more", code="not_found") from error
 
     async def find(self, response: str, owner: str, *, param: str = "response_id") -> tuple[StoredRun, int]:
-        """Return the run and the part that a response is; raise a 404 where this owner has none of it."""
+        """Return the run and the part number of a response.
+
+        Raises `ApiError` (404) if this owner has no such response.
+        """
         named = run_and_part(response)
         run = await self.teller.engine.get(named[0]) if named else None
         if named is None or run is None or run.owner != owner or run.face != FACE:
@@ -109,7 +113,7 @@ class ResponseCreator:
             raise ApiError(404, message, code="conversation_not_found", param="conversation")
 
     async def _resolved(self, given: str | list[Item], owner: str) -> str | list[Item]:
-        """Return the input with the items themselves where references to them stood."""
+        """Return the input with item references replaced by their items."""
         if isinstance(given, str):
             return given
         said: dict[str, dict[str, Item]] = {}
@@ -122,7 +126,10 @@ class ResponseCreator:
     async def _referred(
         self, reference: Item, said: dict[str, dict[str, Item]], owner: str, place: str
     ) -> Item:
-        """Return the item that is meant; `said` keeps the items of the runs that were looked at."""
+        """Return the item of a reference.
+
+        `said` caches the items of the runs already read, by run id.
+        """
         named = str(reference["id"])
         run_id = run_of_item(named)
         if run_id is not None and run_id not in said:
@@ -147,7 +154,7 @@ class ResponseCreator:
 
 
 def no_response(response: str, param: str = "response_id") -> ApiError:
-    """Return the answer to a request for a response that is not there."""
+    """Return the error for an unknown response (404)."""
     message = f"there is no response {response[:_SHOWN]!r}: it was not stored, or was deleted"
     return ApiError(404, message, code="response_not_found", param=param)
 

@@ -1,4 +1,4 @@
-"""The response object, from a stored run and what it has told so far."""
+"""The response object of a stored run, with its output so far."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _ERROR_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far a response has come; `error` has the members `code` and `message`."""
+    """The state of a response; `error` has the members `code` and `message`."""
 
     status: Status
     ending: Ending | None = None
@@ -46,19 +46,22 @@ class State:
 
 
 def state_of_ending(ending: Ending, usage: Usage | None, ended_at: float | None) -> State:
-    """Return the state of a run that ended well, or at a limit."""
+    """Return the state of a run after completion or a limit."""
     if ending not in _REASONS:
         return State("completed", usage=usage, completed_at=ended_at)
     return State("incomplete", ending, usage)
 
 
 def state_of_run(run: StoredRun, *, begun: bool) -> State:
-    """Return the state that a stored run has; `begun` is whether it has told anything yet."""
+    """Return the state of a stored run.
+
+    `begun` is true if the run has published anything yet.
+    """
     return State(_status(run.status, begun=begun), run.ending, run.usage, run.error, _completed_at(run))
 
 
 def response_document(run: StoredRun, part: int, state: State, output: Sequence[Item]) -> dict[str, Any]:
-    """Return a part of a run as the API shows it."""
+    """Return the response object for a part of a run."""
     document: dict[str, Any] = {
         "id": response_id(run.id, part),
         "object": "response",

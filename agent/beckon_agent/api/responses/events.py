@@ -1,7 +1,8 @@
-"""What a run tells, as the semantic events of one response: the same numbers whenever it is told.
+"""The events of a run as the semantic events of one response.
 
-The order of events is that of the specification, https://www.openresponses.org/specification: an item is
-added, its parts grow, it is done; the response is created, in progress, and at its end.
+Their sequence numbers are the same in every stream of the response. The order of events is that of the
+specification, https://www.openresponses.org/specification: an item is added, its parts grow, it is done;
+the response is created, in progress, and at its end.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
 
 @dataclass(slots=True)
 class _OpenText:
-    """A message or a thought that still grows."""
+    """A message or reasoning item still in progress."""
 
     kind: Literal["message", "reasoning"]
     id: str
@@ -49,13 +50,14 @@ class _OpenText:
 
 
 class Encoder:
-    """The events of one part of a run, from all that the run tells: parts before it are passed over.
+    """Encodes the events of one part of a run.
 
-    A part ends where the run waits for approvals; `state` is how it ended, `None` until then.
+    It takes all events of the run, and skips the parts before. A part ends when the run waits for
+    approvals. `state` is the state of the part at its end, `None` until then.
     """
 
     def __init__(self, run: StoredRun, part: int = 1, *, reports: bool = False) -> None:
-        """`reports` is whether to tell what tools report while they work."""
+        """Encode a part; `reports` includes progress reports of running tools."""
         self._reports = reports
         self.state: State | None = None
         self._run = run
@@ -81,25 +83,29 @@ class Encoder:
 
     @property
     def reached(self) -> bool:
-        """Whether the run has come to this part."""
+        """True if the run has reached this part."""
         return self._part >= self._wanted
 
     @property
     def paused(self) -> bool:
-        """Whether the part ended with questions, and the run goes on in another one."""
+        """True if the part ended with approval requests.
+
+        The run then continues in the next part.
+        """
         return self.state is not None and self._part > self._wanted
 
     def begin(self) -> list[Event]:
-        """Return the events that come before the run has told anything."""
+        """Return the events before the first event of the run."""
         self._events = []
         if self._wanted == 1:
             self._open_response()
         return self._events
 
     def feed(self, event: EngineEvent, ended_at: float | None = None) -> list[Event]:
-        """Return the events that tell of an event; nothing once the part is at its end.
+        """Return the response events for an event of the run.
 
-        `ended_at` is when the run ended, for its last event.
+        The list is empty once the part has ended. `ended_at` is the time at which the run ended, for its
+        last event.
         """
         self._events = []
         if self.state is None:
@@ -109,7 +115,10 @@ class Encoder:
         return self._events
 
     def stop(self, run: StoredRun | None) -> list[Event]:
-        """Return the last events for a run that told of no end: it was cancelled, or deleted."""
+        """Return the last events of a run without an end event.
+
+        Such a run was cancelled, or deleted (`run` is `None`).
+        """
         self._events = []
         if self.state is None and self.reached and (run is None or run.status in FINAL):
             self._end(State("cancelled") if run is None else state_of_run(run, begun=True))
@@ -196,13 +205,19 @@ class Encoder:
         self._done(text.index, _text_item(text.kind, text.id, whole, status))
 
     def _drop(self) -> None:
-        """What the model began to say is void: it stands in the stream, and not in the response."""
+        """Remove the model's unfinished answer from the response.
+
+        Its events stay in the stream.
+        """
         self._close_text("incomplete")
         self._void.update(self._unsure)
         self._unsure.clear()
 
     def _start_call(self, call: CallStarted) -> None:
-        """Tell of a call that begins; a run that was resumed may tell of it again."""
+        """Encode the start of a call, once.
+
+        A resumed run may publish the start again.
+        """
         if call.id in self._calls or call.id in self._awaiting or call.id in self._finished:
             return
         self._known[call.id] = call
@@ -231,7 +246,10 @@ class Encoder:
         )
 
     def _finish_call(self, call: CallFinished) -> None:
-        """Tell of an answer; the call may have been told of in an earlier part, or been denied."""
+        """Encode the result of a call, once.
+
+        The call may have started in an earlier part, or been denied.
+        """
         if call.id in self._finished:
             return
         self._start_call(self._known.get(call.id, CallStarted(call.id, call.name, {})))
@@ -263,7 +281,10 @@ class Encoder:
         self._done(index, output.function_call(identity, call.id, call.name, call.arguments, "completed"))
 
     def _is_decided(self, event: EngineEvent) -> bool:
-        """Whether the run has gone on from its questions, even if it never said that it waits."""
+        """True if the run has continued after its approval requests.
+
+        It may do so without a `RunSuspended` event before.
+        """
         match event:
             case CallFinished():
                 return event.id in self._awaiting
@@ -279,7 +300,10 @@ class Encoder:
             self._emit_response("response.in_progress", State("in_progress"))
 
     def _pause(self) -> None:
-        """End the part with its questions; what comes then is the next one's."""
+        """End the part with its approval requests.
+
+        Later events belong to the next part.
+        """
         self._awaiting.clear()
         self._close_text("completed")
         self._end(State("completed"))

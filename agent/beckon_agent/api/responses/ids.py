@@ -1,7 +1,7 @@
-"""The ids of responses and items, made so that each says what it belongs to.
+"""The ids of responses, items and approval requests.
 
-A run that waits for approvals is told as several responses: each ends with its questions, and the one
-after the answers is the next part of the same run.
+Each contains the id of its run, or of its call's event. A run that waits for approvals is several
+responses: each ends with its approval requests, and the one after the answers is the run's next part.
 """
 
 import re
@@ -14,7 +14,7 @@ _APPROVAL = "mcpr_"
 
 
 def new_run_id() -> str:
-    """Return the id of a run to be; its first part has the same."""
+    """Return a new run id, also the id of its first part."""
     return f"{_PREFIX}{secrets.token_hex(16)}"
 
 
@@ -24,27 +24,39 @@ def response_id(run_id: str, part: int) -> str:
 
 
 def run_and_part(response: str) -> tuple[str, int] | None:
-    """Return the run that a response id means and the part of it, `None` where it can mean none."""
+    """Return the run id and part number of a response id.
+
+    `None` if it is no valid response id.
+    """
     found = _RESPONSE.fullmatch(response)
     return (found[1], int(found[2] or 1)) if found else None
 
 
 def item_id(kind: str, run_id: str, number: int) -> str:
-    """Return the id of the item of this number in a run: the same whenever the run is told."""
+    """Return the id of an item by its number in a run.
+
+    It is the same in every stream of the run.
+    """
     return f"{kind}_{run_id.removeprefix(_PREFIX)}_{number}"
 
 
 def run_of_item(item: str) -> str | None:
-    """Return the run whose output an item is, `None` where the id is no output item's."""
+    """Return the run id of an output item.
+
+    `None` if the id is no output item's.
+    """
     found = _ITEM.fullmatch(item)
     return f"{_PREFIX}{found[1]}" if found else None
 
 
 def approval_id(event_id: str) -> str:
-    """Return the id of the question whether a call may be made."""
+    """Return the approval request id for a call's event id."""
     return f"{_APPROVAL}{event_id}"
 
 
 def event_of_approval(approval: str) -> str | None:
-    """Return the event id of the call that a question is about."""
+    """Return the call's event id for an approval request id.
+
+    `None` if it is no approval request id.
+    """
     return approval.removeprefix(_APPROVAL) if approval.startswith(_APPROVAL) else None

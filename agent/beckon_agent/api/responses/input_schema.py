@@ -1,4 +1,4 @@
-"""The items of an input as the OpenAPI description tells them; `items` and `content` are what reads them."""
+"""The OpenAPI schema of input items; `items` and `content` read them."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""Messages of a conversation as items of the API, and lists of them page by page."""
+"""Messages of a conversation as API items, in pages."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,10 @@ Order = Literal["asc", "desc"]
 
 
 def to_items(messages: Sequence[Message], owner: str) -> list[Item]:
-    """Return messages as items; `owner` is what they belong to, and makes their ids stable and unique.
+    """Return messages as items with stable, unique ids.
 
-    A tool's message without a name answers a call that was handed to a client; see `items`.
+    The ids are made from `owner`, the id of the messages' run or conversation. A tool's message without a
+    name answers a call that was handed to a client; see `items`.
     """
     answers = {json_values.text(message.get("tool_call_id")): message for message in _tools(messages)}
     found: list[Item] = []
@@ -40,7 +41,10 @@ _PREFIXES = {
 
 
 def item_page(items: Sequence[Item], *, after: str | None, limit: int, order: Order) -> dict[str, Any]:
-    """Return one page of a list, as the API writes it; raises `ApiError` for an unknown `after`."""
+    """Return one page of a list in the API's shape.
+
+    Raises `ApiError` for an unknown `after`.
+    """
     ordered = list(items) if order == "asc" else list(reversed(items))
     start = 0
     if after is not None:

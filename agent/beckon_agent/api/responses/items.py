@@ -1,4 +1,7 @@
-"""The input of a request as messages: what came, or what an earlier answer said and is sent back."""
+"""The input of a request as chat messages.
+
+It may contain items of an earlier response, sent back by the client.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -51,13 +54,16 @@ class _ReasoningItem(BaseModel):
     summary: list[_Content] | None = None
 
     def text(self) -> str:
-        """What the model thought, or what was said of it."""
+        """Return the text of the reasoning, or else of its summary."""
         return "".join(part.text for part in self.content or self.summary or ())
 
 
 @dataclass(slots=True)
 class _InputReader:
-    """Messages as they come to be; one turn of the model is one message, however many items it was."""
+    """Builds the messages of an input.
+
+    One turn of the model is one message, whatever the number of its items.
+    """
 
     messages: list[Message] = field(default_factory=list)
     calls: list[dict[str, object]] = field(default_factory=list)
@@ -67,35 +73,41 @@ class _InputReader:
     shown: list[Part] = field(default_factory=list)
 
     def say(self, text: str) -> None:
-        """The model says something; behind a call that is its next turn."""
+        """Add text of the model.
+
+        After a call it begins the next turn.
+        """
         if self.calls:
             self.close()
         self.said.append(text)
 
     def think(self, text: str) -> None:
-        """The model thinks; what it said before belongs to an earlier turn."""
+        """Add reasoning of the model.
+
+        After text or a call it begins the next turn.
+        """
         if self.calls or self.said:
             self.close()
         self.thought.append(text)
 
     def call(self, call_id: str, name: str, arguments: str) -> None:
-        """The model calls a tool."""
+        """Add a tool call of the model."""
         if self.shown:
             self.close()
         function = {"name": name, "arguments": arguments}
         self.calls.append({"id": call_id, "type": "function", "function": function})
 
     def answer(self, message: Message) -> None:
-        """A tool answers."""
+        """Add the result of a tool call."""
         self.results.append(message)
 
     def add(self, message: Message) -> None:
-        """Somebody else speaks."""
+        """Add a message of another role; it ends the model's turn."""
         self.close()
         self.messages.append(message)
 
     def close(self) -> None:
-        """End the turn of the model, and what its tools answered."""
+        """End the model's turn, with the results of its tools."""
         if self.said or self.thought or self.calls:
             message: Message = {"role": "assistant", "content": "".join(self.said) or None}
             if self.thought:
@@ -111,9 +123,10 @@ class _InputReader:
 
 
 def to_messages(given: str | Sequence[Item], *, alone: bool) -> list[Message]:
-    """Return the messages of an input; raises `ApiError` for what cannot be said to a model.
+    """Return the messages of an input.
 
-    `alone` is whether nothing comes before it: answers to calls that it does not hold are refused then.
+    `alone` is true if nothing comes before the input: results of calls missing from it are refused then.
+    Raises `ApiError` for items and content that cannot be sent to a model.
     """
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
@@ -136,7 +149,7 @@ def to_messages(given: str | Sequence[Item], *, alone: bool) -> list[Message]:
 
 
 def says_something(messages: Sequence[Message]) -> bool:
-    """Whether there is anything to answer in these messages."""
+    """True if the messages contain anything to answer."""
     asking = [message for message in messages if message["role"] == "user"] or messages
     return any(message.get("tool_calls") or not is_blank(message.get("content")) for message in asking)
 

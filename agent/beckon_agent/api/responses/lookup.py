@@ -1,4 +1,4 @@
-"""What the routes of this face share: finding a run, pages of lists, and what the store raises."""
+"""Shared helpers of the routes: finding runs, list pages, store errors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ After = Annotated[
 
 @contextmanager
 def stored() -> Iterator[None]:
-    """Turn a store that does not answer into a problem document."""
+    """Turn `StoreUnavailable` into a problem document (503)."""
     try:
         yield
     except StoreUnavailable as error:
@@ -35,7 +35,10 @@ def stored() -> Iterator[None]:
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Do as `stored` does, and tell of a cursor that the store does not know: its `KeyError`."""
+    """Do as `stored`, and report an unknown cursor.
+
+    The store raises `KeyError` for it; the answer is a problem document (400).
+    """
     try:
         with stored():
             yield
@@ -45,7 +48,10 @@ def paged() -> Iterator[None]:
 
 
 async def find_run(store: Store, named: str, owner: str) -> StoredRun:
-    """Return the run that an id means, or a part of it as a response is; raise a 404 for another's."""
+    """Return the run of a run id or response id.
+
+    Raises `ProblemError` (404) if there is none, or it belongs to another owner.
+    """
     response = run_and_part(named)
     run = await store.runs.get(response[0] if response else named)
     if run is None or run.owner != owner:
@@ -55,7 +61,10 @@ async def find_run(store: Store, named: str, owner: str) -> StoredRun:
 
 
 def listed(found: Sequence[Item], limit: int, document: Callable[[Item], dict[str, Any]]) -> dict[str, Any]:
-    """Return one page of a list in OpenAI's shape; `found` has one more where there are more."""
+    """Return one page of a list in OpenAI's shape.
+
+    `found` has one item more than `limit` if there are more.
+    """
     shown = [document(item) for item in found[:limit]]
     return {
         "object": "list",

@@ -1,4 +1,4 @@
-"""The documents of this face as the OpenAPI description tells them: the members that each has."""
+"""The answers in the OpenAPI description, with their documents' members."""
 
 from typing import Any
 

@@ -16,7 +16,10 @@ SERVER_LABEL = "cluster"
 
 
 def message(item_id: str, text: str | None, status: Progress) -> Item:
-    """Return what the model said; `None` is a message that has only begun."""
+    """Return a message of the model.
+
+    `text` is `None` if the message has only begun.
+    """
     content = [] if text is None else [text_part(text)]
     return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
 
@@ -27,7 +30,10 @@ def text_part(text: str) -> dict[str, object]:
 
 
 def reasoning(item_id: str, text: str | None, status: Progress) -> Item:
-    """Return what the model thought; `None` is a thought that has only begun."""
+    """Return a reasoning item of the model.
+
+    `text` is `None` if the reasoning has only begun.
+    """
     content = [] if text is None else [reasoning_part(text)]
     return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
 
@@ -38,7 +44,7 @@ def reasoning_part(text: str) -> dict[str, object]:
 
 
 def function_call(item_id: str, call_id: str, name: str, arguments: str, status: Progress) -> Item:
-    """Return a call of a tool that the client brought and answers itself."""
+    """Return a call of a client tool, answered by the client."""
     return {
         "id": item_id,
         "type": "function_call",
@@ -52,7 +58,10 @@ def function_call(item_id: str, call_id: str, name: str, arguments: str, status:
 def mcp_call(
     item_id: str, name: str, arguments: str, approval: str | None = None, origin: CallOrigin = "api"
 ) -> Item:
-    """Return a running call of the cluster; `approval` is the id of the request for approval before it."""
+    """Return a running call of a cluster tool.
+
+    `approval` is the id of the request for approval before it.
+    """
     return {
         "id": item_id,
         "type": "mcp_call",
@@ -68,7 +77,7 @@ def mcp_call(
 
 
 def mcp_answer(result: object, *, failed: bool) -> dict[str, object]:
-    """Return what a call's answer changes of its item."""
+    """Return the members of a call's item changed by its result."""
     if not failed:
         return {
             "status": "completed",
@@ -79,7 +88,7 @@ def mcp_answer(result: object, *, failed: bool) -> dict[str, object]:
 
 
 def approval_request(request_id: str, name: str, arguments: str, origin: CallOrigin = "api") -> Item:
-    """Return the question whether a call may be made."""
+    """Return the approval request for a call."""
     return {
         "id": request_id,
         "type": "mcp_approval_request",
@@ -92,5 +101,8 @@ def approval_request(request_id: str, name: str, arguments: str, origin: CallOri
 
 
 def _from_text(origin: CallOrigin) -> Item:
-    """Return the extension member for a call that was read from text; calls of the API have none."""
+    """Return the extension member for a call read from text.
+
+    Calls from the server's `tool_calls` have none.
+    """
     return {} if origin == "api" else {"beckon:origin": origin}

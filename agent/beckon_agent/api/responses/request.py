@@ -1,4 +1,4 @@
-"""What a request for a response may say, and the rules of this agent for it."""
+"""The fields of a response request, and this agent's rules for them."""
 
 from typing import Annotated, Any, Literal
 
@@ -84,7 +84,7 @@ class TextFormat(BaseModel):
         }
 
     def response_format(self) -> dict[str, object] | None:
-        """Return the format as a chat completions request says it."""
+        """Return the format for a chat completions request, `None` for plain text."""
         if self.type == "text":
             return None
         if self.type == "json_object":
@@ -149,17 +149,20 @@ class CreateRequest(Cleaned):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation that the run is part of."""
+        """The id of the run's conversation, or `None`."""
         found = self.conversation
         return found.id if isinstance(found, ConversationName) else found
 
     @property
     def is_stored(self) -> bool:
-        """Whether the response can be asked for later."""
+        """True if the response can be retrieved later."""
         return self.store is not False
 
     def check(self) -> None:
-        """Raise `ApiError` for what this agent does not do, with the rule and the way out."""
+        """Raise `ApiError` for fields and combinations this agent does not support.
+
+        The message has the rule and the way out.
+        """
         for name in ("prompt", "context_management", "moderation"):
             if getattr(self, name) is not None:
                 raise unsupported(name, f"this agent has nothing behind {name!r}: leave it out")
@@ -174,7 +177,10 @@ class CreateRequest(Cleaned):
             raise ApiError(400, message, code="invalid_request", param="store")
 
     def functions(self) -> list[FunctionTool]:
-        """Return the functions that the client brings; raise `ApiError` for tools of another kind."""
+        """Return the client's functions.
+
+        Raises `ApiError` for tools of another type.
+        """
         found: list[FunctionTool] = []
         for index, tool in enumerate(self.tools or ()):
             kind = str(tool.get("type"))[:40]
@@ -188,14 +194,14 @@ class CreateRequest(Cleaned):
         return found
 
     def client_tools(self) -> tuple[ClientTool, ...]:
-        """Return the same as the loop knows them."""
+        """Return the client's functions as `ClientTool` values for the loop."""
         return tuple(
             ClientTool(tool.name, tool.description or "", tool.parameters or _NO_PARAMETERS)
             for tool in self.functions()
         )
 
     def options(self) -> Options:
-        """Return what the request asks of the model."""
+        """Return the options of the request for its run."""
         text, choice = self.text or Text(), chosen(self.tool_choice)
         extra = {
             "top_p": self.top_p,
@@ -217,7 +223,10 @@ class CreateRequest(Cleaned):
         )
 
     def echo(self) -> dict[str, object]:
-        """Return what every response to this request repeats of it, in the API's words."""
+        """Return the request fields repeated in its responses.
+
+        They are in the API's shape.
+        """
         text, reasoning = self.text or Text(), self.reasoning or Reasoning()
         form = (text.format or TextFormat()).document()
         return {

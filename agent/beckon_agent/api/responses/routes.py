@@ -34,7 +34,7 @@ _ERRORS = openai_responses(
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """What all routes work with."""
+    """The dependencies of all routes."""
 
     creator: ResponseCreator
     teller: ResponseStreamer
@@ -42,11 +42,11 @@ class _Face:
     owner_of: OwnerOf
 
     async def find(self, response_id: str, request: Request) -> tuple[StoredRun, int]:
-        """Return the run and the part that the caller means."""
+        """Return the run and part number of the caller's response."""
         return await self.creator.find(response_id, self.owner_of(request))
 
     async def now(self, run: StoredRun, part: int, response_id: str) -> Response:
-        """Answer with a response as it is."""
+        """Answer with a response as it is now."""
         document = await self.teller.now(run, part)
         if document is None:
             raise no_response(response_id)
@@ -55,14 +55,14 @@ class _Face:
     def stream(
         self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
     ) -> Response:
-        """Answer with the events of a response behind a number."""
+        """Answer with the events of a response after a sequence number."""
         reports = PROGRESS in (include or ())
         batches = PacedStream(self.teller.events(run, part, hold=hold, reports=reports))
         return EventStream(server_sent(batches, self.pace.keep_alive, after), self.pace.stalled)
 
 
 def router(engine: Engine, store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of this face; `owner_of` says who asks."""
+    """Return the routes; `owner_of` returns the principal's id."""
     teller = ResponseStreamer(engine, store)
     face = _Face(ResponseCreator(teller, service), teller, pace, owner_of)
     routes = APIRouter()

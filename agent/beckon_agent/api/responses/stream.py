@@ -29,7 +29,10 @@ from beckon_agent.store.base import Store
 
 
 def events_of_turns(run: StoredRun, past: Past) -> Iterator[EngineEvent]:
-    """Yield the events of all whole turns, each text in one piece, in the order in which a run tells them."""
+    """Yield the events of all complete turns in the run's order.
+
+    Each text is one delta.
+    """
     spoke = False
     for turn in past.turns:
         yield from _said(turn, spoke=spoke)
@@ -82,7 +85,10 @@ _MODEL_FAILED = 502  # a code that is not known is the model server's own
 
 @dataclass(frozen=True, slots=True)
 class ResponseStreamer:
-    """Tells of runs; `hold` is whether to wait on while a tool takes its time."""
+    """Streams runs as responses, or returns them whole.
+
+    With `hold` a stream stays open while a tool takes its time and the run is suspended.
+    """
 
     engine: Engine
     store: Store
@@ -90,13 +96,14 @@ class ResponseStreamer:
     def events(
         self, run: StoredRun, part: int, *, hold: bool, reports: bool = False
     ) -> AsyncGenerator[list[Event]]:
-        """Yield the events of a part of a run as they come, from its first one on."""
+        """Yield all events of a part of a run, as they occur."""
         return self._encoded(Encoder(run, part, reports=reports), run, part, hold=hold)
 
     async def whole(self, run: StoredRun, part: int) -> dict[str, Any]:
-        """Return a part of a run at its end, or where a tool takes its time.
+        """Return a part of a run at its end or suspension.
 
-        Raises `ApiError` where the run failed before it did anything: what it did is not hidden by an error.
+        A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
+        output. A failure after output is part of the response: an error would hide the output.
         """
         encoder = Encoder(run, part)
         async with aclosing(self._encoded(encoder, run, part, hold=False)) as batches:
@@ -109,7 +116,10 @@ class ResponseStreamer:
         return encoder.document(run)
 
     async def now(self, run: StoredRun, part: int) -> dict[str, Any] | None:
-        """Return a part of a run as it is at the moment, `None` where the run has not come to it."""
+        """Return a part of a run in its current state.
+
+        `None` if the run has not reached this part.
+        """
         encoder, following = Encoder(run, part), Encoder(run, part + 1)
         for event in await self._happened(run):
             encoder.feed(event, run.ended_at)
@@ -147,7 +157,10 @@ class ResponseStreamer:
             yield encoder.stop(await self.engine.get(run.id))
 
     async def _ended_at(self, run: StoredRun) -> float:
-        """Return when a run ended: as it is stored, so that every stream says the same."""
+        """Return the time of a run's end.
+
+        It is the stored time if there is one, so that every stream has the same.
+        """
         stored = await self.engine.get(run.id) if run.kept else None
         return time.time() if stored is None or stored.ended_at is None else stored.ended_at
 
@@ -161,10 +174,11 @@ def _calls(events: Sequence[EngineEvent]) -> int:
 async def server_sent(
     batches: PacedStream[list[Event]], keep_alive: float, starting_after: int
 ) -> AsyncGenerator[bytes]:
-    """Yield events as server-sent ones, those up to a number left out, and comments while nothing happens.
+    """Yield events as server-sent events, with comments as keep-alive.
 
-    What goes wrong here is no state of the response, which goes on: the error repeats the last number, so
-    that a client may join the stream again behind it.
+    Events up to the number `starting_after` are left out, except progress reports. An error here is no
+    state of the response, which goes on: the error event repeats the last number, so that a client may join
+    the stream again after it.
     """
     number = 0
     try:

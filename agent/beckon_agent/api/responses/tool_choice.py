@@ -1,4 +1,4 @@
-"""The API's `tool_choice`, and what it means for a run."""
+"""The API's `tool_choice`, and its effect on a run."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,10 @@ ToolChoice = Literal["none", "auto", "required"] | NamedFunction | NamedServer |
 
 @dataclass(frozen=True, slots=True)
 class ToolChoiceOptions:
-    """What a run is told: `first` is for its first answer only, or the model would never end."""
+    """The options of a run from its `tool_choice`.
+
+    `first` applies to the first answer only, or the model would never end.
+    """
 
     use_tools: bool = True
     first: object = None
@@ -52,7 +55,10 @@ class ToolChoiceOptions:
 
 
 def chosen(choice: ToolChoice | None) -> ToolChoiceOptions:
-    """Return what a choice means; raises `ApiError` for tools that cannot be chosen."""
+    """Return the run options for a `tool_choice`.
+
+    Raises `ApiError` for tools that cannot be chosen.
+    """
     match choice:
         case None | "auto":
             return ToolChoiceOptions()
@@ -73,9 +79,10 @@ def chosen(choice: ToolChoice | None) -> ToolChoiceOptions:
 
 
 def check_tools(options: Options, ours: Container[str]) -> None:
-    """Raise `ApiError` where names of tools do not fit: taken ones, and choices that nobody could make.
+    """Raise `ApiError` for tool names already taken or unknown.
 
-    `ours` are the names of the cluster's tools.
+    A client's tool must not have the name of another tool, or a reserved one. A choice must name an
+    existing tool. `ours` are the names of the cluster's tools.
     """
     theirs = _distinct(options.client_tools, ours)
     chosen_one = json_values.text(

@@ -1,4 +1,7 @@
-"""Reading a part of a request that may be of many kinds, with an error that names the place."""
+"""Validation of request parts with several possible types.
+
+An error names the place of the part.
+"""
 
 from typing import Any, TypeVar
 
@@ -10,7 +13,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read(model: type[Model], value: object, place: str) -> Model:
-    """Return the value as a model; raise `ApiError` with the first thing that is wrong and its place."""
+    """Validate a value as a model.
+
+    Raises `ApiError` with the first error and its place.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -21,5 +27,5 @@ def read(model: type[Model], value: object, place: str) -> Model:
 
 
 def unsupported(place: str, message: str) -> ApiError:
-    """Return the refusal of something that the API has and this agent has not."""
+    """Return the error for an unsupported feature of the API."""
     return ApiError(400, f"{place}: {message}", code="unsupported_value", param=place)

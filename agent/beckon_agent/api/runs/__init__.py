@@ -1,4 +1,4 @@
-"""Stored runs: lists, the steps of one, its events, and the calls that wait for approval.
+"""Stored runs: lists, steps, events, and calls waiting for approval.
 
-These routes read; a run is begun by the routes of the other protocols.
+Runs are started by the routes of the other protocols.
 """

@@ -1,4 +1,4 @@
-"""The routes under `/approvals`: calls that wait for a person, and that person's word."""
+"""The routes under `/approvals`: calls waiting for approval, and decisions."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,7 +29,7 @@ class Word(BaseModel):
 
 
 def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of approvals; `owner_of` says who asks."""
+    """Return the routes of approvals; `owner_of` returns the caller's id."""
     routes = APIRouter()
 
     @routes.get("/approvals", operation_id="listApprovals", response_model=None, responses=openapi.WAITING)
@@ -64,7 +64,10 @@ def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
 
 
 async def _find(store: Store, approval: str, owner: str) -> tuple[StoredRun, StoredCall]:
-    """Return a call that waits or has waited, and its run; raise a 404 for another's."""
+    """Return the call of an approval, decided or not, and its run.
+
+    Raises a 404 for an unknown one, and for one of another owner.
+    """
     found = await store.journal.call(event_of_approval(approval) or "")
     run = await store.runs.get(found[0]) if found else None
     if found is None or run is None or run.owner != owner or not _wanted_approval(found[1]):

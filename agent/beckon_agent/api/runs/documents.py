@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 def summary_document(summary: RunSummary) -> Document:
-    """Return a run as a list shows it."""
+    """Return a run as an item of a list."""
     return {
         **_run(summary.run),
         "question": summary.question,
@@ -78,7 +78,7 @@ def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> Document:
 
 
 def call_document(call: StoredCall, requested_at: float | None) -> Document:
-    """Return a call with its state, its times and what came of it."""
+    """Return a call with its state, times and outcome."""
     arguments, arguments_cut = _shown(call.arguments)
     result, result_cut = _shown(call.result)
     return {
@@ -122,7 +122,7 @@ def _error(call: StoredCall) -> Mapping[str, object]:
 
 
 def _dead_letter(call: StoredCall) -> str | None:
-    """Return why a call could not be delivered, where that is what became of it."""
+    """Return the reason of a failed delivery, `None` for other calls."""
     error = _error(call)
     return (
         json_values.text(shown_document(error.get("message")))
@@ -132,14 +132,17 @@ def _dead_letter(call: StoredCall) -> str | None:
 
 
 def _shown(value: object) -> tuple[object, bool]:
-    """Return a JSON value, or the beginning of its text where it is long; and whether it is cut."""
+    """Return a JSON value, cut if long, and True if cut.
+
+    A long value is replaced by the first `MOST_SHOWN` characters of its text.
+    """
     value = shown_document(value)
     text = value if isinstance(value, str) else json_values.dumps(value)
     return (value, False) if len(text) <= MOST_SHOWN else (text[:MOST_SHOWN], True)
 
 
 def exchanged_document(exchanged: Exchanged) -> Document:
-    """Return what went back and forth for a call."""
+    """Return the sent event of a call and its reply."""
     sent, came = exchanged.call or {}, exchanged.reply or {}
     return {
         "id": exchanged.event_id,
@@ -153,13 +156,16 @@ def exchanged_document(exchanged: Exchanged) -> Document:
 
 
 def _event(passed: Mapping[str, Any]) -> Document | None:
-    """Return the event; its data may have a token, as may what an earlier version stored."""
+    """Return an event without tokens.
+
+    Its data may have one, as may an event stored by an earlier version.
+    """
     event = passed.get("event")
     return shown_document(event) if isinstance(event, Mapping) else None
 
 
 def waiting_document(waiting: Waiting) -> Document:
-    """Return a call that waits for a person."""
+    """Return a call waiting for approval."""
     arguments, cut = _shown(waiting.call.arguments)
     return {
         "id": approval_id(waiting.call.event_id),

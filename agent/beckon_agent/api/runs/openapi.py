@@ -1,4 +1,4 @@
-"""The documents of this face as the OpenAPI description tells them."""
+"""The OpenAPI descriptions of runs and approvals."""
 
 from typing import Any
 

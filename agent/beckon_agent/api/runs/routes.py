@@ -1,4 +1,4 @@
-"""The routes under `/runs`: what somebody's agents did, step by step."""
+"""The routes under `/runs`: the caller's runs, step by step."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ Conversation = Annotated[str | None, Query(max_length=100, description="Only run
 
 
 def router(store: Store, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of this face; `owner_of` says who asks."""
+    """Return the routes; `owner_of` returns the caller's id."""
     routes = APIRouter()
     _add_runs(routes, store, owner_of)
     _add_events(routes, store, pace, owner_of)
@@ -78,7 +78,10 @@ def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: Own
 
 
 def _last_event(request: Request) -> int:
-    """Return the number behind which a stream goes on, 0 for one that begins."""
+    """Return the number of a client's last event, 0 for none.
+
+    It is in the header Last-Event-ID; a 400 is raised for anything but a number.
+    """
     text = request.headers.get("last-event-id", "0")
     if text.isascii() and text.isdigit() and int(text[:20]) <= _MOST_NUMBER:
         return int(text[:20])

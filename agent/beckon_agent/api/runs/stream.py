@@ -1,4 +1,7 @@
-"""What a run tells while it happens, for those who look on: they neither keep it alive nor end it."""
+"""The events of a run in progress, for observers.
+
+An observer neither keeps the run alive nor ends it.
+"""
 
 import asyncio
 import json
@@ -44,10 +47,11 @@ NumberedEvent = tuple[int, str, dict[str, Any]]
 
 
 async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[NumberedEvent]:
-    """Yield what a run has told behind a number, and tells until it ends, or is deleted; `ended` is the last.
+    """Yield the events of a run after a number, until it ends.
 
-    It is read where every replica writes it, so that it does not matter which of them works on the run.
-    What a tool reports that answers later comes under the number before it, `progress`.
+    The last one is `ended`, also for a deleted run. The events are read from the store, to which every
+    replica writes, so it does not matter which of them works on the run. The reports of a tool that
+    answers later have the number of the event before them, and the name `progress`.
     """
     number, heard = after, ReportsSeen()
     while True:
@@ -79,7 +83,10 @@ def _report(report: CallProgressed) -> dict[str, Any]:
 
 
 async def server_sent(stream: PacedStream[NumberedEvent], keep_alive: float) -> AsyncGenerator[bytes]:
-    """Yield events as server-sent ones, each under its number, and comments while nothing happens."""
+    """Yield events as server-sent events, and keep-alive comments.
+
+    Each has its number as id. A comment is sent after `keep_alive` seconds without an event.
+    """
     try:
         async for items in stream.batches(keep_alive):
             yield b"".join(_line(*item) for item in items) or KEEP_ALIVE

@@ -1,7 +1,8 @@
-"""The schema's history: alembic's revisions, applied by `open_store` before anything else is done.
+"""The schema's history: Alembic's revisions, applied by `open_store`.
 
-A revision is never changed once it was released. While replicas are exchanged the old ones work on the new
-schema: a revision adds, and what it would take away goes with a later release.
+They are applied before anything else is done. A revision is never changed once it was released. During a
+rolling update the old replicas work on the new schema: so a revision only adds, and what it would remove is
+removed by a later release.
 """
 
 HEAD = "0011"

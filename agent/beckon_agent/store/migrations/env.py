@@ -1,4 +1,7 @@
-"""What alembic runs: the revisions, on the connection and in the transaction that it is given."""
+"""Alembic's entry point: runs the revisions on the given connection.
+
+They run in the transaction of that connection.
+"""
 
 from alembic import context
 

@@ -43,7 +43,7 @@ _FORGET = text(
 def append(
     connection: Connection, parent: int | None, input_: Sequence[Message], added: Sequence[Message] = ()
 ) -> int:
-    """Store a segment behind another; return its number."""
+    """Store a segment after another; return its number."""
     values = {
         "parent": parent,
         "input": list(input_),
@@ -56,16 +56,16 @@ def append(
 
 
 def complete(connection: Connection, segment: int, added: Sequence[Message]) -> None:
-    """Store what a run added behind its input."""
+    """Store the messages added by a run after its input."""
     members = {"added": list(added), "more": f" {search_text.searchable_text(added)}"}
     connection.execute(_COMPLETE, {"the_segment": segment, **members})
 
 
 def advance(connection: Connection, conversation: str, segment: int) -> None:
-    """Put a segment at the end of a conversation, if that is still there.
+    """Append a segment to a conversation, if it still exists.
 
-    Runs side by side in one conversation end one after the other: who is late stands behind the others, in
-    a segment of its own, because what follows the run itself goes on from what the run had seen.
+    Concurrent runs in one conversation end one after the other. A later one is put after the others, as a
+    copy of its segment, because the runs that follow the run itself continue from what it had seen.
     """
     head = connection.scalar(
         select(conversations.c.head).where(conversations.c.id == conversation).with_for_update(key_share=True)
@@ -82,7 +82,7 @@ def advance(connection: Connection, conversation: str, segment: int) -> None:
 
 
 def use(connection: Connection, conversation: str) -> None:
-    """Note that somebody asks something in a conversation now."""
+    """Mark a conversation as used now, by a new question."""
     connection.execute(_USED, {"the_conversation": conversation})
 
 
@@ -113,10 +113,10 @@ def messages(connection: Connection, last: ScalarSelect[int], *, found: bool) ->
 
 
 def forget(connection: Connection, candidates: Sequence[int], *, alone: bool = False) -> None:
-    """Delete segments that nobody needs any more, and those before them that only they needed.
+    """Delete unneeded segments, and earlier ones needed only by them.
 
-    One at a time: two that forget side by side would each leave what the other seems to need. Only a segment
-    that stands alone has no others to see.
+    One transaction at a time does so: of two at once each would leave a segment that the other seems to need.
+    With `alone` no lock is taken: a segment without a conversation or earlier run has no others to see.
     """
     if not alone:
         dialect.lock(connection, "beckon: forget segments")

@@ -39,7 +39,7 @@ class SqlConversations:
         self._database = database
 
     async def open(self, conversation: StoredConversation, messages: Sequence[Message]) -> None:
-        """Store a conversation. Raises `ValueError` where its id is taken."""
+        """Store a conversation; raises `ValueError` if its id is taken."""
         members = {
             "id": conversation.id,
             "owner": conversation.owner,
@@ -73,7 +73,7 @@ class SqlConversations:
         return await self._database.write(lambda connection: connection.execute(statement).rowcount > 0)
 
     async def close(self, conversation_id: str) -> bool:
-        """Delete a conversation, and of its messages what no run needs."""
+        """Delete a conversation, and its messages unless a run needs them."""
         statement = delete(conversations).where(conversations.c.id == conversation_id)
 
         def work(connection: Connection) -> bool:
@@ -97,7 +97,10 @@ _LEFT_NOTHING = or_(runs.c.ended_at.is_(None), runs.c.status.in_(("failed", "can
 
 
 def _segments(mine: ColumnElement[bool]) -> CTE:
-    """Return all segments of some conversations, each with how many stand behind it."""
+    """Return all segments of some conversations, with their depth.
+
+    The depth is the number of segments after it.
+    """
     link = (
         select(
             conversations.c.id.label("conversation"),
@@ -114,7 +117,7 @@ def _segments(mine: ColumnElement[bool]) -> CTE:
 
 
 def mentions(query: str, owner: str) -> ColumnElement[bool]:
-    """Return the condition of an owner's conversations that a query finds."""
+    """Return the condition for an owner's conversations matching a query."""
     link = _segments(conversations.c.owner == owner)
     found = segments.c.said.contains(search_words(query), autoescape=True)
     ended = select(link.c.conversation).join(segments, segments.c.id == link.c.id).where(found)
@@ -127,7 +130,10 @@ def mentions(query: str, owner: str) -> ColumnElement[bool]:
 
 
 def titles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
-    """Return how the first question of each of these conversations begins, where there is one."""
+    """Return the beginning of each conversation's first question, by id.
+
+    A conversation without a question is left out.
+    """
     if not ids:
         return {}
     link = _segments(conversations.c.id.in_(ids))

@@ -1,8 +1,8 @@
-"""What was used of limits: sliding windows, what is reserved of them, and places.
+"""The use of limits: sliding windows, reservations, and places.
 
-A window is kept in a hundred buckets. What was used in one counts from its last use for a whole window, so no
-window, wherever it begins, ever holds more than the limit; in return something may count a hundredth of the
-window longer than it had to. A limit has at most about a hundred rows, however much it is used.
+A window is kept in a hundred buckets. The use in one counts from its last use for a whole window, so no
+window, wherever it begins, ever holds more than the limit; in return a use may count a hundredth of the
+window longer than necessary. A limit has at most about a hundred rows, however much it is used.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,20 @@ class SqlCounters:
         self._database = database
 
     async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
-        """Use so much of a limit, all or nothing; what is more than the limit never fits."""
+        """Use an amount of a limit, all or nothing.
+
+        An amount above the limit never fits.
+        """
         if amount < 0 or window <= 0:
             raise ValueError(f"{amount} per {window} s is no use of a limit: neither may be negative")
         return await self._database.write(lambda connection: _take(connection, key, amount, limit, window))
 
     async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
-        """Set so much aside, wherever anything is left."""
+        """Reserve an amount, if anything is left."""
         return await self._database.write(lambda connection: _reserve(connection, key, token, amount, limit))
 
     async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
-        """Count what was used in place of what was reserved."""
+        """Replace a reservation by the actual use."""
         await self._database.write(lambda connection: _settle(connection, key, token, amount, window))
 
     async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
@@ -50,7 +53,7 @@ class SqlCounters:
 
 
 def sweep(connection: Connection) -> None:
-    """Delete what counts no more, of limits that nobody has asked for since."""
+    """Delete expired entries of limits without later requests."""
     connection.execute(delete(buckets).where(buckets.c.expires < dialect.now()))
     connection.execute(delete(places).where(places.c.expires < dialect.now()))
     connection.execute(delete(reservations).where(reservations.c.expires < dialect.now()))
@@ -99,7 +102,10 @@ def _settle(connection: Connection, key: str, token: str, amount: int, window: f
 
 
 def _used(connection: Connection, key: str, window: float, moment: float) -> Sequence[Row[float, int]]:
-    """Return when so much was used, and how much, in the window that ends now; the oldest first."""
+    """Return time and amount of each use in the current window.
+
+    The oldest comes first.
+    """
     return connection.execute(
         select(buckets.c.last_used, buckets.c.amount)
         .where(buckets.c.key == key, buckets.c.last_used > moment - window)
@@ -125,7 +131,10 @@ def _count(connection: Connection, key: str, amount: int, window: float, moment:
 
 
 def _until_free(used: Sequence[Row[float, int]], over: int, window: float, moment: float) -> float:
-    """Return the seconds until so much counts no more; a whole window where that is never enough."""
+    """Return the seconds until enough earlier use has expired.
+
+    `over` is the amount that has to expire. The result is a whole window if even all of it is not enough.
+    """
     for last_used, part in used:
         over -= part
         if over <= 0:

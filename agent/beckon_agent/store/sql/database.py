@@ -1,4 +1,4 @@
-"""A database as the store's parts use it: one piece of work is one transaction."""
+"""The interface of a database: one piece of work is one transaction."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -18,17 +18,18 @@ ADDRESSES = "sqlite:///FILE, sqlite:// for memory, or postgresql://USER:PASSWORD
 
 
 class Database(Protocol):
-    """Runs work; it sees a connection of SQLAlchemy's plain kind, whatever is behind it.
+    """Runs work with a plain, synchronous SQLAlchemy connection.
 
-    Raises `StoreUnavailable` where the database does not answer. An exception of the work itself undoes it.
+    Raises `StoreUnavailable` if the database does not answer. An exception of the work itself undoes its
+    changes.
     """
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work that changes nothing."""
+        """Run work without changes."""
         ...
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work whose changes are all stored, or none of them."""
+        """Run work in a transaction: all its changes are stored, or none."""
         ...
 
     async def aclose(self) -> None:
@@ -38,7 +39,10 @@ class Database(Protocol):
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Tell what a driver raises in the store's own words; a broken constraint is for the work to explain."""
+    """Translate a driver's exceptions into those of the store.
+
+    An `IntegrityError` passes through: the work itself explains a broken constraint.
+    """
     try:
         yield
     except IntegrityError:
@@ -57,6 +61,9 @@ def plain_errors() -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says, without what its library adds to that."""
+    """Return the first line of an error's message, at most 300 characters.
+
+    It leaves out the lines that libraries add. An empty message gives the name of the class.
+    """
     lines = str(error).splitlines()
     return lines[0][:300] if lines else type(error).__name__

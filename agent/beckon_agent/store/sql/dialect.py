@@ -1,4 +1,4 @@
-"""The words in which the two databases differ: the time, locks, and inserting what may be there."""
+"""Differences between the two databases: time, locks, and upserts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOCK = text(
 
 
 class now(FunctionElement[float]):  # noqa: N801  # reads as a function of SQL
-    """The time in seconds since the epoch, by the clock that all replicas share.
+    """The time in seconds since the epoch, by the replicas' shared clock.
 
     That is the database's own: between the clocks of two nodes a lease or a limit would not be exact.
     """
@@ -44,9 +44,9 @@ def _now_in_sqlite(_element: now, _compiler: SQLCompiler, **_options: object) ->
 
 
 def lock(connection: Connection, name: str) -> float:
-    """Keep everybody else who locks this name out until the transaction ends; return the time then.
+    """Lock a name until the transaction ends; return the time.
 
-    In SQLite a writing transaction has kept all others out since it began.
+    In SQLite a writing transaction has locked out all others since it began.
     """
     if connection.dialect.name == "sqlite":
         return time.time()
@@ -55,7 +55,7 @@ def lock(connection: Connection, name: str) -> float:
 
 
 def insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """Return an insert that knows `on_conflict_…`."""
+    """Return an insert statement with `on_conflict_…` methods."""
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
     # Imported late: 4 MB that a process with SQLite need not spend.

@@ -1,4 +1,4 @@
-"""The event log of runs, and the documents that many turns share.
+"""The event log of runs, and JSON documents shared by many turns.
 
 Each shared document is stored once, under its digest.
 """
@@ -34,7 +34,7 @@ class SqlEventLog:
             await self._database.write(work)
 
     async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
-        """Return the events behind a number."""
+        """Return the events after a number."""
         statement = (
             select(table.c.number, table.c.event)
             .where(table.c.run_id == run_id, table.c.number > number)
@@ -56,7 +56,7 @@ class SqlMaterials:
         self._database = database
 
     async def keep(self, documents: Mapping[str, object]) -> None:
-        """Store documents, in the order of their digests: so that no two wait for each other."""
+        """Store documents in the order of their digests, to avoid deadlocks."""
         rows = [{"digest": digest, "document": documents[digest]} for digest in sorted(documents)]
 
         def work(connection: Connection) -> None:
@@ -87,6 +87,9 @@ def _pages(digests: list[str]) -> Iterable[list[str]]:
 
 
 def sweep(connection: Connection) -> None:
-    """Delete documents that were used last before the oldest run that is left had begun."""
+    """Delete documents last used over a day before the oldest run.
+
+    Without any runs, these are the documents last used over a day ago.
+    """
     oldest = select(func.coalesce(func.min(runs.c.created_at), now())).scalar_subquery()
     connection.execute(delete(materials).where(materials.c.used_at < oldest - _GRACE))

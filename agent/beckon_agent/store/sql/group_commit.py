@@ -31,7 +31,10 @@ class _Job:
 
 
 class GroupCommit:
-    """One thread that writes; `transaction` gives a connection in a transaction that ends with the block."""
+    """One writer thread for queued writes.
+
+    `transaction` gives a connection in a transaction that ends with the block.
+    """
 
     def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]], name: str) -> None:
         self._transaction = transaction
@@ -41,7 +44,10 @@ class GroupCommit:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work after all that came before; what it changed is stored when this returns."""
+        """Run work after all earlier work.
+
+        Its changes are stored when this returns.
+        """
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._waiting.append(_Job(work, future))
@@ -51,7 +57,10 @@ class GroupCommit:
         return await future
 
     def finish(self, last: Callable[[], None]) -> None:
-        """Wait for the work under way, then do one last thing in the thread, and end it."""
+        """Wait for the work in progress, then end the thread.
+
+        `last` runs in the thread before it ends.
+        """
         self._thread.submit(last).result()
         self._thread.shutdown()
 
@@ -92,7 +101,10 @@ def _do(piece: _Job, connection: Connection, *, alone: bool) -> None:
 
 @contextmanager
 def _undone_for_itself(connection: Connection, *, alone: bool) -> Iterator[None]:
-    """Undo what a piece did where it fails; one that is alone has the whole transaction for that."""
+    """Undo the changes of a failed piece of work, by a savepoint.
+
+    A piece that is alone in its transaction needs none: the whole transaction is undone.
+    """
     if alone:
         yield
         return

@@ -1,4 +1,4 @@
-"""Lists of an owner's runs and conversations, and the events of one run."""
+"""Lists of an owner's runs and conversations, and a run's events."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -40,17 +40,17 @@ class SqlHistory(History):
     async def conversations(
         self, owner: str, *, query: str, after: str | None, most: int
     ) -> list[ConversationSummary]:
-        """Return conversations, those first that were used last."""
+        """Return conversations, the last used first."""
         return await self._database.read(
             lambda connection: _conversations(connection, owner, query, after, most)
         )
 
     async def waiting(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
-        """Return the calls that wait for a person."""
+        """Return the calls with a pending approval."""
         return await self._database.read(lambda connection: _waiting(connection, owner, after, most))
 
     async def exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
-        """Return what went back and forth."""
+        """Return the exchanged events of a run's calls."""
         return await self._database.read(lambda connection: _exchanged(connection, run_id, after, most))
 
 
@@ -90,7 +90,10 @@ def _runs(
 
 
 def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, tuple[dict[str, int], int, int]]:
-    """Return, for each run that made calls: how often which tool, how many failed, and how many wait."""
+    """Return the counts of calls per run, for each run with calls.
+
+    They are the calls by tool name, the failed calls, and the calls waiting for an approval.
+    """
     failed = func.sum(case((calls.c.failed, 1), else_=0))
     approvals = func.sum(case((calls.c.state == "approval", 1), else_=0))
     statement = (
@@ -131,7 +134,10 @@ def _conversations(
 
 
 def _place(connection: Connection, owner: str, after: str) -> tuple[str, float]:
-    """Return the id and the time of a place in the list of conversations; of an id alone, its place now."""
+    """Return id and time of a place in the list of conversations.
+
+    For an id alone it is the present place. Raises `KeyError` for an unknown id.
+    """
     name, _, stood = after.rpartition("@")
     if name:
         with suppress(ValueError):
@@ -144,7 +150,10 @@ def _place(connection: Connection, owner: str, after: str) -> tuple[str, float]:
 
 
 def _behind(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
-    """Return the condition of runs behind the one of this id, whatever has come in front of it meanwhile."""
+    """Return the condition for runs listed after the given one.
+
+    Runs that have come in front of it meanwhile make no difference. Raises `KeyError` for an unknown id.
+    """
     last = select(runs.c.created_at).where(runs.c.id == after, runs.c.owner == owner)
     created_at = connection.scalar(last)
     if created_at is None:
@@ -194,7 +203,10 @@ def _waiting(connection: Connection, owner: str, after: str | None, most: int) -
 
 
 def _later(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
-    """Return the condition of calls behind one; it may have been decided about since it was listed."""
+    """Return the condition for calls listed after the given one.
+
+    That call may have been decided since it was listed. Raises `KeyError` for an unknown id.
+    """
     place = (
         select(runs.c.created_at, runs.c.id, calls.c.step, calls.c.number)
         .join(calls, calls.c.run_id == runs.c.id)
@@ -235,7 +247,7 @@ def _exchanged(connection: Connection, run_id: str, after: str | None, most: int
 
 
 def tokens_so_far(connection: Connection, run_ids: Sequence[str]) -> dict[str, Usage]:
-    """Return what each of these runs has used, where somebody counted."""
+    """Return the counted token usage of each of these runs."""
     if not run_ids:
         return {}
     found: dict[str, Usage] = {}

@@ -1,4 +1,4 @@
-"""The steps of runs: turns of the model, and the states that their calls go through.
+"""The steps of runs: turns of the model, and states of calls.
 
 A transaction locks the run first and its calls after it, so that two never wait for each other.
 """
@@ -100,7 +100,10 @@ class SqlJournal:
         calls: Sequence[StoredCall],
         said: LogEntries = NOTHING,
     ) -> None:
-        """Store what was said, a turn and its calls."""
+        """Store events, a turn and its calls.
+
+        Raises `ValueError` if the step or one of the calls is stored already.
+        """
 
         def work(connection: Connection) -> None:
             if lost_over(connection, run_id, holder):
@@ -116,11 +119,18 @@ class SqlJournal:
             ) from None
 
     async def sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
-        """Note that a call is about to be sent; a call that is done stays so."""
+        """Mark a call as sent; a finished call stays finished.
+
+        Raises `ValueError` for a call of another run, a denied call, or one that is neither `open` nor
+        `sent`.
+        """
         await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id, seconds))
 
     async def due(self, event_id: str) -> tuple[StoredCall, float] | None:
-        """Return a call and the seconds until its reply is due; one that has no such time is overdue."""
+        """Return a call and the seconds until its reply is due.
+
+        A call without a due time is overdue.
+        """
         row = await self._database.read(
             lambda connection: connection.execute(_DUE, {"the_call": event_id}).first()
         )
@@ -140,7 +150,10 @@ class SqlJournal:
         seconds: float,
         exchanged: Exchanged | None = None,
     ) -> None:
-        """Note that the answer will come later; where it has come already, the call stays done."""
+        """Mark a sent call as answered later.
+
+        A call already answered stays `done`.
+        """
         sent = {} if exchanged is None else {"call_event": exchanged.call}
 
         def work(connection: Connection) -> None:
@@ -155,14 +168,14 @@ class SqlJournal:
         await self._database.write(work)
 
     async def reported(self, event_id: str, report: Mapping[str, Any]) -> bool:
-        """Keep the last report of a call."""
+        """Store the latest progress report of a call."""
         members = {"the_call": event_id, "report": report}
         return await self._database.write(
             lambda connection: connection.execute(_REPORT, members).rowcount > 0
         )
 
     async def reports(self, run_id: str) -> list[StoredCall]:
-        """Return the calls that have a report and no answer."""
+        """Return the unanswered calls with a progress report."""
         statement = _WITH_RUN.where(
             calls.c.run_id == run_id, calls.c.report.is_not(None), calls.c.state != "done"
         ).order_by(calls.c.step, calls.c.number)
@@ -194,7 +207,7 @@ class SqlJournal:
         return await self._database.write(work)
 
     async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
-        """Store the first decision on a call of a run that has not ended."""
+        """Store the first decision on a call, unless the run has ended."""
 
         def work(connection: Connection) -> bool:
             run = _lock_run_of(connection, event_id)
@@ -212,7 +225,7 @@ class SqlJournal:
         return None if row is None else _with_run(row)
 
     async def overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
-        """Return late calls of runs that have not ended, the latest first."""
+        """Return overdue calls of unfinished runs, the longest overdue first."""
         statement = (
             _WITH_RUN.join(runs, runs.c.id == calls.c.run_id)
             .where(calls.c.state == "accepted", calls.c.deadline < clock(), runs.c.ended_at.is_(None))
@@ -266,7 +279,10 @@ def _why_not(state: str | None) -> str:
 
 
 def _lock_run_of(connection: Connection, event_id: str) -> tuple[str, RunStatus] | None:
-    """Lock the run of a call; return its id and status. What the call is by now a later statement sees."""
+    """Lock the run of a call; return the run's id and status.
+
+    The present state of the call is seen by a later statement only.
+    """
     found = connection.execute(_LOCK_RUN_OF, {"the_call": event_id}).first()
     return None if found is None else (found[0], found[1])
 
@@ -274,7 +290,10 @@ def _lock_run_of(connection: Connection, event_id: str) -> tuple[str, RunStatus]
 def _changed(
     connection: Connection, run: tuple[str, RunStatus], change: Update, members: Mapping[str, object]
 ) -> bool:
-    """Make a change that only the first can make; a run that waited for nothing else is queued."""
+    """Change a call; return True for the first such change.
+
+    A suspended run that waited for nothing else is queued.
+    """
     first = connection.execute(change, members).rowcount > 0
     run_id, status = run
     if first and status == "suspended":

@@ -1,4 +1,4 @@
-"""Opening a store by its address, and migrating its database to the newest revision."""
+"""Opening a store by its address, and migrating its database."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class SqlStore:
         self.counters: Counters = SqlCounters(database)
 
     async def scratch(self) -> "SqlStore":
-        """Return a new store in memory, for what is thrown away."""
+        """Return a new store in memory for temporary data."""
         database = SQLite(None)
         await database.write(metadata.create_all)  # nothing is there to be brought up to date
         return SqlStore(database)
@@ -64,10 +64,10 @@ class SqlStore:
 
 
 async def open_store(url: str) -> SqlStore:
-    """Open a store, and bring its schema to this version; several processes may do so at once.
+    """Open a store and migrate its schema to this version.
 
-    Raises `StoreRefused` where the address or the database cannot be used, and `StoreUnavailable` where the
-    database does not answer. Neither message shows a password.
+    Several processes may do so at once. Raises `StoreRefused` if the address or the database cannot be used,
+    and `StoreUnavailable` if the database does not answer. Neither message shows a password.
     """
     database = database_at(url)
     try:
@@ -79,7 +79,10 @@ async def open_store(url: str) -> SqlStore:
 
 
 def database_at(url: str) -> Database:
-    """Return the database at an address, not yet connected. Raises `StoreRefused` for no such address."""
+    """Return the database at an address, not yet connected.
+
+    Raises `StoreRefused` for an invalid address.
+    """
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -113,9 +116,10 @@ _VERSION = Table(  # as Alembic makes it
 
 
 def bring_up_to_date(connection: Connection) -> None:
-    """Make the tables, or apply what is missing, all or nothing; of replicas that start together one does it.
+    """Create the tables or apply the missing revisions, all or nothing.
 
-    Raises `StoreRefused` for a database of a newer version, and for one that is somebody else's.
+    Of replicas that start together one does it. Raises `StoreRefused` for a database of a newer version, and
+    for one of another program.
     """
     dialect.lock(connection, "beckon: migrate")
     present = inspect(connection).get_table_names()
@@ -137,7 +141,10 @@ def bring_up_to_date(connection: Connection) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Make all tables as the revisions leave them, which a test compares."""
+    """Create all tables as they are after the last revision.
+
+    A test compares the two.
+    """
     metadata.create_all(connection, checkfirst=False)
     _VERSION.create(connection, checkfirst=False)
     connection.execute(_VERSION.insert().values(version_num=migrations.HEAD))

@@ -1,7 +1,9 @@
-"""PostgreSQL: a pool of connections; the driver reads the address itself, with all that libpq knows of it.
+"""PostgreSQL with a pool of connections.
+
+The driver reads the address itself, with all options of libpq.
 
 A piece of work runs in one greenlet from the pool and back to it: `AsyncConnection` would start one for every
-step of that, which takes a third more of the processor.
+step of that, and take a third more of the processor.
 """
 
 from collections.abc import Callable
@@ -38,7 +40,7 @@ for _index in (each for table in metadata.tables.values() for each in table.inde
 
 
 class PostgreSQL:
-    """A database of a server; a `Database`."""
+    """A database on a PostgreSQL server; a `Database`."""
 
     def __init__(self, dsn: str) -> None:
         async def connect() -> Any:
@@ -69,7 +71,7 @@ class PostgreSQL:
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work of which every statement sees what is stored by then."""
+        """Run work; each statement sees the data stored by then."""
 
         def run() -> Result:
             with self._unchanged.sync_engine.connect() as connection:
@@ -79,7 +81,10 @@ class PostgreSQL:
             return await greenlet_spawn(run)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work in a transaction; what it has to see unchanged it locks."""
+        """Run work in a transaction.
+
+        The work locks the rows that must not change meanwhile.
+        """
 
         def run() -> Result:
             with self._engine.sync_engine.begin() as connection:
@@ -96,6 +101,6 @@ class PostgreSQL:
 def _refuse_closed(
     connection: DBAPIConnection, _entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection
 ) -> None:
-    """Let the pool open a new connection where the server has closed this one meanwhile."""
+    """Make the pool replace a connection closed by the server."""
     if connection.driver_connection.is_closed():
         raise DisconnectionError

@@ -1,4 +1,4 @@
-"""Runs from their beginning to their end, and who holds them."""
+"""Runs from their beginning to their end, and their holders."""
 
 from collections.abc import Collection
 from dataclasses import asdict, fields
@@ -117,7 +117,7 @@ class SqlRuns:
         self._database = database
 
     async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
-        """Store a run behind what it follows."""
+        """Store a run after its previous one or its conversation."""
         try:
             return await self._database.write(lambda connection: _create(connection, new, holder, seconds))
         except IntegrityError:
@@ -142,22 +142,25 @@ class SqlRuns:
         )
 
     async def added(self, run_id: str) -> list[Message]:
-        """Return what its own segment holds behind the input."""
+        """Return the messages of the run's own segment after the input."""
         own = select(segments.c.added).join(runs, runs.c.segment == segments.c.id).where(runs.c.id == run_id)
         return await self._database.read(lambda connection: connection.scalar(own) or [])
 
     async def delete(self, run_id: str) -> bool:
-        """Delete a run, and of its messages what nobody else needs."""
+        """Delete a run, and its messages unless others need them."""
         return await self._database.write(lambda connection: _delete(connection, run_id))
 
     async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
-        """Take runs that nobody holds; those that another claim is looking at are left to it."""
+        """Take over runs without a live holder.
+
+        Runs locked by another claim at the same time are left to it.
+        """
         return await self._database.write(lambda connection: _claim(connection, holder, seconds, most))
 
     async def renew(
         self, holder: str, *, seconds: float, only: Collection[str] | None = None
     ) -> frozenset[str]:
-        """Hold all runs of this holder, or some of them, for longer."""
+        """Extend the leases of this holder's runs, or of some of them."""
         members: dict[str, object] = {"the_holder": holder, "lease": seconds}
         statement = _RENEW
         if only is not None:
@@ -175,17 +178,17 @@ class SqlRuns:
         await self._database.write(lambda connection: connection.execute(statement, members).rowcount)
 
     async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
-        """Let go of a run that waits for an approval or a late answer."""
+        """Suspend a run until an approval or a late answer."""
         return await self._database.write(lambda connection: _suspend(connection, run_id, holder, said))
 
     async def end(self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING) -> bool:
-        """Give a run its final status, and its conversation what it added."""
+        """Set a run's final status; append its messages to its conversation."""
         if ended.status not in FINAL:
             raise ValueError(f"{ended.status!r} is no status to end with")
         return await self._database.write(lambda connection: _end(connection, run_id, holder, ended, said))
 
     async def purge(self, keep_seconds: float | None) -> int:
-        """Delete in pieces, so that nobody waits for long."""
+        """Delete in batches, to keep the waits of others short."""
         deleted = await self._purge(and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER))
         if keep_seconds is not None:
             deleted += await self._purge(runs.c.ended_at < now() - keep_seconds)
@@ -227,7 +230,10 @@ def _create(connection: Connection, new: NewRun, holder: str | None, seconds: fl
 
 
 def _parent(connection: Connection, new: NewRun) -> int | None:
-    """Return the segment that a new run stands behind; it stays until the transaction ends."""
+    """Return the segment before a new run, locked until the transaction ends.
+
+    Raises `KeyError` if the previous run or the conversation does not exist.
+    """
     parent: int | None = None
     if new.conversation is not None:
         held = select(conversations.c.head).where(conversations.c.id == new.conversation)

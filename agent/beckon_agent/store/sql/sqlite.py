@@ -1,8 +1,9 @@
-"""SQLite: one thread writes, two others read, all in the write-ahead log.
+"""SQLite: one thread writes, two others read, with a write-ahead log.
 
 A whole piece of work runs in its thread, so it costs one change of threads and not one for every statement;
 pieces that would have to wait for each other are stored together.
-Other processes may use the same file: who writes locks it at the beginning of the transaction, and waits.
+
+Other processes may use the same file: a writer locks it at the beginning of the transaction, and waits.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ PATIENCE = 10
 
 
 class SQLite:
-    """A file, or memory where `path` is `None`; a `Database`."""
+    """A SQLite file, or memory if `path` is `None`; a `Database`."""
 
     def __init__(self, path: Path | None) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
@@ -51,17 +52,17 @@ class SQLite:
         self._readers = _engine(path, reading=True)
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work on what was stored last."""
+        """Run work on the latest stored data."""
         if self._reading is None:
             return await self.write(work)
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work after all that was begun before."""
+        """Run work after all earlier work."""
         return await self._writing.run(work)
 
     async def aclose(self) -> None:
-        """Wait for the work under way, then close the file."""
+        """Wait for the work in progress, then close the file."""
         await asyncio.to_thread(self._close)
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:
@@ -89,7 +90,11 @@ class SQLite:
 
 
 def make_file(path: Path) -> None:
-    """Make the file, for its owner alone: it will hold conversations. SQLite gives its log the same mode."""
+    """Create the file, readable by its owner only.
+
+    It will hold conversations. SQLite gives its log the same mode. Raises `StoreRefused` if the file cannot
+    be written, or is not a database.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
@@ -132,15 +137,19 @@ def _engine(path: Path | None, *, reading: bool) -> Engine:
 
 @stamina.retry(on=sqlite3.OperationalError, attempts=None, timeout=PATIENCE, wait_initial=0.01, wait_max=0.5)
 def _set(cursor: DBAPICursor, pragma: str) -> None:
-    """Set up a connection; where several begin a file at once, SQLite lets only one and waits for none."""
+    """Set a pragma of a connection, with retries.
+
+    If several processes create a file at once, SQLite admits only one, and fails for the others without
+    waiting.
+    """
     cursor.execute(f"PRAGMA {pragma}")
 
 
 def _pragmas(*, reading: bool) -> tuple[str, ...]:
-    """Return how a connection is set up.
+    """Return the pragmas of a connection.
 
     With the log and `synchronous` normal nothing that was stored is lost when a process is killed; a power
-    cut may take the last moments, and leaves the file whole.
+    cut may lose the last moments, but leaves the file intact.
     """
     if reading:
         return ("query_only = ON",)

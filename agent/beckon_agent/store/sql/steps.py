@@ -1,4 +1,4 @@
-"""The steps of a run as stored, shared by runs and the journal."""
+"""The stored steps of a run, for runs and the journal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,10 @@ from beckon_agent.store.sql.tables import calls, events, runs, turns
 
 
 def usage_of(document: Mapping[str, int] | None) -> Usage | None:
-    """Return what `dataclasses.asdict` wrote."""
+    """Return the usage stored as a document, or `None`.
+
+    The document is the output of `dataclasses.asdict`.
+    """
     return None if document is None else Usage(**document)
 
 
@@ -38,12 +41,18 @@ _TURN_COLUMNS = tuple(column for column in turns.c if column is not turns.c.run_
 
 
 def lock_held(connection: Connection, run_id: str, holder: str) -> None:
-    """Let nobody take the run over until the transaction ends. Raises `NotHeld` where somebody has."""
+    """Lock a held run against takeover until the transaction ends.
+
+    Raises `NotHeld` if the holder has lost it.
+    """
     lost_over(connection, run_id, holder)
 
 
 def lost_over(connection: Connection, run_id: str, holder: str) -> int:
-    """Do what `lock_held` does; return how many processes were lost since the last step."""
+    """Lock a held run; return the processes lost since its last step.
+
+    It is locked as by `lock_held`, and raises `NotHeld` as well.
+    """
     lost: int | None = connection.scalar(_LOCK_LOST, {"the_run": run_id, "the_holder": holder})
     if lost is None:
         raise NotHeld(run_id)
@@ -51,7 +60,10 @@ def lost_over(connection: Connection, run_id: str, holder: str) -> int:
 
 
 def log(connection: Connection, run_id: str, said: LogEntries) -> None:
-    """Put events into the log of a run that the caller has locked; numbers that are taken stay so."""
+    """Append events to the log of a run locked by the caller.
+
+    Events with existing numbers stay as they are.
+    """
     rows = [
         {"run_id": run_id, "number": number, "event": dict(event)}
         for number, event in enumerate(said.events, start=said.first)
@@ -61,7 +73,10 @@ def log(connection: Connection, run_id: str, said: LogEntries) -> None:
 
 
 def past(connection: Connection, run_id: str) -> Past:
-    """Return the turns and calls of a run; the calls never go further than the turns."""
+    """Return the turns and calls of a run.
+
+    Calls after the last turn are left out.
+    """
     found = connection.execute(
         select(*_TURN_COLUMNS).where(turns.c.run_id == run_id).order_by(turns.c.step)
     ).all()
@@ -78,9 +93,10 @@ def past(connection: Connection, run_id: str) -> Past:
 
 
 def requeue(connection: Connection, run_id: str) -> bool:
-    """Queue a suspended run that can go on; the caller has locked it. Return whether it was one.
+    """Queue a suspended run if it can continue.
 
-    It can where it waits for nothing, and where only tools are waited for and a decision lets a call be made.
+    Return True if it was queued. The caller has locked the run. It can continue if it waits for nothing, or
+    if it waits only for tools and a decision has opened a call.
     """
     asked, accepted, decided = (
         exists().where(calls.c.run_id == run_id, calls.c.state == state)

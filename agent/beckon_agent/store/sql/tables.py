@@ -41,26 +41,32 @@ class SafeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Escape a string that has a backslash or a character that a database would refuse."""
+        """Escape a string with backslashes or characters refused by a database."""
         if value is None or not _REFUSED.search(value):
             return value
         return value.encode("unicode_escape").decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the string as it was: a backslash is only in those that were escaped."""
+        """Return the original string.
+
+        A stored string with a backslash is always an escaped one.
+        """
         if value is None or "\\" not in value:
             return value
         return value.encode("ascii").decode("unicode_escape")
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value with every number as it was, however large; `None` is NULL."""
+    """A JSON value with exact numbers, however large; `None` is NULL."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: object, dialect: Dialect) -> str | None:
-        """Write JSON. Raises `ValueError` for what is none, or nested deeper than can be written."""
+        """Write JSON.
+
+        Raises `ValueError` for a value that is no JSON, or nested too deeply.
+        """
         if value is None:
             return None
         try:
@@ -71,7 +77,7 @@ class JsonText(TypeDecorator[Any]):
             raise ValueError(f"a value that is no JSON cannot be stored: {error}") from None
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Read what was written."""
+        """Read the stored JSON."""
         return None if value is None else json.loads(value)
 
 
@@ -82,7 +88,10 @@ _COUNTED = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def _partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> None:
-    """Index the rows of a condition; naming the option of PostgreSQL here would load its dialect."""
+    """Index the rows matching a condition.
+
+    Naming the option of PostgreSQL here would load its dialect.
+    """
     Index(name, *columns, sqlite_where=where, info={"where": where})
 
 

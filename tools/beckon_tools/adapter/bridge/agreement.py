@@ -1,4 +1,4 @@
-"""Whether a server still has the tools that EventTypes were made of."""
+"""The comparison of MCP servers' tools with their EventTypes."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,10 @@ _MOST_TOLD = 10
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What an EventType says of a tool of a server; it counts as long as somebody holds it."""
+    """A tool of a server as described by its EventType.
+
+    It is compared as long as a reference to it exists: `Agreement` holds only a weak one.
+    """
 
     server: str
     tool: str
@@ -26,7 +29,10 @@ class Expected:
 
 
 class Agreement:
-    """Compares, tells what differs once, and counts it for Prometheus."""
+    """Compares tools, logs differences, and counts them for Prometheus.
+
+    Differences are logged when they change.
+    """
 
     def __init__(self, differing: Gauge) -> None:
         self._expected: WeakSet[Expected] = WeakSet()
@@ -34,13 +40,16 @@ class Agreement:
         self._told: dict[str, tuple[str, ...]] = {}
 
     def expect(self, server: str, tool: str, parameters: Mapping[str, Any]) -> Expected:
-        """Take what an EventType says; forgotten with what is returned."""
+        """Add the tool of an EventType to the comparison.
+
+        It is removed when the returned object is garbage-collected.
+        """
         expected = Expected(server, tool, parameters)
         self._expected.add(expected)
         return expected
 
     def compare(self, server: str, tools: Sequence[Tool]) -> None:
-        """Compare what a server has with what is expected of it."""
+        """Compare the tools of a server with the expected ones."""
         asked = [each for each in self._expected if each.server == server]
         there = {tool.name: tool for tool in tools}
         found = tuple(sorted(set(_differences(asked, there))))

@@ -1,4 +1,4 @@
-"""A call carried out by an MCP server: its progress as reports, its result as that of the call."""
+"""A call to an MCP server, with its progress and its result."""
 
 import asyncio
 import base64
@@ -41,7 +41,10 @@ from beckon_tools.results import Media
 
 @contextlib.asynccontextmanager
 async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
-    """Yield what hears the server; what it said last has been passed on before the call is answered."""
+    """Yield a progress callback for the server's notifications.
+
+    On success the newest progress is reported before the call is answered; on an error it is dropped.
+    """
     newest = _Newest(report)
     try:
         yield newest.hear
@@ -51,10 +54,10 @@ async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
 
 
 class _Newest:
-    """Passes on one report at a time; of what is said meanwhile the newest is next.
+    """Passes on one progress report at a time, always the newest.
 
-    The connection that reads progress reads the answers of other calls too: nothing of theirs waits for
-    a Broker that is slow to take a report.
+    Reports in between are dropped. The connection that reads progress also reads the answers of other
+    calls; they do not wait for a Broker that is slow to accept a report.
     """
 
     def __init__(self, report: Report) -> None:
@@ -63,7 +66,7 @@ class _Newest:
         self._passing: asyncio.Task[None] | None = None
 
     async def hear(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take what the server says, and return at once."""
+        """Store the server's progress for the next report, and return at once."""
         self._next = progress, total, message or ""
         if self._passing is None or self._passing.done():
             self._passing = asyncio.create_task(self._pass_on())
@@ -74,7 +77,7 @@ class _Newest:
             await self._passing
 
     def drop(self) -> None:
-        """Leave out what has not been passed on."""
+        """Drop the reports not yet passed on."""
         if self._passing is not None:
             self._passing.cancel()
 
@@ -85,9 +88,10 @@ class _Newest:
 
 
 def result_of(result: CallToolResult, tool: str) -> object:
-    """Return the result of a call: what is structured, else its content; raise `ToolError` for a failure.
+    """Return the result of a call; raise `ToolError` for a failure.
 
-    One block of content stands for itself, several are a list.
+    The result is the structured content if there is any, else the content: a single block by itself,
+    otherwise a list of blocks.
     """
     if result.is_error:
         raise ToolError(_words(result.content) or f"the tool {tool} failed, and does not say why")
@@ -131,7 +135,7 @@ Place = tuple[str, str | None]
 
 
 class McpCaller:
-    """Calls MCP servers: those that the owner names, and those behind URLs that the owner allows."""
+    """Calls MCP servers named by the owner, or at allowed URLs."""
 
     def __init__(self, way: Way, named: Sequence[NamedServer], differing: Gauge) -> None:
         self._way = way
@@ -142,18 +146,24 @@ class McpCaller:
         self._checks: set[asyncio.Task[None]] = set()
 
     def expect(self, rule: McpRule, parameters: Mapping[str, object]) -> Expected:
-        """Take what an EventType says of a tool; it counts as long as what is returned is kept."""
+        """Add the tool of an EventType to the comparison with its server.
+
+        It is compared as long as the caller holds the returned object.
+        """
         return self._agreement.expect(rule.server, rule.tool, parameters)
 
     async def keep(self, name: str, ready: Callable[[], None]) -> None:
-        """Keep a named command running, whether it is called or not, until cancelled."""
+        """Keep a named command running until cancelled, even without calls.
+
+        Calls `ready` after each start.
+        """
         server = self._servers[name, None] = self._command(self._named[name], None)
         await server.keep(ready)
 
     async def call(self, rule: McpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
-        Raises `ToolError`, and `Retry` where the Broker should deliver it again.
+        Raises `ToolError`, `OutcomeUnknown`, and `Retry` if the Broker should deliver it again.
         """
         name = urlsplit(rule.server).hostname or rule.server
         trace.get_current_span().set_attributes(
@@ -187,14 +197,17 @@ class McpCaller:
             return await server.call(rule.tool, arguments, rule.timeout, heard)
 
     async def close(self) -> None:
-        """Let go of every server."""
+        """Cancel the checks, and close every server."""
         for check in self._checks:
             check.cancel()
         await asyncio.gather(*self._checks, return_exceptions=True)
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     def _check_soon(self, place: Place, server: Server, *, now: bool = False) -> None:
-        """Look whether a server has the tools of the EventTypes: at times, and when it may have others."""
+        """Start to compare a server's tools with the EventTypes, if due.
+
+        It is due at intervals, and with `now`, for tools that may have changed.
+        """
         if not now and time.monotonic() - self._checked.get(place, -_CHECK_SECONDS) < _CHECK_SECONDS:
             return
         self._checked[place] = time.monotonic()
@@ -213,7 +226,7 @@ class McpCaller:
             )
 
     def _without_secrets(self, rule: McpRule, value: object) -> object:
-        """Return what a server said without the credential and the secrets that it was given."""
+        """Return a server's output without its credential and secrets."""
         entry = self._named.get(rule.server)
         secrets = entry.secrets if entry else ()
         if rule.credential is None and not secrets:
@@ -265,7 +278,7 @@ class McpCaller:
 
 
 class _Sealing(httpx2.Auth):
-    """Adds a credential to every request to the hosts that it is bound to, and refuses others."""
+    """Adds a credential to requests to its hosts, and refuses others."""
 
     def __init__(self, credentials: Credentials, name: str) -> None:
         self._credentials = credentials
@@ -279,7 +292,10 @@ class _Sealing(httpx2.Auth):
 
 
 def _lost(name: str, error: Unreachable, call: Call) -> Exception:
-    """Return what a call without an answer becomes: repeated only where that does no harm."""
+    """Return the exception for a call without an answer.
+
+    It is `Retry` if the call is repeatable or was not sent, else `OutcomeUnknown`.
+    """
     if call.repeatable or not error.sent:
         return Retry(f"the MCP server {name} {error}")
     return OutcomeUnknown(

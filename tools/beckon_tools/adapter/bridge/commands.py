@@ -1,4 +1,8 @@
-"""An MCP server that is a command: one process, kept, looked after, and started again where it has ended."""
+"""An MCP server run as a command, in one supervised process.
+
+The process keeps running between calls, is ended if it no longer answers, and is started again after its
+end.
+"""
 
 import asyncio
 import contextlib
@@ -30,7 +34,7 @@ Noticed = Callable[[], None]
 
 
 class CommandServer:
-    """Runs from its first call on, or from `keep` on; one process for all calls."""
+    """Runs one process for all calls, from the first call or `keep` on."""
 
     def __init__(self, server: NamedServer, noticed: Noticed = lambda: None) -> None:
         program, *words = server.command
@@ -44,7 +48,7 @@ class CommandServer:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
     ) -> CallToolResult:
-        """Call the tool, starting the command where it does not run."""
+        """Call the tool, starting the command if it is not running."""
         sent = False
         with told(lambda: sent):
             run = await self._started()
@@ -61,14 +65,18 @@ class CommandServer:
                 raise
 
     async def tools(self) -> Sequence[Tool]:
-        """Return the tools of the command, which is started where it does not run."""
+        """Return the tools of the command, starting it if needed."""
         with told(lambda: False):
             run = await self._started()
             async with asyncio.timeout(LISTING_SECONDS):
                 return await list_tools(run.client.result())
 
     async def keep(self, ready: Callable[[], None]) -> None:
-        """Keep the command running until cancelled, with pauses where it does not stay; tell when it runs."""
+        """Keep the command running until cancelled.
+
+        Calls `ready` after each start. The pause before the next start doubles with each failed one, up
+        to `_LONGEST_PAUSE`.
+        """
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -92,7 +100,7 @@ class CommandServer:
                 task.cancel()
 
     async def _started(self) -> "_Run":
-        """Return what runs, started where nothing does; raise `Unreachable`."""
+        """Return the running process, starting it if needed; raise `Unreachable`."""
         if self._current is None:
             self._current = _Run()
             self._spawn(self._run(self._current))
@@ -101,13 +109,16 @@ class CommandServer:
         return run
 
     def _forget(self, run: "_Run") -> None:
-        """Have a process ended; the next call starts another."""
+        """Stop a process; the next call starts another."""
         run.over.set()
         if self._current is run:
             self._current = None
 
     async def _run(self, run: "_Run") -> None:
-        """Keep a process: what a connection opens, one task has to close."""
+        """Run one process from its start to its end.
+
+        A connection has to be closed by the task that opened it.
+        """
         try:
             async with contextlib.AsyncExitStack() as stack:
                 client = self._client(run, await stack.enter_async_context(logged(self._name, self._secrets)))
@@ -142,7 +153,10 @@ class CommandServer:
         return Client(transport, cache=None, message_handler=heard)
 
     async def _look_after(self, run: "_Run") -> None:
-        """End a process that answers nothing any more, so that the next call has another."""
+        """End a process if it no longer answers.
+
+        The next call then starts another one.
+        """
         try:
             async with asyncio.timeout(_SIGN_OF_LIFE_SECONDS):
                 await run.client.result().list_tools()
@@ -158,7 +172,7 @@ class CommandServer:
 
 
 class _Run:
-    """One process: its client once it answers, and whether it is to be ended."""
+    """One process: the future of its client, and its end event."""
 
     def __init__(self) -> None:
         self.client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()

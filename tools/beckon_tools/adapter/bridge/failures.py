@@ -1,4 +1,4 @@
-"""What may go wrong with a server, in the words of the way out."""
+"""Errors of MCP servers, as exceptions of outgoing requests."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -19,7 +19,10 @@ _OURS = (NotAllowed, NoCredential, TooLarge)
 
 @contextlib.contextmanager
 def told(sent: Callable[[], bool]) -> Iterator[None]:
-    """Tell whatever ends a call in the words of the way out; connections raise groups of errors."""
+    """Convert the errors of a call to those of outgoing requests.
+
+    Connections raise groups of errors. `sent` returns True once the server may have received the call.
+    """
     try:
         yield
     except TimeoutError:
@@ -29,12 +32,12 @@ def told(sent: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error of a call is the end of its connection, and not an answer."""
+    """Return True if an error means a lost connection, not an answer."""
     return error.code == CONNECTION_CLOSED if isinstance(error, MCPError) else isinstance(error, LOST)
 
 
 def first(error: BaseException) -> str:
-    """Return the first of what went wrong, with its kind."""
+    """Return the type and message of an error, or of a group's first."""
     one = next(leaves(error))
     return f"{type(one).__name__}: {one}"
 
@@ -53,7 +56,7 @@ def _meaning(error: Exception, *, sent: bool) -> Exception:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield what went wrong: of a group of errors each one, of groups in groups as well."""
+    """Yield an error, or each error of a group, nested groups included."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from leaves(inner)

@@ -1,4 +1,7 @@
-"""The first process of a container buries what its children leave behind: a server's helpers are many."""
+"""PID 1 of a container: it reaps orphans and forwards signals.
+
+An MCP server may start many helper processes, and leave them behind.
+"""
 
 import os
 import signal
@@ -9,9 +12,12 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def be_init() -> None:
-    """Go on in a child where this process is the first, which stays to bury orphans and to hand on signals.
+    """Act as init if this process is PID 1.
 
-    Returns in the child, or at once where this process is not the first.
+    The program then continues in a child process. This one reaps orphans, forwards signals, and exits
+    with the child's exit code.
+
+    Returns in the child, or at once if this process is not PID 1.
     """
     if os.getpid() != 1:
         return

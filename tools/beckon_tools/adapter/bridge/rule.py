@@ -1,4 +1,4 @@
-"""The rule by which a call becomes one of an MCP server: the annotation `beckon.dev/mcp` of an EventType.
+"""The MCP rule of an EventType: the annotation `beckon.dev/mcp`.
 
 server: files                     # a NAME that the adapter's owner gave, or a URL of a host that is allowed
 tool: read_file

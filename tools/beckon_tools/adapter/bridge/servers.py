@@ -1,7 +1,7 @@
 """Connections to MCP servers, of both revisions of the protocol.
 
-A server behind a URL gets a connection for each call: nothing is lost with it, whatever becomes of the
-server. A command, in `commands`, is kept running.
+A server at a URL gets a new connection for each call, so that nothing is lost if the server restarts. A
+command (module `commands`) keeps running.
 """
 
 import asyncio
@@ -27,24 +27,25 @@ class Server(Protocol):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
     ) -> CallToolResult:
-        """Return what a tool returned; `heard` is told of its progress.
+        """Return the result of a tool; `heard` receives its progress.
 
-        Raises `Unreachable`, `ToolError` for what the server refuses, and what the way out raises.
+        Raises `Unreachable`, `ToolError` if the server refuses the call, and the errors of outgoing
+        requests.
         """
         ...
 
     async def tools(self) -> Sequence[Tool]:
-        """Return the tools that the server has now; raises as `call` does."""
+        """Return the server's current tools; raises as `call` does."""
         ...
 
     async def close(self) -> None:
-        """Let go of the server."""
+        """Close the server's connection or process."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server behind a URL, reached by a client that may reach it."""
+    """A server at a URL, with a client allowed to reach it."""
 
     url: str
     client: httpx2.AsyncClient
@@ -52,7 +53,7 @@ class HttpServer:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
     ) -> CallToolResult:
-        """Connect, call, and let go."""
+        """Connect, call the tool, and disconnect."""
         sent = False
         with told(lambda: sent):
             async with asyncio.timeout(seconds), self._connection() as client:
@@ -60,7 +61,7 @@ class HttpServer:
                 return await client.call_tool(tool, dict(arguments), progress_callback=heard)
 
     async def tools(self) -> Sequence[Tool]:
-        """Connect, ask, and let go."""
+        """Connect, list the tools, and disconnect."""
         with told(lambda: False):
             async with asyncio.timeout(LISTING_SECONDS), self._connection() as client:
                 return await list_tools(client)

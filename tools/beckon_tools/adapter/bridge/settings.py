@@ -1,4 +1,4 @@
-"""The MCP servers that the adapter's owner names."""
+"""The MCP servers named by the adapter's owner."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -26,7 +26,10 @@ class NamedServer(BaseModel):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values that are to be told to nobody, the longest first."""
+        """The secret values to hide, the longest first.
+
+        Values shorter than `_SHORTEST` characters are not hidden.
+        """
         values = {
             self.env[name] for name in self.secret & self.env.keys() if len(self.env[name]) >= _SHORTEST
         }

@@ -1,4 +1,4 @@
-"""What a command writes on its standard error, line by line in the log of the bridge, and not without end."""
+"""The standard error of a command, logged by line and rate-limited."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,10 @@ _HIDDEN = "[hidden]"
 
 @contextlib.asynccontextmanager
 async def logged(name: str, secrets: Sequence[str] = ()) -> AsyncIterator[TextIO]:
-    """Give a file whose lines go to the log, under the name of the server and without its secrets."""
+    """Yield a file; its lines are logged under the server's name.
+
+    The secrets of the server are hidden.
+    """
     reading, writing = os.pipe()
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -36,7 +39,7 @@ async def logged(name: str, secrets: Sequence[str] = ()) -> AsyncIterator[TextIO
 
 
 class _Lines:
-    """Logs lines, so many in a while."""
+    """Logs lines, at most `_MOST` in `_SECONDS`; counts the others."""
 
     def __init__(self, name: str, secrets: Sequence[str]) -> None:
         self._name = name
@@ -60,7 +63,7 @@ class _Lines:
         logger.info("%s: %s", self._name, text[:_LONGEST])
 
     def tell(self) -> None:
-        """Tell how much was left out, and count anew."""
+        """Log the number of omitted lines, and start to count again."""
         if self._left_out:
             logger.warning("%s: %d more lines were left out of the log", self._name, self._left_out)
         self._began, self._logged, self._left_out = time.monotonic(), 0, 0

@@ -1,4 +1,7 @@
-"""A connection whose end is noticed when it comes, and not with the next call."""
+"""A connection with immediate detection of its end.
+
+Otherwise the end would be noticed with the next call only.
+"""
 
 import contextlib
 import logging
@@ -16,7 +19,10 @@ logger = logging.getLogger(__name__)
 async def watched(
     transport: Transport, name: str, ended: Callable[[], None]
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Give the streams of a connection; `ended` is called where the server's has ended."""
+    """Yield the streams of a connection; call `ended` at its end.
+
+    That is the end of the server's stream.
+    """
     async with transport as (read, write):
         yield _Reading(read, name, ended), write
 

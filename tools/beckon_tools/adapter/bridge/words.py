@@ -1,4 +1,7 @@
-"""The words of the adapter's command line: one MCP server that is a command, and what it may have."""
+"""The adapter's command line: one MCP server run as a command.
+
+Options name the environment variables for it, and the folder of its EventTypes.
+"""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,10 @@ _FORM = "--mcp NAME [--manifests FOLDER] [--env VARIABLE]… -- COMMAND …"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What was typed: a server, and the folder of its EventTypes where both are in one image."""
+    """The parsed command line: a server and its EventTypes.
+
+    `manifests` is the folder of its EventTypes, if both are in one image.
+    """
 
     server: NamedServer
     manifests: Path | None = None
@@ -28,7 +34,10 @@ class _CommandLineParser(argparse.ArgumentParser):
 
 
 def read_words(words: Sequence[str], environment: Mapping[str, str]) -> Words | None:
-    """Read the command line, by which one Service serves the tools of one MCP server; raise `UsageError`."""
+    """Read the command line; raise `UsageError` if it is invalid.
+
+    With it, one Service serves the tools of one MCP server. Returns `None` for an empty one.
+    """
     if not words:
         return None
     ours, dashes, command = _split(words)

@@ -1,5 +1,5 @@
-"""The way out of the adapter: which hosts it may call, at which addresses, and with which credentials.
+"""Outgoing requests of the adapter: allowed hosts, addresses, credentials.
 
-What is here is the owner's to decide, not a rule's: the rest of the adapter reaches no network but
+These are decided by the adapter's owner, not by a rule. The rest of the adapter reaches the network only
 through `Way`.
 """

@@ -1,4 +1,4 @@
-"""Which IP addresses a request may go to, whatever form they hide in."""
+"""The IP addresses allowed for requests, in all their forms."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -48,10 +48,10 @@ _ISATAP = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
 
 
 def refusal(text: str, *, private: bool) -> str | None:
-    """Return why no request may go to an address, `None` where one may.
+    """Return the reason to refuse an address, `None` if it is allowed.
 
-    `private` lets it go to private networks and this machine, but never to link-local addresses and
-    those where clouds hand out credentials.
+    `private` allows private networks and this machine, but never link-local addresses and those at which
+    clouds hand out credentials.
     """
     address = ip_address(text)
     for form in _forms(address):
@@ -63,7 +63,11 @@ def refusal(text: str, *, private: bool) -> str | None:
 
 
 def _is_public(address: Address) -> bool:
-    """Whether an address, and each that it stands for, is one of the public internet."""
+    """Return True if an address is on the public internet.
+
+    The IPv4 addresses embedded in it must be public as well; for a mapped or NAT64 address only those
+    count.
+    """
     if isinstance(address, IPv4Address):
         return address.is_global and not _within(address, _SPECIAL)
     if address.ipv4_mapped is not None or address in _NAT64:
@@ -75,7 +79,10 @@ def _is_public(address: Address) -> bool:
 
 
 def _forms(address: Address) -> Iterator[Address]:
-    """Yield an address, and the IPv4 addresses that it holds: mapped, translated or tunnelled."""
+    """Yield an address and the IPv4 addresses embedded in it.
+
+    Those are mapped, translated or tunnelled.
+    """
     yield address
     if isinstance(address, IPv4Address):
         return

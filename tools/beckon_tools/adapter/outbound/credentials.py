@@ -24,7 +24,10 @@ _LARGEST = 65_536  # bytes of a file
 
 
 class NoCredential(Exception):
-    """A credential that a rule names cannot be had; the message says who must do what."""
+    """The credential of a rule is not available.
+
+    The message says who must do what.
+    """
 
 
 class Credential(BaseModel):
@@ -58,14 +61,20 @@ class Credential(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """What a credential adds to one request. Its text is in no representation."""
+    """The headers and parameters of a credential, for one request.
+
+    Their values and the secrets are not in the `repr`.
+    """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def hide(self, content: bytes) -> bytes:
-        """Return what an API answered without the secrets, in whatever form it may repeat them."""
+        """Return an API's answer without the secrets.
+
+        They are replaced as they are and percent-encoded.
+        """
         for secret in self.secrets:
             for form in {secret, quote(secret, safe="")}:
                 content = content.replace(form.encode(), _HIDDEN.encode())
@@ -79,7 +88,7 @@ class Credentials:
     entries: Sequence[Credential] = ()
 
     def seal(self, name: str, url: httpx2.URL) -> Sealed:
-        """Return what a credential adds to a request for a URL; raise `NoCredential`."""
+        """Return the headers and parameters for a URL; raise `NoCredential`."""
         parts = [_part(entry, url) for entry in self.entries if entry.name == name]
         if not parts:
             raise NoCredential(
@@ -110,7 +119,10 @@ def _together(name: str, parts: Sequence[Sealed]) -> Sealed:
 
 
 def _read(entry: Credential) -> str:
-    """Return the secret; the log is told what is wrong with its file, the caller is not."""
+    """Return the secret of a credential; raise `NoCredential`.
+
+    A problem with its file is logged, and not reported to the caller.
+    """
     try:
         content = entry.file.read_bytes()[:_LARGEST].decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The hosts that the adapter's owner allows."""
+"""The hosts allowed by the adapter's owner."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,10 @@ _PATTERN = re.compile(
 
 
 class NotAllowed(Exception):
-    """A host that the adapter may not call; the message names the setting that would allow it."""
+    """A host not allowed for the adapter; the message names the setting.
+
+    The owner can allow the host there.
+    """
 
 
 class AllowedHost(BaseModel):
@@ -39,7 +42,7 @@ class AllowedHost(BaseModel):
         return value
 
     def matches(self, scheme: str, host: str, port: int) -> bool:
-        """Whether this entry is for an origin."""
+        """Return True if this entry is for an origin."""
         return _Pattern.read(self.host).matches(scheme, host, port)
 
 
@@ -72,9 +75,9 @@ class _Pattern:
 
 
 class AllowedHosts:
-    """All entries; the first that is for an origin decides.
+    """All entries; the first one for an origin decides.
 
-    `services` are those that a laptop itself runs, which come and go: a cluster has none.
+    `services` are the Services that a laptop runs itself. They change with time; a cluster has none.
     """
 
     def __init__(self, entries: Iterable[AllowedHost] = ()) -> None:
@@ -91,7 +94,7 @@ class AllowedHosts:
         raise NotAllowed(f"the HTTP adapter may not call {origin}: its owner has not allowed it ({SETTING})")
 
     def reached_at(self, host: str, port: int) -> Iterator[AllowedHost]:
-        """Yield the entries for a host and port, whatever the scheme."""
+        """Yield the entries for a host and port, of any scheme."""
         for entry in (*self._entries, *self.services):
             if any(entry.matches(scheme, host, port) for scheme in _PORTS):
                 yield entry

@@ -1,4 +1,4 @@
-"""Answers that end where they become too large."""
+"""HTTP answers with a size limit."""
 
 from collections.abc import AsyncIterator
 
@@ -8,7 +8,10 @@ from beckon_tools.adapter.outbound.way import TooLarge
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):
-    """Sends through a client that is kept elsewhere, as it is; `limit` is for one answer, in bytes."""
+    """Sends through an existing client; `limit` is in bytes per answer.
+
+    The client belongs to other code and is used as it is.
+    """
 
     def __init__(self, client: httpx2.AsyncClient, limit: int) -> None:
         self._client = client

@@ -1,8 +1,8 @@
-"""Connections that go to addresses which were checked, and to no other.
+"""Connections to checked addresses only.
 
 A name is resolved once for a connection; each of its addresses must be allowed; and the connection is
-made to one of those, so that no second answer of a name server counts (DNS rebinding). TLS asks for
-the name all the same, as does the header Host.
+made to one of those, so that no second answer of a name server counts (DNS rebinding). TLS and the header
+Host still use the name.
 """
 
 import asyncio
@@ -44,7 +44,10 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[_Option] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first address of the host that answers; raise `NotAllowed`."""
+        """Connect to the first answering address; raise `NotAllowed`.
+
+        The addresses of the host are tried in order.
+        """
         try:
             async with asyncio.timeout(timeout):
                 places = await self._places(host, port)
@@ -63,7 +66,10 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def _places(self, host: str, port: int) -> list[tuple[str, int]]:
-        """Return where to connect for a host, every address checked."""
+        """Return the addresses and ports of a host.
+
+        Resolved addresses are checked; an owner's `connect` address is used as it is.
+        """
         entry = next(self._allowed.reached_at(host, port), None)
         if entry is None:
             raise NotAllowed(f"the HTTP adapter may not call {host}:{port} ({SETTING})")
@@ -90,7 +96,10 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
 
 
 def _check(host: str, entry: AllowedHost, addresses: Sequence[str]) -> None:
-    """Refuse a host of which one address is forbidden: nobody could say which one comes next."""
+    """Refuse a host with any forbidden address.
+
+    It cannot be predicted which of its addresses comes next.
+    """
     for address in addresses:
         if why := refusal(address, private=entry.private):
             cure = "" if entry.private else f"; if it should be, write private: true beside it ({SETTING})"
@@ -98,9 +107,9 @@ def _check(host: str, entry: AllowedHost, addresses: Sequence[str]) -> None:
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
-    """The transport of httpx2 over a `CheckedNetwork`; it knows no proxy.
+    """The transport of httpx2 over a `CheckedNetwork`, without a proxy.
 
-    Without a TLS context of its own it trusts what the system trusts, or `SSL_CERT_FILE` names.
+    Without `tls` it trusts the certificates that the system trusts, or those in `SSL_CERT_FILE`.
     """
 
     def __init__(self, network: CheckedNetwork, connections: int, tls: ssl.SSLContext | None = None) -> None:

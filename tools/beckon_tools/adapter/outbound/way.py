@@ -1,4 +1,7 @@
-"""One request to an API: checked, with its credential, its redirects followed where they may lead."""
+"""One request to an API, with host check, credential and redirects.
+
+Each redirect is checked, too.
+"""
 
 import asyncio
 import zlib
@@ -19,7 +22,10 @@ _EITHER_HEADER = 32 + zlib.MAX_WBITS  # of gzip or of zlib
 
 
 class Unreachable(Exception):
-    """The API gave no answer. `sent` tells whether it may have had the request all the same."""
+    """The API gave no answer.
+
+    `sent` is True if the API may have received the request.
+    """
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -27,14 +33,14 @@ class Unreachable(Exception):
 
 
 class TooLarge(Exception):
-    """The API answered with more than the adapter takes."""
+    """The answer of the API is larger than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What an API answered; the secrets of the request are taken out of `body`.
+    """The answer of an API; `body` is without the request's secrets.
 
-    `redirected`: another request was answered before, which may have had its effect.
+    `redirected` is True if an earlier request was answered by a redirect; it may have had its effect.
     """
 
     status: int
@@ -47,7 +53,10 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The way out. `limit` is the largest answer in bytes, packed or unpacked."""
+    """Sends requests to allowed hosts, with credentials.
+
+    `limit` is the largest answer in bytes, compressed or decompressed.
+    """
 
     client: httpx2.AsyncClient
     allowed: AllowedHosts
@@ -57,8 +66,8 @@ class Way:
     async def send(self, request: HttpRequest, credential: str | None, timeout: float) -> HttpAnswer:
         """Return the answer to a request within `timeout` seconds, redirects followed.
 
-        Raises `NotAllowed` and `NoCredential` before anything is sent to where it may not go,
-        `Unreachable` and `TooLarge`.
+        Raises `NotAllowed` and `NoCredential` before anything is sent to a forbidden place, `Unreachable`
+        and `TooLarge`.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -118,7 +127,11 @@ class Way:
         )
 
     def _unpack(self, body: bytes, packing: str) -> bytes:
-        """Undo what was not asked for; bounded, since a small body can unpack to gigabytes."""
+        """Decompress an answer's body, up to `limit` bytes.
+
+        The adapter requests no compression, but a server may use it. A small body can unpack to
+        gigabytes.
+        """
         if packing in ("", "identity") or not body:
             return body
         if packing not in _INFLATED:
@@ -136,7 +149,10 @@ class Way:
 def _next(
     request: HttpRequest, url: httpx2.URL, response: httpx2.Response, credential: str | None
 ) -> tuple[HttpRequest, str | None]:
-    """Return the request that a redirect asks for; what may be secret stays at the host it was meant for."""
+    """Return the request and credential after a redirect.
+
+    Headers and credential are not sent to another origin. Raises `NotAllowed`.
+    """
     try:
         target = url.join(response.headers["location"])
     except (httpx2.InvalidURL, ValueError):

@@ -10,7 +10,7 @@ _COUNTED = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the tables; what refers comes after what it refers to."""
+    """Create the tables, each after those it refers to."""
     _messages()
     _runs()
     _steps()

@@ -1,4 +1,4 @@
-"""What was used of limits."""
+"""The use of limits."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "limit_buckets",
         sa.Column("key", sa.Text, primary_key=True),

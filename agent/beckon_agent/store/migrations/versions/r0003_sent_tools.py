@@ -1,4 +1,4 @@
-"""Which tools the model was sent, with each of its answers."""
+"""The tools sent to the model, with each of its answers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the column; answers from before do without."""
+    """Add the column; earlier answers have no value."""
     op.add_column("turns", sa.Column("sent", sa.Text))

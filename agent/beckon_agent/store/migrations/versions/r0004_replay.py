@@ -1,4 +1,7 @@
-"""What a model was asked, and how it wrote its calls: without them no run can be played again."""
+"""Prompts of the model, and its calls as it wrote them.
+
+A run cannot be replayed without them.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +11,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Make room for it; turns that are there already stay without."""
+    """Add columns and a table; earlier turns have no values."""
     op.add_column("turns", sa.Column("written", sa.Text))
     op.add_column("turns", sa.Column("asked", sa.Text))
     op.create_table(

@@ -1,4 +1,4 @@
-"""How long a run was worked on, how often a process was lost over it, and what its calls cost elsewhere."""
+"""Working time of runs, lost processes, and token costs of calls."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Make room for it; runs under way count from now on."""
+    """Add the columns; runs in progress count from now on."""
     op.add_column("runs", sa.Column("worked", sa.Double, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("since", sa.Double))
     op.add_column("runs", sa.Column("lost", sa.Integer, nullable=False, server_default="0"))

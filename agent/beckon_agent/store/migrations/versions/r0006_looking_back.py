@@ -1,4 +1,4 @@
-"""What people look for when they look back: when a step was taken, its events, and who asked what."""
+"""Data for the history: times, exchanged events, first questions, search text."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,10 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Make room for it; steps that are there already do without, and are found by their ids alone."""
+    """Add columns and indexes; earlier steps have no values.
+
+    The search does not find earlier messages.
+    """
     for name in ("seconds", "ended_at"):
         op.add_column("turns", sa.Column(name, sa.Double))
     op.add_column("calls", sa.Column("attempts", sa.Integer))

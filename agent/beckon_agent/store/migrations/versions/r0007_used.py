@@ -1,4 +1,4 @@
-"""How often a call was delivered, and when somebody last went on with a conversation."""
+"""Deliveries of a call, and the last use of a conversation."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,9 +8,10 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Make room for it. A conversation was last gone on with when its last run was begun.
+    """Add the columns, and derive the last use of earlier conversations.
 
-    One that an older replica opens meanwhile stands at the end of the list until it is used again.
+    It is the beginning of their last run. A conversation that an older replica opens meanwhile is at the end
+    of the list until it is used again.
     """
     op.add_column("calls", sa.Column("deliveries", sa.Integer))
     op.add_column("conversations", sa.Column("used_at", sa.Double, nullable=False, server_default="0"))

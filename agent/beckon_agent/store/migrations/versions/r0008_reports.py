@@ -1,4 +1,4 @@
-"""How far a call is that its tool has taken, to answer it later: the last report of it."""
+"""The last progress report of a call to be answered later."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Make room for it."""
+    """Add the column."""
     op.add_column("calls", sa.Column("report", sa.Text))

@@ -1,4 +1,7 @@
-"""How a call was obtained: from the API, from a text dialect, or recovered from an answer's text."""
+"""The origin of a call.
+
+It is the API, a text dialect, or the recovery from an answer's text.
+"""
 
 import sqlalchemy as sa
 from alembic import op

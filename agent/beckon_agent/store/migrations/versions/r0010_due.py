@@ -1,4 +1,7 @@
-"""When the reply to a call is due that was posted: for who takes its run over, and must not post it again."""
+"""The due time of the reply to a posted call.
+
+A process that takes the run over needs it: it must not post the call again.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +11,5 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Make room for it."""
+    """Add the column."""
     op.add_column("calls", sa.Column("due", sa.Double))

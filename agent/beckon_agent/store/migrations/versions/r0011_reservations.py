@@ -1,4 +1,4 @@
-"""What is reserved of limits by requests that have no answer yet."""
+"""Reservations of limits by requests without an answer yet."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0010"
 
 
 def upgrade() -> None:
-    """Make the table; replicas of before reserve nothing until they are exchanged."""
+    """Create the table; older replicas reserve nothing until they are replaced."""
     op.create_table(
         "limit_reservations",
         sa.Column("key", sa.Text, primary_key=True),
