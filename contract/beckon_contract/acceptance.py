@@ -1,8 +1,8 @@
-"""What a tool says of a call before its answer: that it is taken, and answered later; how far it has come.
+"""Signals from a tool before its answer: acceptance and progress.
 
-That a call is taken is an attribute of its first reply.
+An accepted call is answered later. Acceptance is an attribute of the call's first reply.
 
-The last reply of the call is an ordinary one, sent to the Broker whenever it is there. It bears the same
+The last reply of the call is an ordinary one, sent to the Broker when it is ready. It bears the same
 correlation as the first, and names the call in `CAUSE` (CloudEvents correlation extension).
 """
 
@@ -27,10 +27,13 @@ CAUSE = "causationid"
 
 
 def is_report(extensions: Mapping[str, object]) -> bool:
-    """Whether the event with these extension attributes tells how far a call has come."""
+    """Return True if these extension attributes mark a progress report."""
     return extensions.get(STATE) == PROGRESS
 
 
 def is_acceptance(extensions: Mapping[str, object]) -> bool:
-    """Whether the reply with these extension attributes says that the answer comes later."""
+    """Return True if these extension attributes mark a reply as acceptance.
+
+    The answer comes later.
+    """
     return extensions.get(STATE) == ACCEPTED

@@ -1,4 +1,4 @@
-"""From a Destination to the URL that events for it are sent to."""
+"""Resolution of a Destination to the URL for its events."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,15 @@ _SERVICES = ("serving.knative.dev", "")  # the groups of both kinds of Services
 
 
 class Unaddressable(ValueError):
-    """Nothing can be sent to a Destination; the message says what is missing."""
+    """A Destination without a usable address; the message names the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an object takes events: its URL, the PEM certificates to trust there, whom a token must name."""
+    """The address of an object for its events.
+
+    It has the URL, the PEM certificates to trust there, and the audience a token must name.
+    """
 
     url: str
     ca_certs: str = ""
@@ -56,9 +59,10 @@ class AddressBook:
         return urljoin(base, destination.uri)
 
     def _of_uri(self, uri: str) -> str:
-        """Return where a URI leads that names a Service by its DNS name, where that Service has an address.
+        """Replace scheme and host in the URI of a known Service.
 
-        On a laptop it is the only way: no DNS knows the names of Services there.
+        They become those of the address published by the Service. Other URIs stay as they are. On a laptop
+        this is the only way: no DNS knows the names of Services there.
         """
         named = service_of(uri, self._cluster_domain)
         for group in _SERVICES:
@@ -82,7 +86,10 @@ class AddressBook:
 
 
 def service_of(uri: str, cluster_domain: str = CLUSTER_DOMAIN) -> tuple[str, str] | None:
-    """Return namespace and name of the Service that a URI names by its DNS name, `None` for other URIs."""
+    """Return namespace and name of the Service in a URI.
+
+    The URI names it by its DNS name; the result is `None` for other URIs.
+    """
     try:
         found = _DNS_NAME.fullmatch(urlsplit(uri).hostname or "")
     except ValueError:
@@ -93,7 +100,7 @@ def service_of(uri: str, cluster_domain: str = CLUSTER_DOMAIN) -> tuple[str, str
 
 
 def published_address(status: Mapping[str, object], what: str = "the address") -> Address | None:
-    """Return the address an object publishes, `None` where it has none.
+    """Return the address an object publishes, or `None`.
 
     Raises `Unaddressable` for a URL that nothing can be sent to; `what` names it in the message.
     """

@@ -1,4 +1,4 @@
-"""`Agent` resources: an agent that people write as a Kubernetes object, and which tools it has."""
+"""`Agent` resources: agents written as Kubernetes objects, and their tools."""
 
 import re
 from dataclasses import dataclass
@@ -53,7 +53,10 @@ class SecretKey:
 
 @dataclass(frozen=True, slots=True)
 class ModelReference:
-    """Which model an agent speaks to; `None` everywhere means the agent service's own."""
+    """The model used by an agent.
+
+    Without a `base_url`, the server is the agent service's own, and so is every other field that is `None`.
+    """
 
     base_url: str | None = None
     name: str | None = None
@@ -63,10 +66,12 @@ class ModelReference:
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """How far one run may go; what is `None` is as the agent service has it. Times are seconds.
+    """The limits of one run, with times in seconds.
 
-    `tools` is how many of them one request to the model may have, `calls_per_turn` how many calls one answer
-    of the model may make, `repeated_calls` how often in a row the same call may bring nothing new.
+    `None` means the limit of the agent service.
+
+    `tools` limits the tools in one request to the model, `calls_per_turn` the calls in one answer of the
+    model, and `repeated_calls` how often in a row the same call may bring nothing new.
     """
 
     steps: int | None = None
@@ -85,7 +90,8 @@ class AgentResource:
     """One Agent as it was written.
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent; `None`
-    is as the agent service has it. `text_calls` says which calls are recovered from the text of an answer.
+    means the setting of the agent service. `text_calls` says which calls are recovered from the text of an
+    answer.
     """
 
     namespace: str
@@ -102,12 +108,15 @@ class AgentResource:
 
 
 def is_agent(resource: Resource) -> bool:
-    """Whether an object is an Agent of Beckon."""
+    """Return True if an object is an Agent of Beckon."""
     return resource.group == GROUP and resource.kind == KIND
 
 
 def read_agent(resource: Resource) -> AgentResource:
-    """Read an Agent; raise `InvalidAgent` with every mistake that the CRD's schema let pass."""
+    """Read an Agent; raise `InvalidAgent` with all its mistakes.
+
+    These are the mistakes that the CRD's schema let pass.
+    """
     report = ReportProblem()
     if resource.api_version != API_VERSION or resource.kind != KIND:
         Fields({}, "", report).problem("apiVersion", f"must be {API_VERSION} with kind {KIND}")

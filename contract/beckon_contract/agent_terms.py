@@ -1,4 +1,4 @@
-"""On what terms an Agent may be used: by whom, with which tools, how carefully and how much."""
+"""The terms of use of an Agent: access, policies and quotas."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -27,19 +27,22 @@ _QUOTA = ("of", "per", "limit", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Whom a rule names: principals by their ids, and everybody in one of its groups."""
+    """The callers named by a rule: principals and groups.
+
+    Principals are named by their ids; a group includes everybody in it.
+    """
 
     users: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
     def include(self, user: str, groups: Collection[str]) -> bool:
-        """Whether a principal with this id and these groups is named."""
+        """Return True if a principal is named by id or group."""
         return EVERYBODY in self.users or user in self.users or not self.groups.isdisjoint(groups)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """Lets callers use the tools that it selects."""
+    """A rule for the tools available to some callers."""
 
     callers: Callers
     tools: ToolSelector
@@ -47,7 +50,9 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may use an agent, `None` as the service has it; and with which tools, `None` with all of them.
+    """The permitted callers of an agent, and their tools.
+
+    `callers` is `None` for the rule of the service, `tool_rules` is `None` for all tools.
 
     With rules, a caller has the tools of the rules that name the caller, and no others.
     """
@@ -61,7 +66,7 @@ ANY_ACCESS = Access()
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many calls in any so many seconds."""
+    """At most `calls` calls in any `seconds` seconds."""
 
     calls: int
     seconds: int
@@ -69,12 +74,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """How carefully some tools are called, each of them; of several policies the strictest counts.
+    """Restrictions on the calls of some tools.
 
-    `read_only` offers those only that say that they only read, `through_broker` those only whose calls
-    are events of the Broker, which others can see, repeat and route; `text_calls` is the treatment of
-    calls that were read from the model's text; `concurrency` and `rate` hold
-    over all users and all replicas; `timeout` is in seconds.
+    They apply to each of these tools; of several policies the strictest counts.
+
+    With `read_only`, only tools declared as read-only are offered. With `through_broker`, only tools are
+    offered whose calls are events of the Broker, which others can see, repeat and route. `text_calls` is
+    the treatment of calls that were read from the model's text. `concurrency` and `rate` hold over all
+    users and all replicas; `timeout` is in seconds.
     """
 
     tools: ToolSelector
@@ -89,7 +96,10 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How much each user, or the agent in all, may use in any so many seconds."""
+    """A limit on usage in any `seconds` seconds.
+
+    It applies to each user, or to the agent as a whole.
+    """
 
     of: Measure
     per: Holder
@@ -99,7 +109,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """All of it."""
+    """The terms of one Agent: access, policies and quotas."""
 
     access: Access = ANY_ACCESS
     policies: tuple[ToolPolicy, ...] = ()
@@ -133,7 +143,11 @@ def _access(fields: Fields | None) -> Access:
 
 
 def _callers(fields: Fields) -> Callers | None:
-    """Empty lists name nobody; only where neither is written does the rule say nothing of callers."""
+    """Return the callers named by a rule, or `None`.
+
+    Empty lists name no callers. `None` means that neither `users` nor `groups` is written, so that the rule
+    says nothing of callers.
+    """
     if fields.values.get("users") is None and fields.values.get("groups") is None:
         return None
     users, groups = fields.strings("users"), fields.strings("groups")

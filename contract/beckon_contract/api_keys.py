@@ -1,9 +1,10 @@
-"""API keys: what they look like, and the lines in which only their hashes are kept.
+"""API keys: their format, and lines with only their hashes.
 
-A key is 32 random bytes, so there is nothing to guess: one round of SHA-256 keeps it as well as a slow
-hash would, which is for passwords that people choose, and leaves no work that a stranger can cause.
-A key is looked up by its hash. How long that takes depends on the hash alone, which nobody who lacks
-the key can bring nearer to a stored one, so there is nothing to learn from the time either.
+A key is 32 random bytes, so it cannot be guessed: one round of SHA-256 protects it as well as a slow hash
+would. A slow hash is for passwords that people choose, and strangers could use it to cause work.
+
+A key is looked up by its hash. How long that takes depends on the hash alone. Without the key, no hash can
+be brought nearer to a stored one, so the time reveals nothing either.
 """
 
 import hashlib
@@ -27,7 +28,10 @@ _MAX_GROUP = 253  # characters
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """What is kept of a key; several may have one name, while the old one of them is replaced."""
+    """The stored data of a key, with its hash.
+
+    Several entries may have one name while an old key is replaced.
+    """
 
     name: str
     hash: str
@@ -36,15 +40,15 @@ class KeyEntry:
 
     @property
     def id(self) -> str:
-        """What people tell it by: the beginning of its hash."""
+        """A short id for people: the beginning of the hash."""
         return self.hash.removeprefix(_HASHED_AS)[:12]
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Return True if the key has expired."""
         return self.expires is not None and self.expires <= now
 
     def line(self) -> str:
-        """Return it as it is kept."""
+        """Return the entry as a line of JSON, as stored."""
         document: dict[str, object] = {"name": self.name, "hash": self.hash}
         if self.groups:
             document["groups"] = sorted(self.groups)
@@ -55,7 +59,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that is no key; its number, counted from 1, and what is wrong with it. Never its text."""
+    """An invalid line: its number, from 1, and the problem, never its text."""
 
     number: int
     message: str
@@ -67,19 +71,22 @@ def new_key() -> str:
 
 
 def hash_of(key: str) -> str:
-    """Return what is kept of a key."""
+    """Return the stored hash of a key."""
     return _HASHED_AS + hashlib.sha256(key.encode()).hexdigest()
 
 
 def new_entry(key: str, name: str, groups: Iterable[str] = (), expires: datetime | None = None) -> KeyEntry:
-    """Return what is kept of a new key; raise `ValueError` for a name, group or time that cannot be used."""
+    """Return the stored data of a new key.
+
+    Raises `ValueError` for a name, group or time that cannot be used.
+    """
     return KeyEntry(_name(name), hash_of(key), _groups(list(groups)), _aware(expires))
 
 
 def read_lines(text: str) -> tuple[list[KeyEntry], list[BadLine]]:
-    """Read keys, a JSON object a line; empty lines and those that begin with `#` are passed over.
+    """Read keys, one JSON object per line.
 
-    One bad line takes no other key with it.
+    Empty lines and lines that begin with `#` are skipped. A bad line does not affect the other keys.
     """
     entries: list[KeyEntry] = []
     bad: list[BadLine] = []

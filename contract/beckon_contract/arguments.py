@@ -1,4 +1,4 @@
-"""The arguments of a tool call: read from what the model wrote, repaired, and valid or refused.
+"""The arguments of a tool call: decoded, repaired and validated.
 
 The order of repair: JSON; without a fence; as a Python literal; decoded once more; `json_repair`; then
 towards the schema. Each repair is reported by name: fence, python_literal, double_encoding, json_repair,
@@ -24,7 +24,10 @@ _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
 
 class InvalidArguments(ValueError):
-    """Arguments that cannot be read or do not fit; `problems` says to the model what to change."""
+    """Unreadable or invalid arguments of a tool call.
+
+    `problems` says to the model what to change.
+    """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -33,7 +36,7 @@ class InvalidArguments(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments that satisfy the schema, and the names of the repairs it took, none for most."""
+    """Valid arguments, with the names of their repairs, none for most."""
 
     value: dict[str, Any]
     repaired: tuple[str, ...] = ()
@@ -42,10 +45,11 @@ class Arguments:
 def read_arguments(
     raw: str | bytes | Mapping[str, Any] | None, schema: Mapping[str, Any] | Validator
 ) -> Arguments:
-    """Return the arguments that a model meant, valid against the schema; nothing at all means `{}`.
+    """Return a model's arguments, repaired and valid against the schema.
 
-    Raises `InvalidArguments`. Valid JSON that satisfies the schema comes back as it is,
-    but that a whole float for an integer, such as `3.0` or `1e3`, is that integer.
+    No arguments at all mean `{}`. Raises `InvalidArguments`. Valid JSON that satisfies the schema is
+    returned as it is, except that a whole float for an integer, such as `3.0` or `1e3`, becomes that
+    integer.
     """
     validator = schema if isinstance(schema, Validator) else Validator(schema)
     value, repairs = _read(raw)
@@ -53,7 +57,9 @@ def read_arguments(
 
 
 def split_arguments(raw: str, schema: Mapping[str, Any] | Validator) -> list[dict[str, Any]] | None:
-    """Return the arguments of several calls that a server ran together: `{"a": 1}{"a": 2}`.
+    """Return the arguments of several calls joined by a server.
+
+    The text looks like `{"a": 1}{"a": 2}`.
 
     `None` unless there are at least two objects and each fits the schema (BerriAI/litellm#33678).
     """
@@ -96,10 +102,10 @@ def _fit(value: Any, repairs: list[str], validator: Validator) -> Arguments:
 
 
 def _with_integers(value: dict[str, Any], validator: Validator) -> dict[str, Any]:
-    """Return valid arguments with an `int` where the schema wants an integer and a float is whole.
+    """Return valid arguments, with whole floats as integers if required.
 
-    JSON Schema calls 3.0 an integer, and most languages do not. Which parameters are integers the
-    validator says: they would not take a fraction.
+    JSON Schema calls 3.0 an integer, and most languages do not. The validator finds the integer parameters:
+    they would not take a fraction.
     """
     if not any(_whole_floats(value)):
         return value
@@ -120,7 +126,7 @@ def _whole_floats(value: object) -> Iterator[bool]:
 
 
 def _replaced(value: Any, place: _Place, change: Callable[[_Place, float], float]) -> Any:
-    """Return a copy in which every float is what `change` makes of it."""
+    """Return a copy with every float replaced by `change`."""
     if isinstance(value, dict):
         return {name: _replaced(entry, (*place, name), change) for name, entry in value.items()}
     if isinstance(value, list):
@@ -129,7 +135,10 @@ def _replaced(value: Any, place: _Place, change: Callable[[_Place, float], float
 
 
 def _integer_places(error: jsonschema_rs.ValidationError) -> Iterator[_Place]:
-    """Yield the places at which an error says that an integer is wanted, in any alternative."""
+    """Yield the places of integers required by an error.
+
+    Errors inside all alternatives count, too.
+    """
     match error.kind:
         case Kind.Type(types=types) if "integer" in types:
             yield tuple(error.instance_path)
@@ -140,7 +149,7 @@ def _integer_places(error: jsonschema_rs.ValidationError) -> Iterator[_Place]:
 
 
 def _check_json(value: dict[str, Any]) -> None:
-    """Refuse what no JSON text could say or no tool could read."""
+    """Refuse values outside JSON, and too deep nesting."""
     pending: list[tuple[int, object]] = [(1, value)]
     while pending:
         depth, node = pending.pop()
@@ -165,7 +174,10 @@ def _is_scalar(value: object) -> bool:
 
 
 def _check_integers(value: object) -> None:
-    """Refuse whole numbers that most JSON readers would round or refuse themselves."""
+    """Refuse integers beyond 64 bits.
+
+    Most JSON readers would round them, or refuse them themselves.
+    """
     if isinstance(value, dict | list):
         for entry in value.values() if isinstance(value, dict) else value:
             _check_integers(entry)

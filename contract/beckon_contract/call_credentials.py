@@ -1,9 +1,11 @@
-"""Credentials of calls: an agent proves to the shim that it has the shim's key.
+"""Credentials of calls, made by agents for the shim.
+
+A credential proves to the shim that the agent has the shim's key.
 
 The header is `authorization: Beckon <seconds>.<mac>`: when the request was signed, in seconds since 1970,
-and an HMAC-SHA256 in base64url over that time, the path, the CloudEvents headers, the content type and
-the body. So a credential serves one event for one Broker, for `MAX_AGE` seconds. What else travels with a
-request (deadline, trace) is not signed, since proxies may write it.
+and an HMAC-SHA256 in base64url over that time, the path, the CloudEvents headers, the content type and the
+body. So a credential serves one event for one Broker, for `MAX_AGE` seconds. Other parts of a request
+(deadline, trace) are not signed, since proxies may write them.
 """
 
 import base64
@@ -30,7 +32,7 @@ RawHeader = tuple[bytes, bytes]
 
 
 class BadCredential(Exception):
-    """A request without a credential that counts; the text says why and how to mend it."""
+    """A missing or invalid credential; the text explains cause and correction."""
 
 
 def sign_request(keyring: Keyring, path: str, headers: Iterable[RawHeader], body: bytes, now: float) -> str:
@@ -72,7 +74,10 @@ def check_request(keyring: Keyring, path: str, headers: Iterable[RawHeader], bod
 
 
 def _digest(issued: bytes, path: str, headers: Iterable[RawHeader], body: bytes) -> bytes:
-    """Hash what is signed: one line each for time, path and header, an empty line, the body."""
+    """Hash the signed parts of a request.
+
+    They are one line each for time, path and header, an empty line, and the body.
+    """
     signed = sorted((name, value) for name, value in headers if name[:3] == b"ce-" or name == b"content-type")
     lines = [issued, path.encode("utf-8"), *(b"%b:%b" % header for header in signed), b"", body]
     return hashlib.sha256(b"\n".join(lines)).digest()

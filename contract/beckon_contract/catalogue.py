@@ -13,9 +13,10 @@ from beckon_contract.tools import Refusal, Skipped, Tool
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The tools by the name that a model sees, in the order of names; what was refused; what is no tool.
+    """The tools of a set of manifests, with refusals and skipped EventTypes.
 
-    `table` holds the Triggers that the routes were found in.
+    `tools` is by the name that a model sees, in the order of names. `refusals` is what was refused,
+    `skipped` what is no tool. `table` holds the Triggers in which the routes were found.
     """
 
     tools: Mapping[str, Tool]
@@ -33,7 +34,7 @@ def build_catalogue(resources: Iterable[Resource | Unreadable], caller: str = DE
 
 
 class CatalogueBuilder:
-    """Builds catalogues again and again, reading only the objects that changed since the last time."""
+    """Builds catalogues repeatedly, reading only changed objects anew."""
 
     def __init__(self, caller: str = DEFAULT_CALLER) -> None:
         self._caller = caller

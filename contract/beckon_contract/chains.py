@@ -1,4 +1,4 @@
-"""The extension attributes that keep agents which call each other within bounds.
+"""Extension attributes to limit chains of agents calling each other.
 
 Agents count with them; tools copy `CARRIED` to their replies, for a reply may start an agent again.
 """

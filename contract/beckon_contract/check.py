@@ -1,4 +1,4 @@
-"""Mistakes and likely mistakes in a set of manifests, and what to write instead."""
+"""Mistakes and likely mistakes in manifests, and their corrections."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
@@ -16,7 +16,7 @@ from beckon_contract.tools import Refusal
 
 
 def check_agent(resource: Resource, catalogue: Catalogue) -> Iterator[Finding]:
-    """Yield what is wrong with an Agent, or hardly meant."""
+    """Yield errors and likely mistakes of an Agent."""
     if not is_agent(resource):
         return
     try:
@@ -52,7 +52,9 @@ _CHECKS = {"EventType": check_event_type, "Trigger": check_trigger, "Broker": ch
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings in the order of the manifests, errors first, and what every EventType becomes.
+    """The findings about manifests, and the catalogue of their EventTypes.
+
+    Findings are in the order of the manifests, errors first.
 
     `catalogue` holds the tools with their routes and the place of their parameters, what was
     refused (each refusal is an error among the findings, too) and what is no tool.
@@ -63,7 +65,7 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """How many findings are errors."""
+        """The number of errors among the findings."""
         return sum(finding.severity == "error" for finding in self.findings)
 
 
@@ -94,7 +96,7 @@ def check(resources: Iterable[Resource | Unreadable], caller: str = DEFAULT_CALL
 
 
 def _identity(resource: Resource, seen: Mapping[Key, Resource]) -> Iterator[Finding]:
-    """Yield what is odd about which object a manifest is."""
+    """Yield warnings about the identity of an object."""
     if resource.group != GROUP:
         message = f"{resource.api_version} {resource.kind} is none of Knative's; write {GROUP}/…"
         yield warning(resource, "apiVersion", message)

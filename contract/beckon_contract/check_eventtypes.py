@@ -1,4 +1,7 @@
-"""What surprises about an EventType and its tool, beside what refuses it."""
+"""Likely mistakes in an EventType and its tool.
+
+Mistakes that make an EventType invalid are refusals of the catalogue.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +33,10 @@ def check_event_type(resource: Resource) -> Iterator[Finding]:
 
 
 def check_tool(tool: Tool, resource: Resource, ways: Sequence[Listener]) -> Iterator[Finding]:
-    """Yield warnings about an EventType that became a tool; `ways` are the Triggers of its routes."""
+    """Yield warnings about an EventType with a tool.
+
+    `ways` are the Triggers of its routes.
+    """
     if tool.parameters_from == "spec.schemaData":
         yield warning(
             resource,
@@ -59,7 +65,10 @@ def check_tool(tool: Tool, resource: Resource, ways: Sequence[Listener]) -> Iter
 
 
 def check_shared_types(tools: Iterable[tuple[Tool, Resource]]) -> Iterator[Finding]:
-    """Yield warnings about tools that call with the same type: no Trigger can tell them apart."""
+    """Yield warnings about tools called with the same type.
+
+    No Trigger can distinguish their calls.
+    """
     users: Mapping[tuple[str, str, str], list[tuple[Tool, Resource]]] = defaultdict(list)
     for tool, resource in tools:
         users[tool.namespace, tool.broker, tool.type].append((tool, resource))

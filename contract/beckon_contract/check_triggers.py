@@ -1,4 +1,7 @@
-"""What surprises about Triggers and Brokers, beside what Knative refuses."""
+"""Errors and likely mistakes in Triggers and Brokers.
+
+Errors are what Knative refuses.
+"""
 
 from collections.abc import Iterator
 
@@ -13,7 +16,7 @@ _SINK = "an undeliverable call shows only as a time-out"
 
 
 def check_trigger(resource: Resource) -> Iterator[Finding]:
-    """Yield what is wrong with a Trigger, or hardly meant."""
+    """Yield errors and likely mistakes of a Trigger."""
     yield from _check_version(resource)
     found = read_trigger(resource)
     if isinstance(found, BrokenTrigger):
@@ -30,7 +33,7 @@ def check_trigger(resource: Resource) -> Iterator[Finding]:
 
 
 def check_broker(resource: Resource) -> Iterator[Finding]:
-    """Yield what is wrong with a Broker, or hardly meant."""
+    """Yield errors and likely mistakes of a Broker."""
     yield from _check_version(resource)
     try:
         broker = parse_broker(resource)
@@ -44,7 +47,10 @@ def check_broker(resource: Resource) -> Iterator[Finding]:
 
 
 def check_loop(listener: Listener, called_type: str) -> Iterator[Finding]:
-    """Yield a warning where the Trigger of a tool would pass a reply whose type begins like the call's."""
+    """Yield a warning if a tool's Trigger would pass replies.
+
+    The type of a reply is taken to begin like that of the call.
+    """
     reply_type = f"{called_type}.reply"
     reply = {"specversion": "1.0", "id": "reply", "type": reply_type, "source": "/tool", "replyid": "token"}
     if not listener.catches_all and listener.trigger.filter(reply):

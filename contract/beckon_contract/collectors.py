@@ -1,4 +1,6 @@
-"""Whether the environment names a collector of traces; pure, so that a service without one loads nothing.
+"""Detection of the trace collector named by the environment.
+
+The module is pure, so that a service without a collector loads nothing.
 
 The variables are those of OpenTelemetry (opentelemetry.io, "Environment Variable Specification").
 """
@@ -10,7 +12,10 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 
 
 def is_named(environment: Mapping[str, str]) -> bool:
-    """Whether there is a collector to send to; raise `ValueError` where it cannot be spoken to."""
+    """Return True if there is a collector to send to.
+
+    Raises `ValueError` for a URL or a protocol that is not supported.
+    """
     named = [name for name in _ENDPOINTS if environment.get(name)]
     disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if not named or disabled or environment.get("OTEL_TRACES_EXPORTER") == "none":

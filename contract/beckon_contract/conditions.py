@@ -1,4 +1,4 @@
-"""Conditions: what the status of a resource says of it, one by one.
+"""Conditions in the status of a resource.
 
 Shapes as in Kubernetes' API conventions, "Typical status properties".
 """
@@ -28,7 +28,7 @@ class Condition:
 
 
 def condition(status: Mapping[str, Any], name: str) -> Condition | None:
-    """Return a condition of the status of any resource by its type, `None` where it has none."""
+    """Return any resource's status condition by its type, or `None`."""
     conditions = status.get("conditions")
     for found in conditions if isinstance(conditions, list) else ():
         if isinstance(found, Mapping) and found.get("type") == name:

@@ -1,11 +1,13 @@
-"""Correlation tokens: they name the replica that waits, and mean nothing to a forger.
+"""Correlation tokens: signed names of the waiting replica.
 
-A token is `<replica>.<nonce>.<mac>`: a DNS label, 16 characters of base64url, and 22 of a
-truncated HMAC-SHA256 (RFC 2104, section 5) over what stands before it. The first half of the
-nonce is random, the second an HMAC over it and the id of the call: whoever has the keys can tell
-whether a token belongs to a call, and a tool that was called once cannot answer for another call.
-It travels as the value of a CloudEvents attribute, so it is plain ASCII without spaces, quotes,
-percent signs or colons. A tool copies it as it is; nobody but shims and agents reads it.
+They cannot be forged without a key.
+
+A token is `<replica>.<nonce>.<mac>`: a DNS label, 16 characters of base64url, and 22 of a truncated
+HMAC-SHA256 (RFC 2104, section 5) over the text before it. The first half of the nonce is random, the second
+an HMAC over it and the id of the call. So a holder of the keys can check whether a token belongs to a call,
+and a tool that was called once cannot answer for another call. A token travels as the value of a
+CloudEvents attribute, so it is plain ASCII without spaces, quotes, percent signs or colons. A tool copies
+it as it is; only shims and agents read it.
 """
 
 import base64
@@ -34,7 +36,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}\Z")
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """One secret that signs tokens: at least 16 bytes, never shown."""
+    """One secret of at least 16 bytes for signing tokens, never shown."""
 
     secret: bytes = field(repr=False)
 
@@ -79,7 +81,10 @@ class Keyring:
 
     @classmethod
     def parse(cls, text: str) -> "Keyring":
-        """Read keys separated by commas or lines; raise `ValueError` that never holds a key."""
+        """Read keys separated by commas or lines.
+
+        Raises `ValueError`; its message never holds a key.
+        """
         keys = [SigningKey.parse(part) for part in re.split(r"[,\s]+", text) if part]
         if len(keys) > _MOST_KEYS:
             raise ValueError(f"there are {len(keys)} keys; at most {_MOST_KEYS} may be in force")
@@ -88,14 +93,20 @@ class Keyring:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a genuine token says: which replica waits, and for which of its calls."""
+    """The content of a genuine token.
+
+    `replica` is the replica that waits, and `nonce` belongs to the call it waits for.
+    """
 
     replica: str
     nonce: str
 
 
 def check_replica(replica: str) -> str:
-    """Return the name of a replica if a token can carry it; raise `ValueError` where not."""
+    """Return a replica name, checked for use in a token.
+
+    Raises `ValueError` if a token cannot carry it.
+    """
     if not _REPLICA.match(replica):
         raise ValueError(
             f"the replica name {replica!r} is not a DNS label; use at most 63 of a-z, 0-9 and '-'"
@@ -115,7 +126,10 @@ def mint(keyring: Keyring, replica: str, call_id: bytes = b"") -> str:
 
 
 def verify(keyring: Keyring, token: str) -> Claim | None:
-    """Return what a token claims, or `None` where no key of the ring signed it. Never raises."""
+    """Return the claim of a genuine token, or `None`.
+
+    A token is genuine if a key of the ring signed it. Never raises.
+    """
     parts = _TOKEN.match(token)
     if parts is None:
         return None
@@ -130,12 +144,15 @@ def verify(keyring: Keyring, token: str) -> Claim | None:
 
 
 def looks_like_token(value: object) -> bool:
-    """Whether a value has the shape of a token, whoever made it."""
+    """Return True if a value has the shape of a token, genuine or not."""
     return isinstance(value, str) and _TOKEN.match(value) is not None
 
 
 def hide_tokens(value: object, mark: str) -> object:
-    """Return a JSON value whose texts have a mark where they had a token, genuine or not."""
+    """Return a JSON value with a mark for every token.
+
+    Tokens in texts are replaced, genuine or not.
+    """
     if isinstance(value, str):
         return _INSIDE.sub(mark, value)
     if isinstance(value, Mapping):
@@ -144,7 +161,7 @@ def hide_tokens(value: object, mark: str) -> object:
 
 
 def is_of_call(keyring: Keyring, claim: Claim, call_id: bytes) -> bool:
-    """Whether the token of this claim was minted for this call."""
+    """Return True if this claim's token was minted for the call."""
     nonce = base64.urlsafe_b64decode(claim.nonce)
     random, proof = nonce[:_RANDOM_BYTES], nonce[_RANDOM_BYTES:]
     genuine = False

@@ -1,4 +1,4 @@
-"""How those who send an event say how long they wait: `Prefer: wait=`, `respond-async`, `expirytime`."""
+"""How long senders wait: `Prefer: wait=`, `respond-async`, `expirytime`."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,10 @@ def preferred_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
 
 
 def prefers_async(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether there is `Prefer: respond-async` (RFC 7240, section 4.1): the sender takes the answer later."""
+    """Return True for `Prefer: respond-async` (RFC 7240, section 4.1).
+
+    The sender then takes the answer later.
+    """
     return any(
         preference.split(b";", maxsplit=1)[0].strip().lower() == b"respond-async"
         for name, value in headers

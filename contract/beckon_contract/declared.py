@@ -1,4 +1,7 @@
-"""What one EventType declares on its own: without its name, which others may want, and without its way."""
+"""The declaration of a single EventType as a tool.
+
+The tool's name is left out, since other EventTypes may want it, and so is its route.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from beckon_contract.tools import Refusal, Skipped
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An EventType that is meant to be a tool, with usable parameters and options."""
+    """An EventType declared as a tool, with usable parameters and options."""
 
     event_type: EventType
     options: Options
@@ -23,7 +26,10 @@ class Declared:
 
 
 def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
-    """Return what an EventType declares, what is wrong with it, or why it is no tool."""
+    """Return the declaration of an EventType, or its refusal.
+
+    A `Refusal` says what is wrong with it, a `Skipped` why it is no tool.
+    """
     try:
         event_type = parse_event_type(resource)
         why = why_no_tool(event_type)

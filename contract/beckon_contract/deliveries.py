@@ -1,7 +1,9 @@
-"""How a reply tells that its call came more than once: an attribute with the number of deliveries.
+"""The number of deliveries of a call, in its reply.
 
-Brokers deliver at least once. They try again after a 5xx and after silence, and tell nobody of it: only
-the tool sees each delivery. It tells of those that it has seen itself.
+An extension attribute of the reply gives it if the call was delivered more than once.
+
+Brokers deliver at least once. They retry after a 5xx and after a missing answer, and report it to no one:
+only the tool sees each delivery. It reports the deliveries that it has seen itself.
 """
 
 from collections.abc import Mapping
@@ -12,12 +14,14 @@ _MOST = 2**31 - 1  # CloudEvents' Integer
 
 
 def told(deliveries: int) -> dict[str, str | int | bool]:
-    """Return the extension attributes that tell of so many deliveries; none of a single one."""
+    """Return the extension attributes for several deliveries, none for a single one."""
     return {DELIVERIES: min(deliveries, _MOST)} if deliveries > 1 else {}
 
 
 def read_deliveries(attributes: Mapping[str, object]) -> int | None:
-    """Return how often the call of a reply with these attributes was delivered, `None` where it does not say.
+    """Return the number of deliveries of a reply's call.
+
+    The result is `None` if the attributes of the reply do not say it.
 
     In the binary mode of HTTP an Integer comes as its digits.
     """

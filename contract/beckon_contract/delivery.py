@@ -50,7 +50,7 @@ class DeliveryError(InvalidFields):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A Kubernetes object that events can be sent to."""
+    """A Kubernetes object as a target of events."""
 
     api_version: str
     kind: str
@@ -60,7 +60,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where events go: an object, an absolute URI, or a URI relative to the object's address."""
+    """A target of events: an object or a URI.
+
+    A URI is absolute, or relative to the object's address.
+    """
 
     ref: Reference | None = None
     uri: str | None = None
@@ -87,8 +90,8 @@ class Delivery:
     def delay(self, attempt: int, retry_after: float = 0.0) -> float:
         """Return the seconds to wait before a retry; `attempt` counts retries from 0.
 
-        The first linear retry therefore comes at once, as in the Go brokers. `retry_after` is
-        what a 429 or 503 answer asked for: it counts up to `retry_after_max`, if that is longer.
+        The first linear retry therefore comes at once, as in the Go brokers. `retry_after` is the delay
+        requested by a 429 or 503 response: it counts up to `retry_after_max`, if that is longer.
         """
         asked = min(retry_after, self.retry_after_max or 0.0)
         return min(max(asked, self._backoff(attempt)), MAX_DELAY)
@@ -106,7 +109,10 @@ DEFAULT_DELIVERY = Delivery(retry=10, backoff_policy="exponential", backoff_dela
 
 
 def is_retriable(status: int | None) -> bool:
-    """Whether a delivery that ended with this HTTP status is tried again; `None`: no answer came."""
+    """Return True if a delivery with this HTTP status is retried.
+
+    `None` means that there was no response.
+    """
     return status is None or status >= 500 or status in _RETRIED
 
 

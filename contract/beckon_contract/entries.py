@@ -1,4 +1,7 @@
-"""Every EventType of a set, each with its name, its way, and the reason where one is missing."""
+"""The entries of a set of EventTypes: names and routes.
+
+Where a name or a route is missing, the entry has the reason.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +36,9 @@ class Entry:
 
 
 class Memory(Generic[Read]):
-    """What was read from each object, kept while the object stays as it is.
+    """A cache of the values read from objects.
+
+    A value is reused while its object stays the same.
 
     Objects are compared by content: Knative changes the spec of an EventType without raising
     its generation when it converts between versions.
@@ -44,7 +49,7 @@ class Memory(Generic[Read]):
         self._known: dict[Key, tuple[Resource, Read]] = {}
 
     def read(self, resources: Mapping[Key, Resource]) -> list[Read]:
-        """Return what was read from each object, in order; forget all others."""
+        """Return the value of each object, in order; drop all others."""
         self._known = {key: self._entry(key, resource) for key, resource in resources.items()}
         return [read for _, read in self._known.values()]
 
@@ -56,23 +61,32 @@ class Memory(Generic[Read]):
 
 
 class Router:
-    """Finds the way of each tool's call among some Triggers, or says why there is none."""
+    """Finds the route of each tool's call among some Triggers.
+
+    If there is none, it says why.
+    """
 
     def __init__(
         self, table: RouteTable, caller: str = DEFAULT_CALLER, elsewhere: Elsewhere | None = None
     ) -> None:
-        """Route by a table; `elsewhere` is what `NearMisses` explains with."""
+        """Route by a table of Triggers.
+
+        `elsewhere` is used by `NearMisses` for its explanations.
+        """
         self.table = table
         self._caller = caller
         self._near_misses = NearMisses(table, elsewhere)
 
     def passing(self, event_type: EventType | Tool) -> list[Listener]:
-        """Return the Triggers that pass the call, by name, ready or not."""
+        """Return the Triggers for the call, by name, ready or not."""
         attributes = call_attributes(event_type.type, event_type.source, self._caller)
         return self.table.passing(event_type.namespace, attributes)
 
     def route(self, name: str, declared: Declared) -> tuple[Tool, Refusal | None]:
-        """Return the tool with its Triggers; without any, also the reason why no Trigger passes its call."""
+        """Return the tool with its Triggers, or with a refusal.
+
+        The refusal says why its call has no route. A tool that is called directly needs no Triggers.
+        """
         event_type = declared.event_type
         reference = event_type.reference
         direct = declared.options.dispatch == "direct"
@@ -96,7 +110,7 @@ class Router:
 
 
 class EntryReader:
-    """Reads sets of EventTypes again and again, each anew only where something about it changed."""
+    """Reads sets of EventTypes repeatedly, reusing unchanged entries."""
 
     def __init__(self) -> None:
         self._declarations = Memory(read_declaration)
@@ -111,9 +125,9 @@ class EntryReader:
     ) -> list[Entry]:
         """Return an entry for each of these EventTypes, in the order of their keys.
 
-        Names are unique among them. A router is never changed: other Triggers make another one.
-        Where all Triggers that differ from the last router's ask for certain types, `touched` says
-        which, and the ways of other types stay.
+        Names are unique among them. A router is never changed: for other Triggers, pass another router. If
+        all Triggers that differ from the last router's ask for certain types, `touched` names these types,
+        and the routes of other types are reused.
         """
         ordered = dict(sorted(event_types.items()))
         found = dict(zip(ordered, self._declarations.read(ordered), strict=True))
@@ -143,7 +157,10 @@ class EntryReader:
 
 
 def _untouched(entry: Entry, touched: Collection[str] | None) -> bool:
-    """Whether the way of an entry is as it was; why there is none can depend on any Trigger."""
+    """Return True if the route of an entry is unchanged.
+
+    The reason for a missing route can depend on any Trigger.
+    """
     if touched is None or entry.unrouted is not None:
         return False
     return entry.tool is None or entry.tool.type not in touched
@@ -195,7 +212,10 @@ def _elsewhere(reference: Reference) -> str:
 
 
 def _stated_broker(event_type: EventType) -> str | None:
-    """Return the Broker that an EventType names; `spec.broker` is the older way to write it."""
+    """Return the Broker named by an EventType, or `None`.
+
+    `spec.broker` is the older way to write it.
+    """
     if event_type.broker is not None:
         return event_type.broker
     reference = event_type.reference

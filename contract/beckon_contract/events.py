@@ -55,16 +55,16 @@ _NO_MEDIA_TYPE = "the attribute 'datacontenttype' is no media type: '{:.60}'; se
 
 
 class EventError(ValueError):
-    """What came is not a CloudEvent; the message says which attribute is wrong."""
+    """An invalid CloudEvent; the message names the wrong attribute."""
 
 
 class EventFormatError(EventError):
-    """The event came in a format that is not read here: a batch, or other than JSON."""
+    """An event in an unsupported format: a batch, or not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudEvent:
-    """One CloudEvent: its context attributes, and its data as the bytes that travel.
+    """One CloudEvent: its context attributes, and its data as bytes.
 
     Raises `EventError` for attributes that CloudEvents 1.0 does not allow, so an event
     that exists can always be written in either mode.
@@ -89,7 +89,7 @@ class CloudEvent:
             raise EventError("the attribute 'time' is not a timestamp of RFC 3339, like 2026-01-31T09:30:00Z")
 
     def attributes(self) -> dict[str, AttributeValue]:
-        """Return every context attribute that is present, by its CloudEvents name."""
+        """Return the present context attributes, by their CloudEvents names."""
         present: dict[str, AttributeValue] = {
             "specversion": "1.0",
             "id": self.id,
@@ -117,9 +117,10 @@ class CloudEvent:
         return replace(self, extensions=kept)
 
     def json(self) -> object:
-        """Return the data parsed as JSON, `None` where there is none; integers stay whole at any length.
+        """Return the data parsed as JSON, `None` without data.
 
-        Raises `EventError` where the data is not JSON; NaN and infinities are none.
+        Integers of any length stay exact. Raises `EventError` if the data is not JSON; NaN and infinities
+        are not.
         """
         if not self.data:
             return None
@@ -130,17 +131,17 @@ class CloudEvent:
 
 
 def is_event(headers: RawHeaders) -> bool:
-    """Whether these HTTP headers announce a CloudEvent, in either mode."""
+    """Return True if these HTTP headers announce a CloudEvent, in either mode."""
     found = {name.lower(): value for name, value in headers}
     content_type = found.get(b"content-type", b"").strip().lower()
     return content_type.startswith(_STRUCTURED_PREFIX.encode()) or b"ce-specversion" in found
 
 
 def from_http(headers: RawHeaders, body: bytes, *, relayed: bool = False) -> CloudEvent:
-    """Read the CloudEvent in an HTTP message, in whichever mode it came.
+    """Read the CloudEvent in an HTTP message, in either mode.
 
-    One that is `relayed` needs no slash in its data content type: Knative's ingress takes it so.
-    Raises `EventError` for anything else, batches included.
+    A `relayed` event needs no slash in its data content type: Knative's ingress takes it so. Raises
+    `EventError` for anything else, batches included.
     """
     pairs = [
         (meaning, value.decode("latin-1"))
@@ -214,7 +215,7 @@ def to_structured(event: CloudEvent) -> tuple[list[tuple[str, str]], bytes]:
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether this is a timestamp of RFC 3339 that names a day of the calendar."""
+    """Return True for an RFC 3339 timestamp of a calendar day."""
     parts = _TIMESTAMP.match(text)
     if parts is None:
         return False
@@ -233,14 +234,17 @@ def encode_header(value: str) -> str:
 
 
 def _received(event: CloudEvent, *, relayed: bool) -> CloudEvent:
-    """Return the event; raise `EventError` where its data content type has no subtype, unless relayed."""
+    """Return the event after a check of its data content type.
+
+    Raises `EventError` if that has no subtype, unless the event is `relayed`.
+    """
     if not relayed and not is_media_type(event.datacontenttype):
         raise EventError(_NO_MEDIA_TYPE.format(event.datacontenttype))
     return event
 
 
 def _refuse_repeated(pairs: list[tuple[str, str]]) -> None:
-    """Raise `EventError` where a ce- header is repeated; which value is meant, nobody knows."""
+    """Raise `EventError` for a repeated ce- header, since it is ambiguous."""
     names = [name for name, _ in pairs if name != "content-type"]
     for name in names:
         if names.count(name) > 1:
@@ -249,7 +253,7 @@ def _refuse_repeated(pairs: list[tuple[str, str]]) -> None:
 
 @lru_cache(maxsize=1024)
 def _header_meaning(name: bytes) -> str | None:
-    """Return the attribute that a header holds, or `content-type`, or `None` for the rest."""
+    """Return the attribute in a header, or `content-type`, or `None`."""
     name = name.lower()
     if name.startswith(b"ce-"):
         return name[3:].decode("latin-1")
@@ -269,7 +273,7 @@ def _decode_header(name: str, value: str) -> str:
 
 
 def _take_data(document: dict[str, object], text: bytes | None) -> bytes | None:
-    """Return the data of a JSON-format event; `text` is its member `data` as it stands."""
+    """Return the data of a JSON-format event; `text` is its raw member `data`."""
     encoded = document.pop("data_base64", None)
     if encoded is not None:
         if text is not None:
@@ -301,7 +305,7 @@ def _parses(data: bytes) -> bool:
 
 
 def _build(attributes: dict[str, Any], data: bytes | None) -> CloudEvent:
-    """Make the event of all its attributes, whatever they are; `attributes` is used up."""
+    """Build an event from all its attributes; `attributes` is used up."""
     take = attributes.pop
     version = take("specversion", None)
     if version is None:
@@ -325,7 +329,11 @@ def _build(attributes: dict[str, Any], data: bytes | None) -> CloudEvent:
 
 
 def _plainly_valid(event: CloudEvent) -> bool:
-    """Whether every attribute is printable ASCII under a good name: nearly every event, at one glance."""
+    """Return True if the attributes are plainly valid.
+
+    They are printable ASCII under good names. This fast check passes nearly every event; `False` only means
+    that the event needs `_check`.
+    """
     extensions = event.extensions
     try:
         values = "".join(extensions.values())  # type: ignore[arg-type]  # other than text goes the long way
@@ -350,7 +358,7 @@ def _plainly_valid(event: CloudEvent) -> bool:
 
 
 def _check(event: CloudEvent) -> None:
-    """Check attribute by attribute; raise `EventError` that names the wrong one."""
+    """Check each attribute; raise `EventError` naming the wrong one."""
     for name in _REQUIRED:
         _check_text(name, getattr(event, name))
     for name in ("datacontenttype", "dataschema", "subject"):

@@ -1,4 +1,6 @@
-"""EventTypes of every served version as one model, and which of them are meant to be tools.
+"""EventTypes of every served version as one model.
+
+It is decided here which of them are meant to be tools.
 
 v1beta1 and v1beta2 name the attributes of the event in fields of `spec`; v1beta3 lists them in
 `spec.attributes` (knative/eventing pkg/apis/eventing/v1beta{1,2,3}/eventtype_types.go).
@@ -77,12 +79,12 @@ class EventType:
 
     @property
     def schema_field(self) -> str:
-        """Where a schema URI is written in this version."""
+        """The field of a schema URI in this version."""
         return "spec.attributes[schemadata]" if self.version == "v1beta3" else "spec.schema"
 
 
 def is_event_type(resource: Resource) -> bool:
-    """Whether an object is an EventType of Knative, in any version."""
+    """Return True if an object is a Knative EventType of any version."""
     return resource.group == GROUP and resource.kind == KIND
 
 
@@ -117,10 +119,11 @@ def parse_event_type(resource: Resource) -> EventType:
 
 
 def why_no_tool(event_type: EventType) -> tuple[str, str] | None:
-    """Return the reason and the message why an EventType is no tool; `None` where it is one.
+    """Return the reason and message if an EventType is no tool.
 
-    The label decides; without it a tool is what has a description and no controller created.
-    Raises `InvalidEventType` for a label that says neither true nor false.
+    The result is `None` for a tool. The label decides; without it, an EventType is a tool if it has a
+    description and no controller created it. Raises `InvalidEventType` for a label that is neither true nor
+    false.
     """
     label = event_type.labels.get(TOOL_LABEL)
     if label == "true":
@@ -142,7 +145,10 @@ def why_no_tool(event_type: EventType) -> tuple[str, str] | None:
 
 
 def _creator(event_type: EventType) -> str | None:
-    """Return what created an EventType that nobody wrote: a source, or the auto-creation of Knative."""
+    """Return the creator of an EventType not written by a person.
+
+    It is a source, or the auto-creation of Knative.
+    """
     if event_type.description == AUTO_CREATED:
         return "Knative's EventType auto-creation"
     for owner in event_type.owners:
@@ -188,7 +194,10 @@ def _from_attributes(spec: Fields) -> dict[str, str | None]:
 
 
 def _plain(attribute: Fields, name: str, value: str | None) -> str | None:
-    """Return the value of an attribute that a call can carry; a template names no one value."""
+    """Return an attribute's value if a call can carry it.
+
+    A template names no single value.
+    """
     if name not in {"type", "source"} or not value:
         return value
     _check_value(attribute, "value", value)
@@ -211,7 +220,7 @@ def _check_value(fields: Fields, name: str, value: str | None) -> None:
 
 
 def _check_name(name: str, report: ReportProblem) -> None:
-    """Note a metadata.name that the API server refuses (RFC 1123 subdomain)."""
+    """Note a metadata.name refused by the API server (RFC 1123 subdomain)."""
     if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
         message = f"{name[:60]!r} is no Kubernetes name: lower-case letters, digits, '-' and '.', at most 253"
         report.problems.append(FieldProblem("metadata.name", message))

@@ -1,6 +1,7 @@
-"""What exports spans: a provider of OpenTelemetry's SDK that sends them to the collector of the environment.
+"""The OpenTelemetry SDK's provider for exporting spans.
 
-Loads the SDK: imported where spans are exported, and nowhere else.
+It sends them to the collector named by the environment. This module loads the SDK, so it is imported only
+where spans are exported.
 """
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -30,7 +31,7 @@ class _OneResource(Resource):
 
 
 def provider(service: str, *, wordless: bool) -> TracerProvider:
-    """Return what makes and exports spans, by the variables of OpenTelemetry; see `tracing.start`."""
+    """Return a tracer provider configured by OpenTelemetry's variables; see `tracing.start`."""
     resource = Resource.create({"service.name": service, **OTELResourceDetector().detect().attributes})
     made = TracerProvider(resource=_OneResource(resource))
     exporter = Wordless(OTLPSpanExporter()) if wordless else OTLPSpanExporter()
@@ -39,5 +40,8 @@ def provider(service: str, *, wordless: bool) -> TracerProvider:
 
 
 def follows_parents(made: TracerProvider) -> bool:
-    """Whether a trace that is not kept at its beginning is kept nowhere."""
+    """Return True if spans follow the sampling decision of their parents.
+
+    A trace that is not sampled at its beginning is then sampled nowhere.
+    """
     return isinstance(made.sampler, ParentBased)

@@ -1,10 +1,15 @@
-"""How a failed tool call is told to the model: data it can act on."""
+"""The report of a failed tool call to the model.
+
+It is data the model can act on.
+"""
 
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a call gave no result; the closed set that a model may see.
+    """The reason for a call without a result.
+
+    This is the closed set that a model may see.
 
     `outcome_unknown` says that the tool may have run and that its answer did not arrive in time:
     another call may have the effect a second time.

@@ -1,7 +1,7 @@
-"""Reading a manifest field by field, so that one pass finds every mistake in it.
+"""Reading a manifest field by field, finding all mistakes at once.
 
-A `Fields` never raises: what has the wrong type is noted with its path and what to
-write instead, and reads as absent.
+A `Fields` never raises: a value of the wrong type is noted with its path and what to write instead, and
+reads as absent.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One mistake: the path of the field, and what is wrong and what to write instead."""
+    """One mistake: the path of a field, and a message.
+
+    The message says what is wrong and what to write instead.
+    """
 
     path: str
     message: str
@@ -21,7 +24,7 @@ class FieldProblem:
 
 
 class InvalidFields(ValueError):
-    """What was read has mistakes; `problems` holds every one of them."""
+    """An object with mistakes; `problems` holds all of them."""
 
     def __init__(self, problems: Iterable[FieldProblem]) -> None:
         self.problems = tuple(problems)
@@ -30,7 +33,10 @@ class InvalidFields(ValueError):
 
 @dataclass(slots=True)
 class ReportProblem:
-    """What one pass found: `problems` make the object invalid, `warnings` do not."""
+    """The findings of one pass: problems and warnings.
+
+    `problems` make the object invalid, `warnings` do not.
+    """
 
     problems: list[FieldProblem] = field(default_factory=list)
     warnings: list[FieldProblem] = field(default_factory=list)
@@ -53,11 +59,11 @@ class Fields:
         self.report.problems.append(FieldProblem(self.at(name), message))
 
     def warn(self, name: str, message: str) -> None:
-        """Note what is allowed in a field and hardly meant."""
+        """Note a permitted but probably unintended value of a field."""
         self.report.warnings.append(FieldProblem(self.at(name), message))
 
     def text(self, name: str) -> str | None:
-        """Return a string field, `None` where it is absent."""
+        """Return a string field, or `None` if absent."""
         value = self.values.get(name)
         if value is None or isinstance(value, str):
             return value
@@ -65,7 +71,7 @@ class Fields:
         return None
 
     def integer(self, name: str) -> int | None:
-        """Return an integer field, `None` where it is absent."""
+        """Return an integer field, or `None` if absent."""
         value = self.values.get(name)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
@@ -73,14 +79,14 @@ class Fields:
         return None
 
     def positive(self, name: str) -> int | None:
-        """Return an integer field of at least 1, `None` where it is absent."""
+        """Return an integer field of at least 1, or `None`."""
         value = self.integer(name)
         if value is not None and value < 1:
             self.problem(name, "must be at least 1")
         return value
 
     def boolean(self, name: str) -> bool | None:
-        """Return a boolean field, `None` where it is absent."""
+        """Return a boolean field, or `None` if absent."""
         value = self.values.get(name)
         if value is None or isinstance(value, bool):
             return value
@@ -88,7 +94,7 @@ class Fields:
         return None
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Return a field that is a list of strings, empty where it is absent."""
+        """Return a field with a list of strings, empty if absent."""
         value = self.values.get(name)
         if value is None:
             return ()
@@ -98,7 +104,7 @@ class Fields:
         return tuple(value)
 
     def child(self, name: str) -> "Fields | None":
-        """Return a mapping field, `None` where it is absent."""
+        """Return a mapping field, or `None` if absent."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -108,7 +114,7 @@ class Fields:
         return None
 
     def children(self, name: str) -> "list[Fields]":
-        """Return a field that is a list of mappings, empty where it is absent."""
+        """Return a field with a list of mappings, empty if absent."""
         value = self.values.get(name)
         if value is None:
             return []
@@ -125,7 +131,7 @@ class Fields:
         return found
 
     def texts(self, name: str) -> dict[str, str]:
-        """Return a field that maps names to strings, empty where it is absent."""
+        """Return a field with a mapping of strings, empty if absent."""
         child = self.child(name)
         found: dict[str, str] = {}
         for key, value in (child.values if child else {}).items():
@@ -136,17 +142,17 @@ class Fields:
         return found
 
     def unknown(self, known: Collection[str]) -> list[str]:
-        """Return the names of fields that are none of the known ones."""
+        """Return the names of unknown fields."""
         return [str(name) for name in self.values if name not in known]
 
     def refuse_unknown(self, known: Collection[str]) -> None:
-        """Note every field that is none of the known ones, as kubectl and Knative's webhook do."""
+        """Note every unknown field, as kubectl and Knative's webhook do."""
         for name in self.unknown(known):
             self.problem(name, f"unknown field; the fields here are {', '.join(known)}")
 
 
 def describe(value: object) -> str:
-    """Return what a value is, in the words of YAML and JSON."""
+    """Return the type of a value in YAML and JSON terms."""
     match value:
         case None:
             return "null"
@@ -165,5 +171,8 @@ def describe(value: object) -> str:
 
 
 def _quoted(value: object) -> str:
-    """Return the cure for a scalar that YAML did not read as a string."""
+    """Return the advice to quote a scalar.
+
+    YAML did not read it as a string.
+    """
     return "" if isinstance(value, list | Mapping) else "; write it in quotes"

@@ -49,9 +49,10 @@ class FilterError(InvalidFields):
 
 
 def compile_filter(trigger_spec: Mapping[str, object]) -> EventFilter:
-    """Return the filter that a Trigger's `filter` and `filters` mean; it never raises.
+    """Compile a Trigger's `filter` and `filters` into one filter.
 
-    Raises `FilterError` with every mistake where Knative's webhook refuses the Trigger.
+    The filter itself never raises. Compiling raises `FilterError` with every mistake where Knative's
+    webhook refuses the Trigger.
     """
     report = ReportProblem()
     event_filter = read_filter(Fields(trigger_spec, "spec", report))
@@ -73,7 +74,7 @@ def read_filter(spec: Fields) -> EventFilter:
 
 
 def passes_all(_: Attributes) -> bool:
-    """Pass every event: what a Trigger without filters does."""
+    """Pass every event, as a Trigger without filters does."""
     return True
 
 
@@ -101,12 +102,12 @@ class _Compiler:
     refused: bool = False
 
     def compile_each(self, elements: list[Fields], depth: int) -> list[EventFilter]:
-        """Compile a list of elements and leave out those that say nothing."""
+        """Compile a list of elements, skipping empty ones."""
         found = (self.compile(element, depth) for element in elements)
         return [event_filter for event_filter in found if event_filter is not None]
 
     def compile(self, fields: Fields, depth: int) -> EventFilter | None:
-        """Compile one element; `None` where it says nothing."""
+        """Compile one element; return `None` if it is empty."""
         self.count += 1
         if depth > MAX_DEPTH or self.count > MAX_ELEMENTS:
             self._refuse(fields)
@@ -135,7 +136,7 @@ class _Compiler:
         return _all(inners) if name == "all" else _any(inners)
 
     def _refuse(self, fields: Fields) -> None:
-        """Note once that the filters are too many or too deep."""
+        """Note once too many or too deeply nested filters."""
         if not self.refused:
             fields.problem(
                 "", f"more than {MAX_ELEMENTS} elements or {MAX_DEPTH} levels; write one cesql instead"
@@ -144,7 +145,10 @@ class _Compiler:
 
 
 def _pairs(fields: Fields, name: str) -> dict[str, str]:
-    """Return the attributes of a dialect and what is wanted of them; note names no attribute can have."""
+    """Return the attributes of a dialect with their wanted values.
+
+    Names no attribute can have are noted as mistakes.
+    """
     pairs = fields.texts(name)
     for attribute in pairs:
         if not _NAME.match(attribute):
@@ -181,7 +185,10 @@ def _compare(test: _Test, name: str, want: str) -> EventFilter:
 
 
 def _cesql(fields: Fields) -> EventFilter | None:
-    """Compile an expression; an error or a result that is no boolean is no match (CESQL 1.0, 1.2)."""
+    """Compile a CESQL expression.
+
+    An error or a result that is no boolean is no match (CESQL 1.0, 1.2).
+    """
     source = fields.text("cesql")
     if not source:
         return None
@@ -226,7 +233,10 @@ def _lookup(name: str) -> _Lookup:
 
 
 def _time(value: AttributeValue | None) -> str:
-    """Return a time as Go prints it: no trailing zeros, UTC as Z, and the year 1 where there is none."""
+    """Return a time as Go prints it.
+
+    It has no trailing zeros, UTC as Z, and the year 1 if there is no time.
+    """
     if not value:
         return _ZERO_TIME
     text = to_text(value).upper()

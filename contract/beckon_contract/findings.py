@@ -1,4 +1,4 @@
-"""One thing that is wrong with a manifest, or hardly meant."""
+"""One error or likely mistake in a manifest."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,9 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong and where: an `error` keeps the object from its work, a `warning` surprises later.
+    """An error or a warning about an object.
+
+    An `error` keeps the object from its work, a `warning` is a likely surprise later.
 
     `field` is the path of the field to change, `message` says what is wrong and what to write.
     A document that cannot be read has no kind and no name.
@@ -37,12 +39,12 @@ def error(resource: Resource, field: str, message: str) -> Finding:
 
 
 def warnings(resource: Resource, problems: tuple[FieldProblem, ...]) -> list[Finding]:
-    """Return what a parser warned of in an object."""
+    """Return a parser's warnings about an object as findings."""
     return [warning(resource, problem.path, problem.message) for problem in problems]
 
 
 def errors(resource: Resource, problems: tuple[FieldProblem, ...]) -> list[Finding]:
-    """Return what a parser refused in an object."""
+    """Return a parser's errors in an object as findings."""
     return [error(resource, problem.path, problem.message) for problem in problems]
 
 

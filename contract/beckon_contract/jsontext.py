@@ -22,7 +22,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class NotJsonError(ValueError):
-    """The text is not a JSON object; the message says where."""
+    """The text is not a JSON object; the message names the place."""
 
 
 def _refuse(constant: str) -> object:
@@ -65,7 +65,9 @@ def loads(text: str | bytes) -> Any:
 
 
 def dumps(value: object, option: int = 0) -> bytes:
-    """Return compact JSON, with integers of any length; `option` is that of orjson.
+    """Return compact JSON, with integers of any length.
+
+    `option` is that of orjson.
 
     Raises `NotJsonError` for NaN and infinities, by name, and for what JSON has no form for.
     """
@@ -79,7 +81,7 @@ def dumps(value: object, option: int = 0) -> bytes:
 
 
 def _named(text: str | bytes) -> NotJsonError | None:
-    """Return the error that names NaN or an infinity, if that is why a text is no JSON."""
+    """Return the error naming NaN or an infinity in a text, if any."""
     try:
         _EXACT.decode(text if isinstance(text, str) else text.decode())
     except NotJsonError as error:

@@ -22,9 +22,10 @@ _FIELDS = ("levelname", "name", "message")
 
 @contextmanager
 def about(**fields: str) -> Iterator[None]:
-    """Let the lines of JSON that are written inside say what they belong to, such as `tool` and `event_id`.
+    """Add fields such as `tool` and `event_id` to log lines.
 
-    Not around the pieces of a generator, which may run in several tasks: see `about_from_here`.
+    They are in all lines of JSON written inside. Not for use around the pieces of a generator, which may
+    run in several tasks: see `about_from_here`.
     """
     token = _about.set({**_about.get(), **fields})
     try:
@@ -34,7 +35,10 @@ def about(**fields: str) -> Iterator[None]:
 
 
 def about_from_here(**fields: str) -> None:
-    """Do so for the rest of this task, and for every task that it starts."""
+    """Add fields to all further log lines of this task.
+
+    They are also in the lines of every task that it starts.
+    """
     _about.set({**_about.get(), **fields})
 
 
@@ -43,9 +47,8 @@ def log_config(
 ) -> dict[str, Any]:
     """Return the `logging.config.dictConfig` document of a service, for its `__main__` to apply.
 
-    Both forms go to standard error. `debug` is for Beckon's own loggers: libraries would write
-    headers and bodies, with what is secret in them. Those that tell of every request are quiet
-    below WARNING.
+    Both forms go to standard error. `debug` is for Beckon's own loggers: libraries would write headers and
+    bodies, with the secrets in them. Libraries that log every request are quiet below WARNING.
     """
     of_others = "INFO" if level == "debug" else level.upper()
     return {
@@ -75,7 +78,10 @@ def log_config(
 
 
 class _WithFields(logging.Filter):
-    """Adds to every record what is said where and when it is made; lets all of them pass."""
+    """Adds the context fields to every record.
+
+    They are the fields of `about`, and those returned by `fields`. All records pass.
+    """
 
     def __init__(self, fields: Fields) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""What of a tool's parameters is sent to a provider: the original lowered to the rules of that provider.
+"""The parameters of a tool as sent to a provider.
+
+They are the original parameters, lowered to the rules of that provider.
 
 Lowering never fails, keeps the names of the parameters, and only loosens: what the original accepts, the
 lowered schema accepts. Exceptions, each for want of a word in the provider's language: strict mode closes
@@ -25,7 +27,7 @@ _DESCRIPTION_LENGTHS = (1024, 256, 80)
 
 
 class Profile(StrEnum):
-    """Whose rules a schema is lowered to."""
+    """The provider rules a schema is lowered to."""
 
     OPENAI = "openai"
     OPENAI_STRICT = "openai_strict"
@@ -36,8 +38,8 @@ class Profile(StrEnum):
 def lower(schema: Mapping[str, Any], profile: Profile | str) -> dict[str, Any]:
     """Return normalised parameters as this provider accepts them.
 
-    With `openai_strict`, a schema that strict mode cannot say is lowered as for `openai`; whoever has to know
-    whether to send `strict: true` asks `lower_strict`. An unknown profile is a `ValueError`.
+    With `openai_strict`, a schema that strict mode cannot express is lowered as for `openai`. To know
+    whether to send `strict: true`, use `lower_strict`. An unknown profile is a `ValueError`.
     """
     chosen = Profile(profile)
     if chosen is Profile.OPENAI_STRICT:
@@ -46,7 +48,10 @@ def lower(schema: Mapping[str, Any], profile: Profile | str) -> dict[str, Any]:
 
 
 def lower_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return normalised parameters for `strict: true`, `None` where they cannot be said in strict mode."""
+    """Return normalised parameters for `strict: true`, or `None`.
+
+    `None` means that strict mode cannot express them.
+    """
     lowered = lower_for_openai_strict(dict(schema))
     return None if lowered is None else _fit(lowered)
 
@@ -67,7 +72,7 @@ def _fit(lowered: Schema) -> Schema:
 
 
 def _shorten(node: Schema, length: int) -> Schema:
-    """Return a schema with each description at most this long, without any where the length is 0."""
+    """Return a schema with descriptions cut to a length, 0 for none."""
     shortened: Schema = {}
     for keyword, value in node.items():
         if keyword != "description":

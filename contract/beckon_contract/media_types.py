@@ -1,4 +1,4 @@
-"""Media types as RFC 2045 writes them (section 5.1), and which of them are JSON."""
+"""Media types (RFC 2045, section 5.1), and recognition of JSON types."""
 
 import re
 
@@ -10,7 +10,9 @@ _MEDIA_TYPE = re.compile(
 
 
 def is_media_type(text: str | None, *, subtype: bool = True) -> bool:
-    """Whether a text is a media type; none at all means JSON.
+    """Return True if a text is a media type.
+
+    No text at all means JSON.
 
     Without `subtype` it needs no slash: Go's mime package, and with it Knative's ingress, takes `xyz`.
     """
@@ -21,7 +23,10 @@ def is_media_type(text: str | None, *, subtype: bool = True) -> bool:
 
 
 def is_json(content_type: str | None) -> bool:
-    """Whether data of this type is JSON; an absent type means JSON (JSON format, section 3.1)."""
+    """Return True if data of this type is JSON.
+
+    An absent type means JSON (JSON format, section 3.1).
+    """
     if content_type is None:
         return True
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()

@@ -1,4 +1,6 @@
-"""Tool names that every provider accepts, each leading back to exactly one EventType.
+"""Tool names accepted by every provider.
+
+Each name leads back to exactly one EventType.
 
 A name is 1 to 64 characters of `[a-zA-Z0-9_]` and starts with a letter: the narrowest that
 providers ask for (OpenAI: `^[a-zA-Z0-9_-]{1,64}$`; Gemini wants a letter first). Most names
@@ -27,7 +29,7 @@ _HASHED = re.compile(rf"__([a-z2-7]{{{_SHORT}}}|[a-z2-7]{{{_FULL}}})\Z")
 
 
 class Identity(NamedTuple):
-    """What a tool name leads back to: the namespace and metadata.name of an EventType."""
+    """The EventType of a tool name: namespace and metadata.name."""
 
     namespace: str
     name: str
@@ -58,7 +60,10 @@ def assign_names(wanted: Mapping[Identity, str]) -> dict[Identity, str]:
 
 
 def rivals(wanted: Mapping[Identity, str]) -> dict[Identity, tuple[Identity, ...]]:
-    """Return for every identity that wants what others want those others, in their order."""
+    """Return the rivals of every identity for its wanted name.
+
+    Identities without rivals are left out; rivals are sorted.
+    """
     users: dict[str, list[Identity]] = {}
     for identity, text in wanted.items():
         users.setdefault(sanitise(text), []).append(identity)
@@ -67,7 +72,10 @@ def rivals(wanted: Mapping[Identity, str]) -> dict[Identity, tuple[Identity, ...
 
 
 def _may_stand(name: str) -> bool:
-    """Whether a name needs no hash; one that looks as if it had one could meet a hashed name."""
+    """Return True if a name needs no hash.
+
+    A name that looks as if it had one could collide with a hashed name.
+    """
     return len(name) <= MAX_LENGTH and name not in RESERVED and not _HASHED.search(name)
 
 

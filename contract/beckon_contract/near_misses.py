@@ -1,4 +1,7 @@
-"""Why no Trigger passes the call of a tool, and what to write so that one does."""
+"""Explanations for tool calls without a route.
+
+They say why no Trigger passes the call, and what to write so that one does.
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,22 +22,28 @@ _COMPARED = 128  # characters; comparing costs their square
 
 
 class Miss(NamedTuple):
-    """Why no Trigger passes a call: one word for a condition, and what to write."""
+    """The reason for a call without a route.
+
+    `reason` is one word for a condition, `message` says what to write.
+    """
 
     reason: str
     message: str
 
 
 class NearMisses:
-    """Explains missing routes; reads the table once, however many explanations are asked for."""
+    """Explains missing routes, reading the table only once."""
 
     def __init__(self, table: RouteTable, elsewhere: Elsewhere | None = None) -> None:
-        """Explain by a table; `elsewhere` finds the Triggers of all namespaces that ask for a type."""
+        """Explain by a table of Triggers.
+
+        `elsewhere` finds the Triggers of all namespaces that ask for a type.
+        """
         self._table = table
         self._elsewhere = elsewhere or self._asking_for
 
     def explain(self, namespace: str, broker: str, attributes: Attributes) -> Miss:
-        """Return what comes nearest to passing a call on a Broker, and what to write."""
+        """Return the nearest miss for a call on a Broker, with advice."""
         event_type = str(attributes["type"])
         finders = (
             self._passing(namespace, broker, attributes),
@@ -56,7 +65,7 @@ class NearMisses:
         return Miss(reason, message)
 
     def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[Miss]:
-        """Yield Triggers that would pass it, and are not ready or listen to another Broker."""
+        """Yield Triggers for the call, unready or of another Broker."""
         for listener in self._table.passing(namespace, attributes):
             name, heard = listener.trigger.name, listener.trigger.broker
             if heard == broker:
@@ -104,14 +113,17 @@ class NearMisses:
             yield Miss("FilterMismatch", text)
 
     def _neighbours(self, namespace: str, event_type: str) -> list[str]:
-        """Return types that begin or end alike, wherever the mistake in the other half is."""
+        """Return types with a similar beginning or end.
+
+        The mistake may be anywhere in the other half.
+        """
         forward, backward = self._sorted_types.get(namespace, ([], []))
         reverse = event_type[::-1]
         return [*_around(forward, event_type), *(text[::-1] for text in _around(backward, reverse))]
 
     @cached_property
     def _heard(self) -> set[tuple[str, str]]:
-        """The Brokers, by namespace and name, that some Trigger listens to."""
+        """The Brokers of all Triggers, by namespace and name."""
         listeners = chain(*self._table.by_type.values(), *self._table.untyped.values())
         return {(found.trigger.namespace, found.trigger.broker) for found in listeners}
 
@@ -132,7 +144,7 @@ class NearMisses:
 
     @cached_property
     def _sorted_types(self) -> Mapping[str, tuple[list[str], list[str]]]:
-        """The types asked for in every namespace, sorted from their front and from their end."""
+        """The types wanted in every namespace, sorted from front and from end."""
         types: dict[str, list[str]] = {}
         for namespace, event_type in self._table.by_type:
             types.setdefault(namespace, []).append(event_type)
@@ -148,7 +160,7 @@ def _around(ordered: list[str], text: str) -> list[str]:
 
 
 def _differences(listener: Listener, attributes: Attributes) -> Iterator[str]:
-    """Yield every part of a Trigger's filter that the event does not pass."""
+    """Yield the differences between a Trigger's filter and the event."""
     spec = listener.resource.spec
     elements = spec.get("filters")
     if not elements:

@@ -1,4 +1,4 @@
-"""What an EventType says of its tool in annotations under beckon.dev."""
+"""The options of a tool, from beckon.dev annotations of its EventType."""
 
 import re
 from dataclasses import dataclass
@@ -51,7 +51,10 @@ _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The wishes of an EventType; `timeout` in seconds, and `destructive`, `None` where it names none."""
+    """The options of a tool.
+
+    `timeout` is in seconds. `timeout` and `destructive` are `None` if the EventType does not name them.
+    """
 
     timeout: float | None
     requires_approval: bool
@@ -135,7 +138,7 @@ def _dispatch(event_type: EventType, problems: list[FieldProblem]) -> Dispatch:
 
 
 def is_broker(reference: Reference) -> bool:
-    """Whether a reference names a Broker of Knative."""
+    """Return True if a reference names a Knative Broker."""
     return reference.kind == "Broker" and reference.api_version.startswith("eventing.knative.dev/")
 
 

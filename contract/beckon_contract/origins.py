@@ -1,4 +1,6 @@
-"""The Host and Origin that a request may name: the defence against web pages of strangers.
+"""The permitted Host and Origin of requests.
+
+They are the defence against web pages of strangers.
 
 A service on loopback has no credentials: it trusts this machine. A browser on this machine runs pages of
 strangers, and reaches every port. A page whose domain was made to point at 127.0.0.1 (DNS rebinding) sends
@@ -27,12 +29,15 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Which requests of browsers a service takes.
+    """The policy of a service for requests of browsers.
 
-    With `loopback` the names of this machine are allowed, and `hosts` besides. Elsewhere `hosts` alone are;
-    without any, and elsewhere, every name is, and no page is refused unless `pages_checked`.
-    A page is allowed when it is of the very host and port that it calls, or one of `origins`; with
-    `local_pages`, when a server of this machine sent it, whatever its port.
+    With `loopback` the names of this machine are allowed, and `hosts` as well. Elsewhere only `hosts` and
+    IP addresses are allowed. Elsewhere and without `hosts`, every name is allowed, and no page is refused
+    unless `pages_checked`.
+
+    A page is allowed if it is one of `origins`, or if it is of the very host and port that it calls and
+    that host was checked. With `local_pages` it is also allowed if a server of this machine sent it, on any
+    port.
     """
 
     loopback: bool = False
@@ -45,7 +50,7 @@ class OriginPolicy:
     def at(
         cls, address: str, hosts: str = "", origins: str = "", *, local_pages: bool = False
     ) -> "OriginPolicy":
-        """Return the policy of a service that listens on an address.
+        """Return the policy of a service, by its listening address.
 
         `hosts` and `origins` are lists with commas, as the settings have them; raises `ValueError`.
         """
@@ -83,7 +88,10 @@ class OriginPolicy:
         return _is_address(name)
 
     def _allows(self, origin: str, host: str, host_port: int | None, *, same_origin: bool) -> bool:
-        """Whether a page may call this host; `same_origin` where the host itself is known to be right."""
+        """Return True if a page may call this host.
+
+        `same_origin` says that the host itself is known to be right.
+        """
         found = _split_origin(origin)
         if found is None:
             return False  # "null" too: a sandboxed frame, or a file
@@ -97,7 +105,7 @@ class OriginPolicy:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine: 127.0.0.0/8, ::1, localhost."""
+    """Return True for a name or address of this machine: 127.0.0.0/8, ::1, localhost."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -129,7 +137,7 @@ def parse_origins(text: str) -> frozenset[str]:
 
 
 def _split_authority(text: str) -> tuple[str, int | None] | None:
-    """Return name and port of `name[:port]`; `None` where it is anything else."""
+    """Return name and port of `name[:port]`, or `None`."""
     found = _AUTHORITY.fullmatch(text.strip())
     if found is None:
         return None
@@ -138,14 +146,17 @@ def _split_authority(text: str) -> tuple[str, int | None] | None:
 
 
 def _split_origin(text: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, name and port of an origin; `None` where it is none."""
+    """Return scheme, name and port of an origin, or `None`."""
     found = _ORIGIN.fullmatch(text)
     authority = _split_authority(found["authority"]) if found else None
     return (found["scheme"].lower(), *authority) if found and authority else None
 
 
 def _is_local(name: str) -> bool:
-    """Whether a browser takes a name for this machine: no browser looks up NAME.localhost (RFC 6761, 6.3)."""
+    """Return True if browsers take a name for this machine.
+
+    No browser looks up NAME.localhost (RFC 6761, 6.3).
+    """
     return is_loopback(name) or name.endswith(".localhost")
 
 

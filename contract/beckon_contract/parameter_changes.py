@@ -1,4 +1,4 @@
-"""How the parameters of a tool differ from what they were."""
+"""The changes in the parameters of a tool."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,10 @@ from beckon_contract.parameters import SchemaError, normalise
 
 
 def parameters_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how parameters differ, in words, "" where they do not; `before` is normalised already."""
+    """Return the changes of parameters in words, "" without changes.
+
+    `before` is normalised already.
+    """
     try:
         after = normalise(now)
     except SchemaError:

@@ -1,9 +1,11 @@
-"""What an EventType says about its arguments, turned into a JSON Schema 2020-12 object.
+"""The parameters of an EventType as JSON Schema 2020-12.
+
+The schema is that of an object.
 
 Accepted: a JSON Schema of draft 4 to 2020-12, an OpenAPI 3.x schema object, a bare map from parameter names
 to schemas as in Knative's blog, type names of Python and of the prototype (`int`, `list:string`),
-`{"type": "enum", "values": […]}`, properties without a type, nothing at all. `schemas.forms` says how a
-schema is told from a map.
+`{"type": "enum", "values": […]}`, properties without a type, nothing at all. `schemas.forms` describes how a
+schema is distinguished from a map.
 """
 
 import json
@@ -27,7 +29,9 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def normalise_text(text: str | bytes) -> dict[str, Any]:
-    """Return the parameters that a JSON text describes; blank text describes none.
+    """Return the parameters in a JSON text.
+
+    Blank text has none.
 
     Raises `SchemaError` as `normalise` does, and with the reason NotJson.
     """
@@ -69,7 +73,10 @@ def normalise(document: object) -> dict[str, Any]:
 
 
 def _rooted(schema: Schema) -> dict[str, Any]:
-    """State that the arguments are an object, which they always are."""
+    """Return the schema with type object at its root.
+
+    Arguments are always an object.
+    """
     types = _root_types(schema, schema.get("$defs", {}))
     if types and "object" not in types:
         raise refuse(
@@ -84,7 +91,7 @@ def _rooted(schema: Schema) -> dict[str, Any]:
 
 
 def _root_types(schema: Schema, definitions: Schema, depth: int = 0) -> tuple[str, ...]:
-    """Return the types that the root states, itself or by reference."""
+    """Return the types of the root, stated or by reference."""
     stated = stated_types(schema)
     if stated or "$ref" not in schema or depth > len(definitions):
         return stated

@@ -1,4 +1,6 @@
-"""Where the parameters of a tool are written on its EventType; the first place that has some counts.
+"""The places of a tool's parameters on its EventType.
+
+The first place with parameters counts.
 
 Knative 1.15 and later erase `spec.schemaData` right after creation (the conversion from v1beta2
 to v1beta3 has no field for it), which is why annotations come first and why the manifest that
@@ -35,7 +37,7 @@ class Found:
 
 
 class BrokenPlace(ValueError):
-    """A place holds something that is no parameters document: the place, the kind, the message."""
+    """A place without a usable parameters document: place, reason and message."""
 
     def __init__(self, place: str, reason: str, message: str) -> None:
         super().__init__(f"{place}: {message}")
@@ -45,8 +47,8 @@ class BrokenPlace(ValueError):
 def find_parameters(event_type: EventType) -> Found:
     """Return the parameters of an EventType as they are written, an empty mapping without any.
 
-    Raises `BrokenPlace` for the first place that is filled and unusable: what an author wrote
-    is never passed over in silence.
+    Raises `BrokenPlace` for the first place that is filled and unusable, so that nothing an author wrote is
+    silently ignored.
     """
     for found in _places(event_type):
         return found
@@ -60,7 +62,10 @@ def find_parameters(event_type: EventType) -> Found:
 
 
 def _places(event_type: EventType, prefix: str = "") -> Iterator[Found]:
-    """Yield what the filled places hold, decoded one by one; `prefix` says which manifest it is."""
+    """Yield the documents of the filled places.
+
+    They are decoded one by one; `prefix` says which manifest it is.
+    """
     for name in (PARAMETERS, SCHEMA_DATA):
         text = event_type.annotations.get(name, "")
         if text.strip():
@@ -75,7 +80,7 @@ def _places(event_type: EventType, prefix: str = "") -> Iterator[Found]:
 
 
 def last_applied(event_type: EventType) -> EventType | None:
-    """Return the EventType as it was last given to `kubectl apply`, `None` where nothing tells.
+    """Return the EventType last given to `kubectl apply`, or `None`.
 
     Raises `BrokenPlace` where the annotation holds no EventType.
     """
@@ -129,7 +134,10 @@ def _from_base64(data: bytes, place: str) -> bytes:
 
 
 def decode(text: str, place: str) -> object:
-    """Return the JSON in a text; raise `BrokenPlace` where it is none, or says one name twice."""
+    """Return the JSON in a text; raise `BrokenPlace`.
+
+    Refused are texts that are no JSON, have one name twice, or are longer than `MAX_TEXT` characters.
+    """
     if len(text) > MAX_TEXT:
         raise BrokenPlace(place, "TooLarge", f"{len(text)} characters; at most {MAX_TEXT}")
     try:

@@ -38,7 +38,10 @@ class Problem:
 
 
 def for_dead_letter(problem: Problem) -> Problem:
-    """Return a problem whose body has at most `DEAD_LETTER_LIMIT` bytes, its detail cut where it must."""
+    """Return a problem of at most `DEAD_LETTER_LIMIT` bytes.
+
+    This is the size of its body. If it is too large, the members are left out and the detail is cut.
+    """
     shorter, kept = problem, len(problem.detail)
     while (excess := len(shorter.body()) - DEAD_LETTER_LIMIT) > 0 and kept:
         # Every excess byte costs at least a sixth of a character, six being JSON's longest escape.

@@ -1,4 +1,7 @@
-"""The readiness of Triggers where no controller writes it: whether their subscribers have an address."""
+"""The readiness of Triggers in the absence of a controller.
+
+A Trigger is ready if its subscriber has an address.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,9 +12,10 @@ from beckon_contract.triggers import InvalidResource, parse_trigger
 
 
 def with_readiness(resources: Iterable[Resource]) -> list[Resource]:
-    """Return the objects, each Trigger whose subscriber has no address with a `Ready` condition that says so.
+    """Return the objects, with a condition on unready Triggers.
 
-    In a cluster Knative's Trigger controller writes it; the reason is the one that it gives.
+    A Trigger whose subscriber has no address gets a `Ready` condition that says so. In a cluster Knative's
+    Trigger controller writes it; the reason is the same.
     """
     everything = list(resources)
     book = AddressBook(everything)

@@ -1,4 +1,7 @@
-"""Where the `$ref`s of a document lead: JSON Pointers, anchors and `$id`s, all inside the document."""
+"""The targets of the `$ref`s of a document.
+
+They are JSON Pointers, anchors and `$id`s, all inside the document.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +15,13 @@ _NAMED = NAMED | {"definitions", "dependencies"}
 
 
 class References:
-    """An index of everything in one document that a `$ref` may name (JSON Schema core, 8.2)."""
+    """An index of a document's `$ref` targets (JSON Schema core, 8.2)."""
 
     def __init__(self, document: Schema, *, ref_stands_alone: bool = False) -> None:
-        """Index a document; `ref_stands_alone` is draft 7 and older, where `$ref` hides its siblings."""
+        """Index a document.
+
+        `ref_stands_alone` is for draft 7 and older, where `$ref` hides its siblings.
+        """
         self._document = document
         self._alone = ref_stands_alone
         self._resources: dict[str, Path] = {"": ()}
@@ -30,9 +36,10 @@ class References:
         return urldefrag(urljoin(around, identity)).url
 
     def locate(self, ref: str, base: str, path: Path) -> tuple[Path, Any, str]:
-        """Return where a `$ref` leads: the location, what is there, and the base URI around it.
+        """Return the target of a `$ref`.
 
-        `path` is where the `$ref` stands. Raises `SchemaError` for what lies outside or is not there.
+        It is the location, the value there, and the base URI around it. `path` is the place of the `$ref`.
+        Raises `SchemaError` for a target that is outside the document or missing.
         """
         target = urldefrag(base + ref if ref.startswith("#") else urljoin(base, ref))
         start = self._resources.get(target.url)

@@ -1,4 +1,4 @@
-"""Kubernetes objects as they stand in manifests or come from the API server."""
+"""Kubernetes objects, from manifests or from the API server."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _NOT_IN_NAMES = re.compile(r"[/%\x00-\x20\x7f]")  # a name is a segment of the A
 
 
 class Key(NamedTuple):
-    """What tells one object from every other: group and kind without version, namespace, name."""
+    """The unique identity of an object, without the version of its API."""
 
     group: str
     kind: str
@@ -68,7 +68,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A manifest, or a document in it, that is no Kubernetes object; `message` says why."""
+    """A manifest or document without a Kubernetes object; `message` explains it."""
 
     origin: str
     message: str
@@ -98,7 +98,7 @@ def parse_manifests(
 def from_object(
     document: Mapping[str, Any], origin: str = "", namespace: str = DEFAULT_NAMESPACE
 ) -> Resource:
-    """Read one object as decoded from YAML or JSON; raise `ValueError` where it is none."""
+    """Read one object as decoded from YAML or JSON; raise `ValueError` otherwise."""
     api_version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or not api_version or not kind:
         raise ValueError("apiVersion and kind are missing or no strings")
@@ -141,7 +141,7 @@ def _open(document: object, origin: str, namespace: str) -> Iterator[Resource | 
 
 
 def _called(document: Mapping[str, Any]) -> str:
-    """Return what a document seems to be that is no valid object, for the message."""
+    """Return a description of an invalid object for the message."""
     kind, metadata = document.get("kind"), document.get("metadata")
     if not isinstance(kind, str) or not isinstance(metadata, Mapping):
         return "not a Kubernetes object"
@@ -150,7 +150,10 @@ def _called(document: Mapping[str, Any]) -> str:
 
 
 def _listed(item: object, outer: Mapping[str, Any], kind: str) -> object:
-    """Return an item of a typed list with what the API server leaves out: apiVersion and kind."""
+    """Return an item of a typed list, made complete.
+
+    The API server leaves out its apiVersion and kind.
+    """
     if not isinstance(item, Mapping) or kind == "List" or "kind" in item:
         return item
     return {"apiVersion": outer.get("apiVersion"), "kind": kind.removesuffix("List"), **item}

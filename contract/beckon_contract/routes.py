@@ -1,7 +1,7 @@
-"""Which Triggers pass the call of a tool: the way of an event to the service behind it.
+"""The routes of tool calls through Triggers to services.
 
-A Trigger gets the events of one Broker in its own namespace. Triggers are indexed by the exact
-type that their filter asks for, so thousands of them cost no more than the few that could match.
+A Trigger gets the events of one Broker in its own namespace. Triggers are indexed by the exact type in
+their filter, so thousands of them cost no more than the few that could match.
 """
 
 import re
@@ -25,11 +25,11 @@ Attributes = Mapping[str, AttributeValue]
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A Trigger as a possible way of calls.
+    """A Trigger as a possible route of calls.
 
-    `wanted_type` is the one type its filter can pass, `None` where there is no such type;
-    `not_ready` why its status says that it takes no events, empty where it does not say so;
-    `unavailable` the same of a Trigger that took events as it is written now, and routes still.
+    `wanted_type` is the one type its filter can pass, `None` if there is no such type. `not_ready` is the
+    reason in its status for taking no events, empty if there is none. `unavailable` is the same for a
+    Trigger that routes all the same, since it took events before as it is written now.
     """
 
     resource: Resource
@@ -40,12 +40,12 @@ class Listener:
 
     @property
     def catches_all(self) -> bool:
-        """Whether the Trigger has no filter: it gets every event, replies too."""
+        """True if the Trigger has no filter: it gets every event, replies too."""
         return self.trigger.filter is passes_all
 
     @property
     def asks_for(self) -> str:
-        """What it asks for, in few words."""
+        """The filter of the Trigger, in few words."""
         if self.catches_all:
             return "any event"
         spec = self.resource.spec
@@ -58,7 +58,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class BrokenTrigger:
-    """A Trigger that Knative would refuse, and why."""
+    """A Trigger refused by Knative, with the reasons."""
 
     resource: Resource
     problems: tuple[FieldProblem, ...]
@@ -66,18 +66,18 @@ class BrokenTrigger:
 
 @dataclass(slots=True)
 class RouteTable:
-    """The Triggers of a set of manifests, ready to be asked for the way of a call."""
+    """The Triggers of a set of manifests, indexed for calls."""
 
     by_type: dict[tuple[str, str], list[Listener]] = field(default_factory=dict)
     untyped: dict[str, list[Listener]] = field(default_factory=dict)
     broken: list[BrokenTrigger] = field(default_factory=list)
 
     def candidates(self, namespace: str, event_type: str) -> list[Listener]:
-        """Return the Triggers of a namespace whose filter could pass this type."""
+        """Return the Triggers of a namespace with filters possibly passing this type."""
         return [*self.by_type.get((namespace, event_type), ()), *self.untyped.get(namespace, ())]
 
     def passing(self, namespace: str, attributes: Attributes) -> list[Listener]:
-        """Return the Triggers of a namespace that pass this event, by name, ready or not."""
+        """Return the Triggers of a namespace passing this event, by name, ready or not."""
         found = [
             listener
             for listener in self.candidates(namespace, str(attributes["type"]))
@@ -87,15 +87,16 @@ class RouteTable:
 
 
 def is_trigger(resource: Resource) -> bool:
-    """Whether an object is a Trigger of Knative, in any version."""
+    """Return True if an object is a Knative Trigger of any version."""
     return resource.group == GROUP and resource.kind == "Trigger"
 
 
 def read_trigger(resource: Resource, *, controlled: bool = False) -> Listener | BrokenTrigger:
-    """Read a Trigger for the table; one that Knative would refuse is kept with its problems.
+    """Read a Trigger for the table.
 
-    Where a controller judges Triggers (`controlled`), one takes events only once it is Ready;
-    elsewhere, unless it is said not to be.
+    One that Knative would refuse is returned with its problems. If a controller judges Triggers
+    (`controlled`), a Trigger takes events only once it is Ready; otherwise it does unless it is said not to
+    be Ready.
     """
     try:
         trigger = parse_trigger(resource)
@@ -107,7 +108,7 @@ def read_trigger(resource: Resource, *, controlled: bool = False) -> Listener | 
 
 
 def route_table(triggers: Iterable[Listener | BrokenTrigger]) -> RouteTable:
-    """Index Triggers by namespace and by the exact type that they ask for."""
+    """Index Triggers by namespace and by their exact type."""
     table = RouteTable()
     for found in triggers:
         if isinstance(found, BrokenTrigger):
@@ -123,9 +124,10 @@ def route_table(triggers: Iterable[Listener | BrokenTrigger]) -> RouteTable:
 def call_attributes(
     event_type: str, source: str | None, caller: str = DEFAULT_CALLER
 ) -> dict[str, AttributeValue]:
-    """Return the context attributes that the call of a tool has when it reaches the Broker.
+    """Return the context attributes of a tool's call.
 
-    Values that differ from call to call stand for any: filters ask only for their presence.
+    They are those of the call when it reaches the Broker. Values that differ from call to call are
+    placeholders: filters ask only for their presence.
     """
     return {
         "specversion": "1.0",
@@ -140,7 +142,11 @@ def call_attributes(
 
 
 def choose_broker(stated: str | None, listeners: Iterable[Listener]) -> str:
-    """Return the Broker to call: the stated one, or one whose Triggers pass, the default if it does."""
+    """Return the Broker to call.
+
+    It is the stated one, or else one of the Brokers of these Triggers: the default Broker if it is among
+    them, or the first by name. Without Triggers it is the default Broker.
+    """
     if stated is not None:
         return stated
     brokers = {listener.trigger.broker for listener in listeners}
@@ -148,7 +154,9 @@ def choose_broker(stated: str | None, listeners: Iterable[Listener]) -> str:
 
 
 def wanted_type(spec: Mapping[str, object]) -> str | None:
-    """Return the type without which a Trigger's filter never passes, `None` where none is sure.
+    """Return the only type a Trigger's filter can pass.
+
+    The result is `None` if no type is certain.
 
     `filters` replaces `filter`, and an `exact` element with an empty value decides nothing.
     """
@@ -159,7 +167,10 @@ def wanted_type(spec: Mapping[str, object]) -> str | None:
 
 
 def _common_type(elements: list[object]) -> str | None:
-    """Return the type that one of several filter elements insists on; all of them have to pass."""
+    """Return the type required by one of several filter elements.
+
+    All of them have to pass.
+    """
     for element in elements:
         if not isinstance(element, Mapping):
             continue
@@ -177,7 +188,10 @@ def _type_of(attributes: object) -> str | None:
 
 
 def _not_ready(resource: Resource, *, controlled: bool) -> str:
-    """Return why a Trigger takes no events, empty where its Ready condition says nothing against it."""
+    """Return why a Trigger takes no events, empty if it does.
+
+    Its Ready condition decides.
+    """
     ready = condition(resource.status, READY)
     if ready is None:
         return "Knative has not judged it yet" if controlled else ""

@@ -1,4 +1,6 @@
-"""`Tool` resources: what the operator writes of an EventType, and what an agent reads again.
+"""`Tool` resources: written by the operator, read by agents.
+
+The operator writes one for an EventType.
 
 A Tool is one object without a status subresource: its declaration and its conditions are
 written together, so an agent never sees conditions that speak of another declaration.
@@ -27,7 +29,10 @@ _WARNING = frozenset(("Available", "DeadLettered"))
 
 
 def tool_spec(tool: Tool) -> dict[str, Any]:
-    """Return the spec of a Tool resource; what is absent or at its default is left out."""
+    """Return the spec of a Tool resource.
+
+    Optional fields are left out if they are absent or at their default.
+    """
     spec: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,
@@ -53,9 +58,10 @@ def tool_spec(tool: Tool) -> dict[str, Any]:
 
 
 def read_tool(resource: Resource) -> Tool | Refusal:
-    """Return the tool that a resource offers, or why it offers none: its Ready condition.
+    """Return the tool offered by a resource, or its refusal.
 
-    Nothing in a resource makes this raise; one that no operator can have written is refused.
+    The refusal is made of the Ready condition. Nothing in a resource makes this raise; one that no operator
+    can have written is refused.
     """
     ready = condition(resource.status, READY)
     if ready is None or ready.status != "True":

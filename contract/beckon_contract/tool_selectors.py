@@ -23,7 +23,10 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet it; NotIn holds where the label is absent, as in Kubernetes."""
+        """Return True if labels meet the requirement.
+
+        NotIn holds if the label is absent, as in Kubernetes.
+        """
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -38,7 +41,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class ToolSelector:
-    """Which Tools are meant: those that meet every part that is set.
+    """A selection of Tools by names and labels.
+
+    A Tool is selected if it meets every part that is set.
 
     `names` are names of EventTypes or of tools as the model sees them; `None` means any.
     """
@@ -48,11 +53,11 @@ class ToolSelector:
     requirements: tuple[Requirement, ...] = ()
 
     def selects(self, tool: Tool) -> bool:
-        """Whether the tool is meant."""
+        """Return True if the tool is selected."""
         return self.matches((tool.name, tool.event_type), tool.labels)
 
     def matches(self, names: Collection[str], labels: Mapping[str, str]) -> bool:
-        """Whether what has these names and labels is selected."""
+        """Return True if an object of these names and labels is selected."""
         if self.names is not None and self.names.isdisjoint(names):
             return False
         if any(labels.get(name) != value for name, value in self.labels.items()):
@@ -61,7 +66,10 @@ class ToolSelector:
 
 
 def read_tool_selector(fields: Fields | None, beside: Collection[str] = ()) -> ToolSelector:
-    """Read a selector; without one, every Tool is meant. `beside` are fields that its reader reads."""
+    """Read a selector of Tools.
+
+    Without a selector, every Tool is selected. `beside` are further fields, read by the caller.
+    """
     if fields is None:
         return ToolSelector()
     fields.refuse_unknown((*_TOOLS, *beside))

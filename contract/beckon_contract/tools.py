@@ -1,4 +1,4 @@
-"""The tools that a model is offered, and the word on those that it is not."""
+"""The tools offered to a model, and the reasons for missing ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An EventType that was meant to be a tool and cannot be one.
+    """An EventType meant to be a tool, but refused.
 
     `reason` is one CamelCase word for a condition, `field` the path to change, `message` what
     is wrong and what to write instead. A manifest that could not be read has no `event_type`.
@@ -74,7 +74,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An EventType that is no tool by choice or by rule, which is no mistake."""
+    """An EventType without a tool, by choice or by rule.
+
+    This is no mistake.
+    """
 
     event_type: str
     namespace: str

@@ -1,4 +1,4 @@
-"""Traces: begun where a collector is named, and carried from one service to the next.
+"""Traces: started if a collector is named, continued across services.
 
 The variables are those of OpenTelemetry (opentelemetry.io, "Environment Variable Specification");
 its SDK reads the rest of them itself. Without a collector no SDK is loaded, and spans are the
@@ -25,11 +25,12 @@ _follows_parents = False
 
 
 def start(service: str, environment: Mapping[str, str], *, wordless: bool = False) -> Callable[[], None]:
-    """Begin to export the spans of this process; return what sends the last ones and ends it.
+    """Start exporting the spans of this process.
 
-    `service` is the name where OTEL_SERVICE_NAME gives none. Where the environment names no collector,
-    nothing is loaded. With `wordless` the words of errors are left out of all spans, whoever made them.
-    Raises `ValueError` for a variable that cannot be used.
+    Returns the function that sends the last spans and ends the export. `service` is the name if
+    OTEL_SERVICE_NAME gives none. If the environment names no collector, nothing is loaded. With `wordless`
+    the words of errors are left out of all spans, also those of libraries. Raises `ValueError` for a
+    variable that cannot be used.
     """
     if not collectors.is_named(environment):
         return lambda: None
@@ -44,10 +45,11 @@ def start(service: str, environment: Mapping[str, str], *, wordless: bool = Fals
 
 
 def nobody_sees() -> bool:
-    """Whether a span that begins now is seen by nobody, so that none need be made.
+    """Return True if a new span would not be exported.
 
-    That is where spans are not exported, and where the current trace is not kept: a trace that its
-    sampler left out at the beginning, here or at a caller, for whatever is below it is left out, too.
+    Such a span need not be made. This is so if spans are not exported, and if the current trace is not
+    sampled: a trace that its sampler left out at the beginning, here or at a caller, is left out with
+    everything below it.
     """
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return True
@@ -58,21 +60,27 @@ def nobody_sees() -> bool:
 
 
 def carried() -> dict[str, str]:
-    """Return the members by which what is sent now joins the current trace, none where there is none."""
+    """Return the trace members of a message to send.
+
+    With them it joins the current trace; without a trace there are none.
+    """
     carrier: dict[str, str] = {}
     _W3C.inject(carrier)
     return carrier
 
 
 def carried_by(span: trace.Span) -> dict[str, str]:
-    """Return the members by which what is sent joins the trace below this span."""
+    """Return the trace members of a message below this span.
+
+    With them the message joins the trace of the span.
+    """
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, trace.set_span_in_context(span, Context()))
     return carrier
 
 
 def continued(carrier: Mapping[str, str]) -> Context | None:
-    """Return the context of the trace that came along, `None` where none did or it is malformed."""
+    """Return the context of an incoming trace, `None` if absent or malformed."""
     if "traceparent" not in carrier:
         return None
     given = {name: carrier.get(name, "") for name in MEMBERS}
@@ -83,7 +91,7 @@ def continued(carrier: Mapping[str, str]) -> Context | None:
 
 
 def log_fields() -> dict[str, str]:
-    """Return what a line of the log says of the current span, nothing where there is none."""
+    """Return the log fields of the current span, none without a span."""
     span = trace.get_current_span().get_span_context()
     if not span.is_valid:
         return {}

@@ -36,9 +36,11 @@ class InvalidResource(InvalidFields):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A subscriber of a Broker: which events it gets and how. `delivery` replaces the Broker's whole.
+    """A subscriber of a Broker, with its filter and delivery.
 
-    `warnings` name fields that Knative accepts and that hardly do what was meant.
+    `delivery` replaces the Broker's as a whole.
+
+    `warnings` name fields that Knative accepts and that probably do not do what was meant.
     """
 
     key: Key
@@ -53,7 +55,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A Broker, and how it delivers for Triggers that do not say."""
+    """A Broker, and its delivery for Triggers without their own."""
 
     key: Key
     namespace: str
@@ -118,7 +120,10 @@ def _check_kind(resource: Resource, kind: str, report: ReportProblem) -> None:
 
 
 def _broker_name(spec: Fields) -> str:
-    """Return the name of the Broker, which must be of the Trigger's own namespace."""
+    """Return the name of the Broker in the Trigger's namespace.
+
+    Another namespace is noted as a mistake.
+    """
     name = spec.text("broker")
     ref = spec.child("brokerRef")
     if ref:
@@ -146,7 +151,10 @@ def _check_annotations(resource: Resource, broker: str, report: ReportProblem) -
 
 
 def _check_dependency(text: str, namespace: str, report: ReportProblem) -> None:
-    """Check the annotation that names an object to wait for, an ObjectReference in JSON."""
+    """Check the dependency annotation, an ObjectReference in JSON.
+
+    It names an object to wait for.
+    """
     path = f"metadata.annotations[{DEPENDENCY_ANNOTATION}]"
     try:
         reference = orjson.loads(text)

@@ -1,4 +1,6 @@
-"""The ways of a tool's calls: each Trigger that passes them, what it leads to, and how it delivers.
+"""The ways of a tool's calls: Triggers, subscribers and delivery.
+
+There is one way for each Trigger that passes them.
 
 The operator writes them into the status of a Tool, for people: no call depends on them.
 """
@@ -18,10 +20,10 @@ FIELD = "ways"
 class Way:
     """One Trigger of a tool's calls.
 
-    `filter` is what it asks for, in few words; `subscriber` the object that it leads to, `None` for a
-    plain URI; `address` the origin (`http://HOST:PORT`) to which it delivers, empty where that is not
-    known. `retries` counts the attempts after the first, `dead_letters` says whether a call that cannot
-    be delivered goes on to a sink; both are `None` where nobody knows.
+    `filter` is what it asks for, in few words; `subscriber` the object that it leads to, `None` for a plain
+    URI; `address` the origin (`http://HOST:PORT`) to which it delivers, empty if it is not known. `retries`
+    counts the attempts after the first, `dead_letters` says whether a call that cannot be delivered goes on
+    to a sink; both are `None` if they are not known.
     """
 
     trigger: str
@@ -32,7 +34,10 @@ class Way:
     dead_letters: bool | None = None
 
     def service(self, namespace: str) -> str:
-        """Return what it leads to, as somebody in this namespace would call it."""
+        """Return the subscriber's name, as written in this namespace.
+
+        Without a subscriber it is the host and port of the address.
+        """
         if self.subscriber is None:
             return _host(self.address)
         kind, name = self.subscriber.kind, self.subscriber.name
@@ -41,9 +46,10 @@ class Way:
 
 
 def way(listener: Listener, broker: Delivery | None, address: str) -> Way:
-    """Return the way that a Trigger is; its own delivery replaces that of its Broker whole.
+    """Return the way of a Trigger.
 
-    Of the address nothing but the origin is kept: paths and queries of webhooks are as good as keys.
+    Its own delivery replaces that of its Broker as a whole. Only the origin of the address is stored: paths
+    and queries of webhooks are as good as keys.
     """
     delivery = listener.trigger.delivery or broker
     return Way(
@@ -57,7 +63,7 @@ def way(listener: Listener, broker: Delivery | None, address: str) -> Way:
 
 
 def way_document(found: Way) -> dict[str, Any]:
-    """Return a way as it stands in the status of a Tool; what is not known is left out."""
+    """Return a way for the status of a Tool, without unknown values."""
     subscriber = found.subscriber
     optional: dict[str, Any] = {
         "filter": found.filter or None,
@@ -76,7 +82,10 @@ def way_document(found: Way) -> dict[str, Any]:
 
 
 def read_ways(status: Mapping[str, Any]) -> list[Way]:
-    """Return the ways that the status of a Tool tells of; none where an older operator wrote it."""
+    """Return the ways in the status of a Tool.
+
+    There are none if an older operator wrote it.
+    """
     written = status.get(FIELD)
     return list(_read(written)) if isinstance(written, list) else []
 

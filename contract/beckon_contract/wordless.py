@@ -1,6 +1,7 @@
-"""Spans without the words of errors: a library may put them into its spans, and anything may be in them.
+"""Spans without the words of errors.
 
-Loads OpenTelemetry's SDK: imported where spans are exported, and nowhere else.
+A library may put them into its spans, and anything may be in them. This module loads OpenTelemetry's SDK,
+so it is imported only where spans are exported.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ _WORDS = "exception"  # the event of the conventions for exceptions: message and
 
 
 class Wordless(SpanExporter):
-    """Hands spans to another exporter, those with words of errors without them."""
+    """Passes spans to another exporter, without the words of errors."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -23,11 +24,11 @@ class Wordless(SpanExporter):
         return self._exporter.export([_without_words(span) for span in spans])
 
     def shutdown(self) -> None:
-        """End the other one."""
+        """Shut down the other exporter."""
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Let the other one send what it holds."""
+        """Flush the other exporter."""
         return self._exporter.force_flush(timeout_millis)
 
 

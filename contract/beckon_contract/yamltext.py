@@ -1,4 +1,4 @@
-"""YAML and JSON texts as plain data, read as the Kubernetes tools read them, whoever wrote them.
+"""YAML and JSON texts as plain data, as the Kubernetes tools read them.
 
 Built on the events of libyaml, not on PyYAML's loaders: those turn dates into objects and 1e3
 into a string, keep the last of two equal keys in silence, let aliases grow without bound, and
@@ -44,11 +44,14 @@ _SCALAR_TAGS = frozenset({f"{_TAG}{kind}" for kind in ("null", "bool", "int", "f
 
 
 class NotReadable(ValueError):
-    """A text is no document that Kubernetes could take; the message says where and why."""
+    """A text is no document for Kubernetes.
+
+    The message says where and why.
+    """
 
 
 def split_documents(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line number and the text of every YAML document that is not empty.
+    """Yield line number and text of every non-empty YAML document.
 
     Split at lines of `---`, as kubectl does, so that one broken document costs no other.
     """
@@ -65,7 +68,10 @@ def split_documents(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_empty(document: str) -> bool:
-    """Whether a document has nothing but space, comments, directives and its end mark."""
+    """Return True if a document has no content.
+
+    It may have space, comments, directives and its end mark.
+    """
     return all(not line.strip() or line.startswith(("#", "%", "...")) for line in document.splitlines())
 
 
@@ -86,10 +92,10 @@ def read_document(text: str, first_line: int = 1, *, core: bool = False) -> obje
 
 
 def read_json(text: str) -> object:
-    """Return the data of a JSON text; raise `NotReadable`, also for a name that stands twice.
+    """Return the data of a JSON text; raise `NotReadable`.
 
-    Refuses what only some readers of JSON take: NaN, numbers beyond a double, lone surrogates,
-    and nesting that is too deep.
+    Refuses a name that appears twice, and everything that only some readers of JSON take: NaN, numbers
+    beyond a double, lone surrogates, and nesting that is too deep.
     """
     try:
         orjson.loads(text)
@@ -112,7 +118,10 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def check_depth(value: object) -> None:
-    """Raise `NotReadable` for data nested so deep that reading or comparing it could exhaust the stack."""
+    """Raise `NotReadable` for data nested deeper than `MAX_DEPTH`.
+
+    Reading or comparing it could exhaust the stack.
+    """
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -207,7 +216,7 @@ class _Reader:
         return {**merged, **found}
 
     def _merged(self, event: yaml.Event, depth: int) -> dict[str, object]:
-        """Return what a merge key brings in; of several mappings the first counts."""
+        """Return the members from a merge key; the first of several mappings counts."""
         value = self._value(next(self._events), depth + 1)
         found: dict[str, object] = {}
         for mapping in value if isinstance(value, list) else [value]:
@@ -235,7 +244,7 @@ class _Reader:
         return text
 
     def _plain(self, event: yaml.Event, text: str) -> object:
-        """Return the value of a scalar without quotes; what looks like a date stays text."""
+        """Return the value of a scalar without quotes; dates stay text."""
         if text in _NULLS:
             return None
         if text in self._booleans:
@@ -259,7 +268,7 @@ class _Reader:
 
 
 def _number(text: str) -> int | float | str:
-    """Return a number as YAML 1.1 writes it, or the text where it is none."""
+    """Return a number as YAML 1.1 writes it, other text unchanged."""
     if _INTEGER.fullmatch(text):
         digits = text.replace("_", "").lstrip("+")
         octal = digits.lstrip("-").startswith("0") and digits.lstrip("-0").isdigit()

@@ -7,7 +7,10 @@ from beckon_contract.cesql.values import Attributes, CesqlError, Evaluator, Fail
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an expression gives for one event: always a value, and the errors met on the way."""
+    """The result of an expression for one event.
+
+    There is always a value, with the errors met on the way.
+    """
 
     value: Value
     errors: tuple[CesqlError, ...] = ()
@@ -15,7 +18,9 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed expression; `warnings` name what in it hardly does what it seems to say.
+    """A parsed expression, with warnings about likely mistakes.
+
+    `warnings` name the parts that probably do not do what they seem to say.
 
     `evaluator` gives the bare value, or a `Failure` where there was an error.
     """
@@ -33,7 +38,7 @@ class Expression:
 
 
 def parse(expression: str) -> Expression:
-    """Parse an expression; raise `CesqlSyntaxError` for anything that is none."""
+    """Parse an expression; raise `CesqlSyntaxError` for any other text."""
     # Imported late: the parser takes 2 MB, and most filters have no expression.
     from beckon_contract.cesql.grammar import parse_tree  # noqa: PLC0415  # see above
 

@@ -1,6 +1,7 @@
-"""The functions of CESQL (CESQL 1.0, section 3.5, and the casts that its conformance kit calls).
+"""The functions of CESQL (CESQL 1.0, section 3.5).
 
-IS_INT and IS_BOOL are those of the Go engine that Knative's brokers run.
+The casts called by its conformance kit are included. IS_INT and IS_BOOL are those of the Go engine that
+Knative's brokers run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,12 +41,15 @@ class Function:
     further: Cast | None = None
 
     def takes(self, count: int) -> bool:
-        """Whether it can be called with this many arguments."""
+        """Return True if it takes this number of arguments."""
         return count == len(self.parameters) or (self.further is not None and count > len(self.parameters))
 
 
 def call(name: str, arguments: Sequence[Evaluator]) -> Evaluator:
-    """Call a function by its upper-case name; one that does not exist is an error with the value false."""
+    """Call a function by its upper-case name.
+
+    One that does not exist is an error with the value false.
+    """
     found = [function for function in _FUNCTIONS.get(name, ()) if function.takes(len(arguments))]
     if not found:
         message = f"there is no function {name} of {len(arguments)} arguments"
@@ -86,7 +90,7 @@ def _right(text: str, count: int) -> Result:
 
 
 def _substring(text: str, position: int, length: int = MAX_INTEGER) -> Result:
-    """Cut from a position counted from 1, or from the end where it is negative."""
+    """Cut from a position counted from 1, or negative from the end."""
     if abs(position) > len(text) or length < 0:
         message = f"SUBSTRING: no {length} characters at {position} of {len(text)}"
         return failure("", ErrorKind.FUNCTION_EVALUATION, message)

@@ -96,7 +96,9 @@ _FUNCTION_NAME = re.compile(r"[A-Z][A-Z_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A parsed expression: how it is evaluated, how deep it nests, and what in it hardly does what it says.
+    """A parsed expression: evaluator, nesting depth and warnings.
+
+    `warnings` name the parts that probably do not do what they say.
 
     `number` is set on an integer literal alone: only a minus sign makes 2147483648 valid.
     `inverts` is set on an open NOT.
@@ -206,7 +208,7 @@ class _Builder(Transformer[Token, Node]):
         return Node(operators.literal(str(children[0]).upper() == "TRUE"))
 
     def integer(self, children: list[Node | Token]) -> Node:
-        """Read a decimal number; its range is checked where its sign is known."""
+        """Read a decimal number; its range is checked with its sign."""
         number = int(str(children[-1]))
         return Node(operators.literal(number), number=number)
 
@@ -243,14 +245,14 @@ def _attribute_name(token: Node | Token) -> str:
 
 
 def _unquote(token: Node | Token) -> str:
-    """Return what a string literal says; only its own quote is escaped (section 2.2)."""
+    """Return a string literal's text; only its own quote is escaped (section 2.2)."""
     text = str(token)
     return text[1:-1].replace(f"\\{text[0]}", text[0])
 
 
 @cache
 def _parser() -> Lark:
-    """Return the parser, built at the first use: that takes some milliseconds."""
+    """Return the parser, built in some milliseconds at the first use."""
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=_Builder())
 
 

@@ -1,8 +1,8 @@
 """The operators of CESQL (CESQL 1.0, section 3.4), in fail-fast mode (section 4.1).
 
-An error ends the evaluation: every operator around it gives the zero value of its own
-type, and the error. A `Step` applies a binary operator to what stands left of it, already
-evaluated, and to the expression right of it, which AND and OR may leave alone.
+An error ends the evaluation: every operator around it gives the zero value of its own type, and the error.
+A `Step` applies a binary operator to its left side, already evaluated, and to the expression on its right,
+which AND and OR may leave unevaluated.
 """
 
 import operator
@@ -58,7 +58,7 @@ def attribute(name: str) -> Evaluator:
 
 
 def exists(name: str) -> Evaluator:
-    """Whether the event has an attribute; required ones always count as there."""
+    """Give true for a present attribute, and always for required ones."""
     return lambda attributes: name in _REQUIRED or attributes.get(name) is not None
 
 

@@ -1,4 +1,7 @@
-"""What a text must be at the least to be an expression: what is known without the grammar."""
+"""The limits and the syntax error of expressions.
+
+They are known without loading the grammar.
+"""
 
 MAX_LENGTH = 4096
 MAX_DEPTH = 64

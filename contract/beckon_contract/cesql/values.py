@@ -16,7 +16,7 @@ _INTEGER = re.compile(r"([+-]?)0*(\d{1,10})", re.ASCII)
 
 
 class ErrorKind(StrEnum):
-    """The kinds of error of an evaluation, under the names that the conformance kit of CESQL uses."""
+    """The kinds of evaluation errors, named as in the conformance kit."""
 
     MATH = "math"
     CAST = "cast"
@@ -35,7 +35,7 @@ class CesqlError:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The result of an expression that met an error: its value all the same, and the error."""
+    """The result of an expression with an error: value and error."""
 
     value: Value
     error: CesqlError
@@ -51,14 +51,17 @@ def failure(value: Value, kind: ErrorKind, message: str) -> Failure:
 
 
 def in_range(number: int) -> int | Failure:
-    """Return the result of arithmetic, or 0 and an error where it does not fit 32 bits."""
+    """Return an arithmetic result, or 0 and an error beyond 32 bits."""
     if MIN_INTEGER <= number <= MAX_INTEGER:
         return number
     return failure(0, ErrorKind.MATH, "the result does not fit a 32-bit integer")
 
 
 def attribute_value(value: AttributeValue) -> Value:
-    """Return an attribute as CESQL sees it: what is no 32-bit integer becomes a string (section 3.2)."""
+    """Return an attribute as a CESQL value (section 3.2).
+
+    An integer of more than 32 bits becomes a string.
+    """
     if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
         return str(value)
     return value

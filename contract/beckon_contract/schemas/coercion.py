@@ -1,6 +1,7 @@
-"""A value that fails its schema, moved towards it where what was meant is beyond doubt.
+"""Repair of a value towards its schema.
 
-Driven by the validator's errors, so a valid value is never touched.
+A value that fails its schema is changed only if its meaning is beyond doubt. Repairs are driven by the
+validator's errors, so a valid value is never touched.
 """
 
 import copy
@@ -50,7 +51,7 @@ class _Coercion:
         return self._box[0]
 
     def mend_all(self, errors: list[jsonschema_rs.ValidationError]) -> bool:
-        """Mend what can be mended; say whether anything was."""
+        """Repair as much as possible; return True if anything changed."""
         before = len(self.repairs)
         for error in errors:
             self._mend(error)
@@ -75,7 +76,10 @@ class _Coercion:
         return self._note(repair)
 
     def _find(self, error: jsonschema_rs.ValidationError) -> tuple[Any, Any] | None:
-        """Return what holds the refused value, `None` where an earlier repair changed it."""
+        """Return the container and the key of the refused value.
+
+        The result is `None` if an earlier repair changed the value.
+        """
         holder: Any = self._box
         key: str | int = 0
         try:
@@ -109,7 +113,7 @@ class _Coercion:
         return self._note("unknown_dropped")
 
     def _mend_branch(self, holder: Any, key: Any, branch: list[jsonschema_rs.ValidationError]) -> bool:
-        """Mend all that keeps a value from one alternative, or nothing of it."""
+        """Repair all errors of one alternative, or none of them."""
         kept, repairs = copy.deepcopy(holder[key]), len(self.repairs)
         if branch and all(self._mend(error) for error in branch):
             return True
@@ -178,7 +182,10 @@ def _to_container(text: str, kind: type) -> Any:
 
 
 def _to_option(value: Any, options: list[Any]) -> Any:
-    """Return the one option that is spelt as the value is but for case, blanks and quotes."""
+    """Return the one option with the spelling of the value.
+
+    Case, blanks and quotes are ignored.
+    """
     if not isinstance(value, str | int | float):
         return _NOTHING
     matching = [option for option in options if _spelling(option) == _spelling(value)]

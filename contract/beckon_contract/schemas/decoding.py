@@ -1,4 +1,7 @@
-"""From the text that a model wrote as arguments to a JSON value: spelling is mended, content is not."""
+"""Decoding of a model's arguments into a JSON value.
+
+Spelling is repaired, content is not.
+"""
 
 import ast
 import io
@@ -25,7 +28,7 @@ _LABEL = re.compile(r"(?:json|python|javascript|tool_call)\s*(?=[{\[])", re.IGNO
 
 
 class UndecodableError(ValueError):
-    """A text that is no JSON value, even when mended; the message is for the model."""
+    """A text beyond repair into JSON; the message is for the model."""
 
 
 class _RefusedError(UndecodableError):
@@ -53,7 +56,7 @@ def decode(text: str) -> tuple[Any, list[str]]:
 
 
 def decode_several(text: str) -> list[Any] | None:
-    """Return the JSON values that stand one after the other in a text, `None` where it is anything else."""
+    """Return several JSON values in sequence, or `None` for any other text."""
     if len(text) > MAX_CHARACTERS:
         return None
     stripped = _without_fence(text)
@@ -162,8 +165,8 @@ def _depth(text: str) -> int:
 def _parse_literal(text: str) -> Any:
     """Read a Python literal, JSON's `true`, `false` and `null` allowed; nothing is evaluated.
 
-    Refused is what Python reads otherwise than it was meant: escapes that JSON has not, as in a Windows path,
-    and what `_is_ambiguous` names.
+    A text is refused if Python would read it differently from its meaning: escapes unknown to JSON, as in a
+    Windows path, and the cases of `_is_ambiguous`.
     """
     if any(found[1] not in _ESCAPED for found in _ESCAPE.finditer(text)):
         raise UndecodableError("an escape that JSON has not")
@@ -179,7 +182,10 @@ def _parse_literal(text: str) -> Any:
 
 
 def _is_ambiguous(text: str) -> bool:
-    """Whether strings stand side by side (Python joins them), or a number is none of JSON's (007.5, 0x10)."""
+    """Return True for adjacent strings, and for numbers outside JSON.
+
+    Python joins adjacent strings. Numbers outside JSON are such as 007.5 and 0x10.
+    """
     tokens = [
         token
         for token in tokenize.generate_tokens(io.StringIO(text).readline)

@@ -1,10 +1,12 @@
-"""The one way in which parameters are refused."""
+"""The error for refused parameters."""
 
 from beckon_contract.schemas.keywords import Path, pointer
 
 
 class SchemaError(ValueError):
-    """Parameters that cannot be used: why in CamelCase, where as a JSON Pointer, and what to write instead.
+    """Unusable parameters: the reason, the place and the correction.
+
+    `reason` is in CamelCase, `path` is a JSON Pointer, `message` says what to write instead.
 
     `reason` is one of NotJson, NotAnObject, NotASchema, RootNotObject, MisplacedParameters, UnknownType,
     UnsupportedDialect, UnsupportedKeyword, RemoteReference, UnresolvableReference, UnboundedRecursion,

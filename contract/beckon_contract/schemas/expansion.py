@@ -1,4 +1,7 @@
-"""A schema with what applies in place written out: `$ref`, `allOf`, booleans."""
+"""A schema with `$ref`, `allOf` and booleans written out.
+
+These are the parts that apply in place.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +17,10 @@ MAX_LEVELS = 32  # and a long chain of them deeper than a provider, or Python's 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What stands around a schema: the definitions that are being written out, and how deep it is."""
+    """The context of a schema: its open definitions and depth.
+
+    Open definitions are those that are being written out.
+    """
 
     names: frozenset[str] = frozenset()
     level: int = 0
@@ -40,7 +46,9 @@ class Expansion:
         self._referred: dict[str, None] = {}
 
     def expand(self, node: object, stack: Stack) -> tuple[Schema, Stack]:
-        """Return a schema without `$ref` and `allOf` that accepts what the node accepts, and the new stack.
+        """Return a schema without `$ref` and `allOf`, and the new stack.
+
+        The schema accepts what the node accepts.
 
         A definition that is already being written out, and everything once the budget is spent, becomes the
         loosest schema of its type.
@@ -57,7 +65,7 @@ class Expansion:
         return merged, stack.inside(entered)
 
     def reference(self, node: object) -> Schema | None:
-        """Return a node that only refers to a definition as it is, and remember that it does."""
+        """Return a plain reference to a definition and record it, else `None`."""
         if not isinstance(node, dict) or node.keys() != {"$ref"}:
             return None
         name = definition(node["$ref"])
@@ -67,11 +75,14 @@ class Expansion:
         return {"$ref": node["$ref"]}
 
     def lowered(self, node: object, stack: Stack, members: Callable[[Schema, Stack], Schema]) -> Schema:
-        """Return a node lowered by `members`; one that only refers to a definition stays as it is."""
+        """Return a node lowered by `members`, a plain reference unchanged."""
         return self.reference(node) or members(*self.expand(node, stack))
 
     def lowered_definitions(self, members: Callable[[Schema, Stack], Schema]) -> Schema:
-        """Return `{"$defs": …}` with all that is still referred to, lowered; empty where nothing is."""
+        """Return `{"$defs": …}` with the lowered definitions still in use.
+
+        The result is empty if there are none.
+        """
         lowered: Schema = {}
         while missing := [name for name in self._referred if name not in lowered]:
             for name in missing:
@@ -100,6 +111,6 @@ class Expansion:
 
 
 def _outline(target: Schema) -> Schema:
-    """Return the loosest schema that still says what kind of value is meant."""
+    """Return the loosest schema for the same kind of value."""
     kept: dict[str, Any] = {name: target[name] for name in ("type", "description", "title") if name in target}
     return kept

@@ -1,4 +1,6 @@
-"""Which form a document has: a JSON Schema, or a bare map from parameter names to their schemas.
+"""The form of a document: a JSON Schema or a map.
+
+A bare map leads from parameter names to their schemas.
 
 The rule. A document is a schema where it has a keyword in a shape that no parameter could have: `type` as a
 string or a list, `properties` as a map of schemas, `$ref` or `$schema` as a string, or `allOf`, `anyOf`,
@@ -13,7 +15,7 @@ name) is a parameter, whatever it is called. So:
 - `{"items": {"type": "array"}}` and `{"required": {"type": "boolean"}}` are bare maps;
 - beside parameters, a keyword that cannot be one keeps its meaning: `{"a": {…}, "required": ["a"]}`.
 
-Whoever wants no guessing writes `{"type": "object", "properties": {…}}`.
+To avoid guessing, write `{"type": "object", "properties": {…}}`.
 """
 
 from beckon_contract.schemas.errors import refuse

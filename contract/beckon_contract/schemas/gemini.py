@@ -1,4 +1,4 @@
-"""The subset of OpenAPI's schema that Gemini accepts as `parameters`.
+"""The subset of OpenAPI's schema accepted by Gemini as `parameters`.
 
 Rules: one type a schema, `nullable` beside it; no `$ref`, `$defs`, `allOf`, `oneOf`, `const`, boolean
 schemas or `additionalProperties`; beside `anyOf` nothing else; an array has `items`; `enum` holds non-empty
@@ -46,7 +46,7 @@ class _Gemini:
         self._expansion = expansion
 
     def members(self, node: Schema, stack: Stack) -> Schema:
-        """Lower a schema that is written out."""
+        """Lower an expanded schema."""
         branches = alternatives(node, self._expansion, stack)
         if branches:
             return self._union(without_alternatives(node), branches, stack)

@@ -1,9 +1,10 @@
-"""The last resort for broken JSON: `json_repair` guesses, and its guess is accepted if nothing was lost.
+"""The last resort for broken JSON: the guess of `json_repair`.
 
-A guess passes when the text can be accounted for character by character: between the keys and scalars of the
-guess, each found in the text in its order and, if a string, within its quotes, stand only braces, brackets,
-commas, colons and blanks, and the text opens and closes as many objects and arrays. So commas, the quotes of
-keys and stray closing braces are mended; a truncated text, a comment or a swallowed parameter is not.
+It is accepted if nothing was lost. That is so if the text can be accounted for character by character: the
+keys and scalars of the guess are all found in the text in their order, strings within their quotes or as
+bare words; between them there are only braces, brackets, commas, colons and blanks; and the text opens and
+closes as many objects and arrays. So commas, the quotes of keys and stray closing braces are repaired; a
+truncated text, a comment or a swallowed parameter is not.
 """
 
 import json
@@ -23,7 +24,7 @@ _CONSTANTS = {True: ("true", "True"), False: ("false", "False"), None: ("null", 
 
 
 def guess(text: str) -> dict[str, Any] | None:
-    """Return the object that a broken text most probably was, `None` where that is in doubt."""
+    """Return the probable object of a broken text, `None` if in doubt."""
     if len(text) > MAX_CHARACTERS:
         return None
     import json_repair  # noqa: PLC0415  # most models never need it, and it takes a megabyte
@@ -45,7 +46,7 @@ def _is_accounted_for(text: str, value: dict[str, Any]) -> bool:
 
 
 def _structure(text: str, value: dict[str, Any]) -> str | None:
-    """Return the text without the keys and scalars, `None` where more than structure is left."""
+    """Return the text without keys and scalars, `None` if more than structure is left."""
     position, gaps = 0, ""
     for (leaf,) in _leaves(value):
         gap = _GAP.match(text, position)
@@ -80,7 +81,10 @@ def _containers(value: Any) -> tuple[int, int]:
 
 
 def _end_of(leaf: Any, text: str, position: int) -> int | None:
-    """Return where a key or scalar ends that is written at this position, `None` where another thing is."""
+    """Return the end of a key or scalar at this position.
+
+    The result is `None` if something else is written there.
+    """
     if isinstance(leaf, str):
         return _end_of_string(leaf, text, position)
     if leaf is None or isinstance(leaf, bool):

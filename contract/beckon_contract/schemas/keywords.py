@@ -1,4 +1,4 @@
-"""The vocabulary of JSON Schema 2020-12: which keywords there are and where subschemas stand in them."""
+"""The vocabulary of JSON Schema 2020-12: keywords with their subschemas."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -110,7 +110,7 @@ def pointer(path: Path) -> str:
 
 
 def stated_types(schema: Schema) -> tuple[str, ...]:
-    """Return the types a schema states, empty where it states none."""
+    """Return the types a schema states, empty without any."""
     stated = schema.get("type")
     if isinstance(stated, str):
         return (stated,)

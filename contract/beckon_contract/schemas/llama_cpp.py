@@ -1,4 +1,4 @@
-"""What llama.cpp's server can turn into a grammar.
+"""The schemas llama.cpp's server can turn into a grammar.
 
 Rules: no patterns and no large repetitions, which fail to parse or leave the answer unconstrained
 (ggml-org/llama.cpp issues 10920, 19051, 21600); a schema that says nothing of the type is "unrecognized";
@@ -44,7 +44,7 @@ class _LlamaCpp:
         return self._expansion.lowered(node, stack, self.members)
 
     def members(self, node: Schema, stack: Stack) -> Schema:
-        """Lower a schema that is written out."""
+        """Lower an expanded schema."""
         branches = alternatives(node, self._expansion, stack)
         if branches:
             return self._union(without_alternatives(node), branches, stack)

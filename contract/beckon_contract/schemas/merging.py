@@ -1,7 +1,7 @@
-"""Several schemas made one that accepts at least what they accepted: the arithmetic of lowering.
+"""The merging of several schemas into one, for lowering.
 
-Loose on purpose: what cannot be said in one schema is left out, since arguments are checked against the
-original.
+The result accepts at least what they accepted. It is loose on purpose: what cannot be said in one schema is
+left out, since arguments are checked against the original.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,9 @@ _TOGETHER = (
 
 
 def conjunction(parts: Sequence[Schema]) -> Schema:
-    """Return a schema for what satisfies all the parts; the first part's words and order win.
+    """Return one schema for the conjunction of all parts.
+
+    The first part's words and order win.
 
     The parts hold no `$ref` and no `allOf` of their own (`schemas.expansion` sees to that).
     """
@@ -63,7 +65,7 @@ def _both(first: Schema, second: Schema) -> Schema:
 
 
 def _apart(first: Schema, second: Schema) -> Schema:
-    """Leave out of the second schema the groups of keywords that the first has, too."""
+    """Drop the first schema's groups of keywords from the second."""
     taken = {keyword for group in _TOGETHER if first.keys() & set(group) for keyword in group}
     return {keyword: value for keyword, value in second.items() if keyword not in taken}
 
@@ -103,7 +105,7 @@ def _values(first: list[Any], second: list[Any]) -> list[Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal as JSON, where `true` is not 1."""
+    """Return True if two values are equal as JSON; `true` is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

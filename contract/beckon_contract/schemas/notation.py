@@ -21,7 +21,9 @@ _MAX_LENGTH = 100
 
 
 def read_type(name: str) -> Schema | None:
-    """Return the schema that a type name means, `None` where it means none.
+    """Return the schema of a type name, or `None`.
+
+    `None` means that the name is no type.
 
     Case does not matter (Gemini writes `STRING`). `list:T`, `list[T]` and `array<T>` are arrays of T,
     `A|B` is either, `any` is no constraint.

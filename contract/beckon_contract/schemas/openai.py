@@ -1,4 +1,4 @@
-"""What OpenAI and the many servers that speak its API accept as `parameters`.
+"""The `parameters` accepted by OpenAI and compatible servers.
 
 Rules: the root is an object without `anyOf`, `oneOf`, `allOf`, `enum` or `not`
 (langchain-ai/langchainjs#9804), an array names its `items`. All else is left as it is, save what cannot be
@@ -34,7 +34,7 @@ class _OpenAI:
         return self._expansion.lowered(node, stack, self.members)
 
     def members(self, node: Schema, stack: Stack) -> Schema:
-        """Lower a schema that is written out."""
+        """Lower an expanded schema."""
         if "oneOf" in node and "anyOf" not in node:
             node = {**node, "anyOf": node["oneOf"]}
         lowered: Schema = {}

@@ -1,4 +1,6 @@
-"""What OpenAI accepts with `strict: true`, and which schemas cannot be said so.
+"""The schemas OpenAI accepts with `strict: true`.
+
+Strict mode cannot express all schemas.
 
 Rules: every object names all its properties, requires them all and allows no others, so an optional one may
 be null; no `default`, `oneOf`, `allOf`, no siblings of `$ref`, no value or array of unknown type; at most
@@ -36,7 +38,10 @@ class _NotStrictError(Exception):
 
 
 def lower_for_openai_strict(schema: Schema) -> Schema | None:
-    """Return a schema in normal form as strict mode accepts it, `None` where it cannot be said."""
+    """Return a schema as strict mode accepts it, or `None`.
+
+    The schema is in normal form. `None` means that strict mode cannot express it.
+    """
     try:
         return _Strict(schema).run(schema)
     except _NotStrictError:

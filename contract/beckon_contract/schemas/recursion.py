@@ -1,4 +1,4 @@
-"""Schemas that refer to themselves: which recursion an instance can end, and which none can.
+"""Schemas with references to themselves: bounded and unbounded recursion.
 
 A tree, a nested filter, a linked list are recursive and useful: an instance ends them by leaving out an
 optional property, by an empty array, by another branch. Validators, OpenAI and llama.cpp take them as they
@@ -25,7 +25,7 @@ def definition(ref: str) -> str:
 
 
 def check_recursion(schema: Schema) -> None:
-    """Raise `SchemaError` where a schema in normal form recurses without bound."""
+    """Raise `SchemaError` for unbounded recursion in a schema in normal form."""
     definitions: Schema = schema.get("$defs", {})
     try:
         TopologicalSorter({name: set(_in_place(node)) for name, node in definitions.items()}).prepare()
@@ -47,7 +47,7 @@ def check_recursion(schema: Schema) -> None:
 
 
 def _in_place(node: object) -> Iterator[str]:
-    """Yield the definitions that apply to the same instance as this schema."""
+    """Yield the definitions applied to the schema's own instance."""
     if not isinstance(node, dict):
         return
     if "$ref" in node:
@@ -58,9 +58,10 @@ def _in_place(node: object) -> Iterator[str]:
 
 
 def _endable(definitions: Schema) -> set[str]:
-    """Return the definitions that a finite instance can satisfy: the least fixed point.
+    """Return the definitions satisfiable by a finite instance.
 
-    Definitions stand in the order in which they are reached, so backwards one pass settles nearly all.
+    They are the least fixed point. Definitions are in the order in which they are reached, so one pass
+    backwards settles nearly all.
     """
     endable: set[str] = set()
     before = -1
@@ -87,7 +88,10 @@ def _ends(node: object, endable: set[str]) -> bool:
 
 
 def _unavoidable(node: Schema) -> Iterator[object]:
-    """Yield the schemas that some part of each instance must satisfy."""
+    """Yield the schemas for unavoidable parts of an instance.
+
+    Some part of each instance must satisfy them.
+    """
     types = stated_types(node)
     if types == ("object",):
         properties = node.get("properties", {})

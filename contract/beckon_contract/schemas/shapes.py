@@ -1,4 +1,4 @@
-"""What the lowerings ask of a schema: its types, its alternatives, the items of a tuple."""
+"""Parts of a schema for lowering: types, alternatives, tuple items."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,10 @@ _HINTS = (
 
 
 def types_of(schema: Schema) -> tuple[str, ...]:
-    """Return the types a schema states or shows by its values and keywords, empty where it shows none."""
+    """Return the types of a schema, stated or inferred.
+
+    They are inferred from its values and keywords; the result is empty if these show none.
+    """
     stated = stated_types(schema)
     if stated:
         return stated
@@ -30,7 +33,7 @@ def types_of(schema: Schema) -> tuple[str, ...]:
 
 
 def alternatives(schema: Schema, expansion: Expansion, stack: Stack) -> list[tuple[Schema, Stack]]:
-    """Return the branches of `anyOf`, else of `oneOf`, written out; empty where there are none."""
+    """Return the expanded branches of `anyOf`, else of `oneOf`, if any."""
     branches = schema.get("anyOf") or schema.get("oneOf")
     if not isinstance(branches, list):
         return []
@@ -43,7 +46,10 @@ def without_alternatives(schema: Schema) -> Schema:
 
 
 def absorbed(base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> tuple[Schema, Stack]:
-    """Return an object with its alternatives absorbed, which of them go together said in words."""
+    """Return an object with its alternatives absorbed.
+
+    Its description says which of them go together.
+    """
     plain = [branch for branch, _ in branches]
     merged = absorb(base, plain)
     if said := " ".join(text for text in (base.get("description"), choices(plain)) if text):
@@ -62,19 +68,25 @@ def rooted(schema: Schema, expansion: Expansion) -> tuple[Schema, Stack]:
 
 
 def lower_whole(schema: Schema, expansion: Expansion, members: Callable[[Schema, Stack], Schema]) -> Schema:
-    """Return the root lowered by `members`, with each definition that is still referred to then."""
+    """Return the root lowered by `members`, with its definitions.
+
+    Only definitions that are still referred to are included.
+    """
     root = members(*rooted(schema, expansion))
     return root | expansion.lowered_definitions(members)
 
 
 def distribute(base: Schema, branch: Schema) -> Schema:
-    """Return one branch together with what stands around it, the branch's own words first."""
+    """Return one branch with the schema around it, its own words first."""
     spoken = {keyword: branch[keyword] for keyword in _SPEAKING if keyword in branch}
     return {**conjunction([base, branch]), **spoken}
 
 
 def items_of(schema: Schema) -> Any:
-    """Return one schema for every item of an array, a tuple's included; `None` where nothing is said."""
+    """Return one schema for every item of an array.
+
+    The items of a tuple are included. The result is `None` if nothing is said.
+    """
     leading = schema.get("prefixItems")
     rest = schema.get("items")
     if not isinstance(leading, list) or not leading:

@@ -1,7 +1,8 @@
-"""A whole document in any accepted spelling, translated into one normal form of JSON Schema 2020-12.
+"""A document in any accepted spelling, translated into one normal form.
 
-Normal form: only keywords of 2020-12 that mean something to validation or to a reader; every `$ref` is
-`#/$defs/NAME`; `$defs` stands at the root and holds what is referred to, nothing else; no `$id`, no anchors.
+The normal form is JSON Schema 2020-12 with only those keywords that mean something to validation or to a
+reader. Every `$ref` is `#/$defs/NAME`; `$defs` is at the root and holds what is referred to, nothing else.
+There are no `$id` and no anchors.
 """
 
 import re

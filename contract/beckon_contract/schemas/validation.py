@@ -1,4 +1,4 @@
-"""A schema compiled once, and what is wrong with a value in words that a model can act on."""
+"""A schema compiled once, and problems of values worded for a model."""
 
 import difflib
 import itertools
@@ -26,12 +26,15 @@ class Validator:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Compile a schema; `ValueError` where it is none, which normalised parameters never are."""
+        """Compile a schema; raise `ValueError` if it is invalid.
+
+        Normalised parameters never are.
+        """
         self.schema: Schema = dict(schema)
         self._compiled = jsonschema_rs.Draft202012Validator(self.schema, validate_formats=False, offline=True)
 
     def is_valid(self, value: object) -> bool:
-        """Whether the value satisfies the schema."""
+        """Return True if the value satisfies the schema."""
         return self._compiled.is_valid(value)
 
     def errors(self, value: object) -> list[jsonschema_rs.ValidationError]:
@@ -39,14 +42,17 @@ class Validator:
         return list(itertools.islice(self._compiled.iter_errors(value), MAX_ERRORS))
 
     def problems(self, value: object) -> tuple[str, ...]:
-        """Return what is wrong with a value, in words; empty where nothing is."""
+        """Return the problems of a value in words, empty for a valid one."""
         found = list(dict.fromkeys(self._describe(error) for error in self.errors(value)))
         if len(found) > MAX_PROBLEMS:
             found[MAX_PROBLEMS:] = [f"and {len(found) - MAX_PROBLEMS} more"]
         return tuple(found)
 
     def schema_around(self, error: jsonschema_rs.ValidationError) -> Schema:
-        """Return the schema whose keyword refused the value, empty where it cannot be found."""
+        """Return the schema with the keyword of an error.
+
+        The keyword refused the value. The result is empty if the schema cannot be found.
+        """
         node: Any = self.schema
         for token in error.schema_path[:-1]:
             try:
@@ -93,20 +99,23 @@ class Validator:
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known name that this one is probably a misspelling of, if there is one."""
+    """Return the known name probably meant by a misspelt one, if any."""
     folded = {candidate.casefold(): candidate for candidate in known}
     return [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.75)]
 
 
 def shorten(value: object) -> str:
-    """Return a value as JSON, cut where it is long."""
+    """Return a value as short JSON.
+
+    Long text is cut; objects and arrays with content are only named.
+    """
     if isinstance(value, dict | list) and value:
         return "an object" if isinstance(value, dict) else f"an array of {len(value)}"
     return shorten_text(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
 
 
 def shorten_text(text: str, length: int = 160) -> str:
-    """Return a text, cut where it is long."""
+    """Return a text, cut to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 

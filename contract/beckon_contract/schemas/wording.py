@@ -1,4 +1,7 @@
-"""Constraints that a provider does not take, said in the description instead."""
+"""Constraints said in words in a description.
+
+A provider does not take them as keywords.
+"""
 
 import json
 from collections.abc import Callable
@@ -57,7 +60,10 @@ _PHRASES: dict[str, Callable[[Any], str | None]] = {
 
 
 def describe(schema: Schema, dropped: frozenset[str] | set[str]) -> str:
-    """Return the description of a schema (its title where it has none) with these constraints in words."""
+    """Return the description of a schema, with constraints in words.
+
+    They are the `dropped` ones. A schema without a description has its title instead.
+    """
     text = schema.get("description") or schema.get("title") or ""
     phrases = [
         _PHRASES[keyword](schema[keyword]) for keyword in _PHRASES if keyword in dropped and keyword in schema
@@ -71,7 +77,7 @@ def describe(schema: Schema, dropped: frozenset[str] | set[str]) -> str:
 
 
 def choices(branches: list[Schema]) -> str:
-    """Return in words which properties go together, empty where the branches do not say."""
+    """Return in words the combinations of properties to give, if stated."""
     groups = [branch.get("required") for branch in branches]
     named = [" and ".join(group) for group in groups if isinstance(group, list) and group]
     if len(named) < 2 or len(named) != len(groups) or len(named) > MAX_VALUES:
