@@ -1,5 +1,5 @@
-"""`beckon`: the command line, and the local platform that it starts.
+"""The `beckon` command line and its local platform.
 
-The only room that sees all the others. `commands` holds one module a verb,
-`local` the platform on this machine: what runs, on which port, from which manifests.
+This package alone imports all the others. `commands` holds one module per command, `local` the platform
+on this machine: its processes, their ports and their manifests.
 """

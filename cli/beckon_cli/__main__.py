@@ -1,4 +1,7 @@
-"""The first lines of `beckon`: whatever is interrupted, the imports included, ends without a trace."""
+"""The start of `beckon`: an interrupt prints no traceback.
+
+This covers the imports as well, which happen inside the handler.
+"""
 
 import importlib
 import sys

@@ -17,7 +17,10 @@ _LONG = httpx.Timeout(
 
 
 class AgentClient:
-    """Speaks to the agent at `url`; failures become `CommandError`, one line each."""
+    """A client of the agent at `url`.
+
+    Failures become `CommandError`, one line each.
+    """
 
     def __init__(self, url: str, api_key: str = "") -> None:
         self.url = url
@@ -44,7 +47,10 @@ class AgentClient:
         return await self._json("GET", "/tools")
 
     async def state(self) -> dict[str, Any]:
-        """Return what the agent says of itself when it is ready."""
+        """Return the agent's state from `GET /readyz`.
+
+        Raises `CommandError` while the agent is not ready.
+        """
         return await self._json("GET", "/readyz")
 
     async def call(
@@ -106,7 +112,7 @@ class AgentClient:
         return await self._json("GET", f"/v1/responses/{quote(response, safe='')}")
 
     async def decide(self, approval: str, word: Mapping[str, object]) -> dict[str, Any]:
-        """Decide about one call that waits; return its run and the decision."""
+        """Decide about one waiting call; return its run and decision."""
         return await self._json("POST", f"/approvals/{quote(approval, safe='')}", json=word)
 
     async def listed(self, path: str, **query: object) -> list[dict[str, Any]]:
@@ -126,7 +132,10 @@ class AgentClient:
     async def _streamed(
         self, path: str, body: Mapping[str, object], **request: Any
     ) -> AsyncIterator[httpx.Response]:
-        """Give an answer that may take long, and be a stream."""
+        """Yield the response to a POST, possibly an event stream.
+
+        It may take long. Raises `CommandError` for any status but 200.
+        """
         try:
             async with self._http.stream("POST", path, json=body, **request) as response:
                 if response.status_code != 200:
@@ -155,7 +164,7 @@ class AgentClient:
 
 
 async def is_agent(url: str) -> bool:
-    """Whether a Beckon agent answers at this address."""
+    """Return True if a Beckon agent answers at this address."""
     try:
         async with httpx.AsyncClient(timeout=2.0) as client:
             response = await client.get(f"{url}/healthz")
@@ -165,7 +174,10 @@ async def is_agent(url: str) -> bool:
 
 
 async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Yield the events of a stream with their names; raise for the one that tells of a failure."""
+    """Yield the events of a stream with their names.
+
+    Raises `CommandError` for an event that reports a failure: `problem` or `error`.
+    """
     name = ""
     async for line in response.aiter_lines():
         if line.startswith("event: "):
@@ -180,7 +192,7 @@ async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str
 
 
 class _Answer(Protocol):
-    """A response of whichever HTTP client was asked."""
+    """A response of httpx, or of OpenAI's httpx2."""
 
     @property
     def status_code(self) -> int: ...

@@ -1,4 +1,4 @@
-"""The entry of `beckon`: words to commands, failures to one line and an exit status."""
+"""The entry of `beckon`: command parsing, one-line errors, exit statuses."""
 
 import sys
 from inspect import cleandoc
@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def _complaint(error: CycloptsError) -> str:
-    """Return what is wrong with the words that were typed, and where to read on."""
+    """Return the usage error in one line, with the command for help."""
     command = " ".join(("beckon", *(error.command_chain or ())))
     if isinstance(error, UnusedCliTokensError):
         said = f"{command} takes no {' '.join(map(repr, error.unused_tokens or ()))}"

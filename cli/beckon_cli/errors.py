@@ -1,8 +1,11 @@
-"""What ends a command with one line and an exit status."""
+"""The error to end a command: one line and an exit status."""
 
 
 class CommandError(Exception):
-    """One line on standard error: the cause and the cure. `status` is 2 for wrong use, 1 for a failure."""
+    """One line on standard error: the cause and the remedy.
+
+    `status` is 2 for wrong use, 1 for a failure.
+    """
 
     def __init__(self, message: str, *, status: int = 1) -> None:
         super().__init__(message)

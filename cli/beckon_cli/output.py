@@ -1,4 +1,4 @@
-"""What people and programs read: colours and tables on a terminal, plain text elsewhere."""
+"""Output: colours and tables on a terminal, plain text elsewhere."""
 
 import os
 import sys
@@ -14,10 +14,10 @@ from beckon_contract.jsontext import dumps
 
 
 class _Output(Console):
-    """A console whose reader, `head` for instance, may have seen enough."""
+    """A console for readers like `head`, able to close the pipe early."""
 
     def on_broken_pipe(self) -> None:
-        """End quietly: what is still buffered has nowhere to go."""
+        """Exit with status 0 and discard the buffered output."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0)
 
@@ -37,7 +37,10 @@ def print_json_line(document: object, *, to_stderr: bool = False) -> None:
 
 
 def print_rows(rows: Iterable[Sequence[str]]) -> None:
-    """Print rows as a table that fits the terminal, and as indented lines elsewhere."""
+    """Print rows as a table on a terminal, else as indented lines.
+
+    The table fits the width of the terminal.
+    """
     if not out.is_terminal:
         for row in rows:
             sys.stdout.write("    " + "  ".join(cell for cell in row if cell) + "\n")
@@ -49,7 +52,10 @@ def print_rows(rows: Iterable[Sequence[str]]) -> None:
 
 
 def compact(value: object, limit: int = 300) -> str:
-    """Return a value as JSON on one line, cut where it is long."""
+    """Return a value as one line of JSON, cut at `limit` characters.
+
+    A string is returned without quotes.
+    """
     text = value if isinstance(value, str) else dumps(value).decode()
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -64,7 +70,7 @@ def call_text(name: str, arguments: object) -> str:
 
 
 def report_text(name: str, report: Mapping[str, Any]) -> str:
-    """Return what a tool reports while it works: `name: 2 of 3 · message`."""
+    """Return a tool's progress report as text: `name: 2 of 3 · message`."""
     total = report["total"]
     done = f"{report['progress']:g}" if total is None else f"{report['progress']:g} of {total:g}"
     return f"{name}: " + " · ".join(filter(None, (done, compact(report["message"]))))

@@ -23,7 +23,10 @@ _SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What was made: the files by their names in the folder, and a question that calls the tool."""
+    """The new project: its folder, files and a sample question.
+
+    `files` are names in the folder. The question makes a model call the tool.
+    """
 
     folder: Path
     files: tuple[str, ...]
@@ -31,7 +34,11 @@ class Project:
 
 
 def make_tool_project(name: str, where: Path) -> Project:
-    """Make the folder `where/name` with a tool that works; raise `CommandError`, and leave nothing behind."""
+    """Make the folder of a new project with a working tool.
+
+    The folder is `where/name`. Raises `CommandError`; a folder for which no manifests can be made is
+    removed again.
+    """
     module = _module(name)
     words = name.replace("-", " ")
     values = {
@@ -57,7 +64,7 @@ def make_tool_project(name: str, where: Path) -> Project:
 
 
 def _module(name: str) -> str:
-    """Return the name of the tool's module; raise `CommandError` where it cannot be one."""
+    """Return the name of the tool's module; raise `CommandError` if invalid."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise CommandError(
             f"{name[:80]!r} is no name for a tool; write at most {_LONGEST} of a-z, 0-9 and single dashes, "
@@ -83,7 +90,10 @@ def _templates() -> Iterator[Traversable]:
 
 
 def _file_name(template: str, module: str) -> str:
-    """Return what a template becomes; its name is such that no tool takes it for a file of this project."""
+    """Return the file name of a template in the new project.
+
+    The template itself has another name, so that no development tool takes it for a file of this project.
+    """
     name = template.removesuffix(".in")
     return {"tool.py": f"{module}.py", "test_tool.py": f"test_{module}.py", "gitignore": ".gitignore"}.get(
         name, name
@@ -91,7 +101,11 @@ def _file_name(template: str, module: str) -> str:
 
 
 def _make_manifests(folder: Path, values: Mapping[str, str]) -> None:
-    """Make the manifests as their author will: it proves that the tool can be imported there."""
+    """Make the manifests as their author will.
+
+    This proves that the tool can be imported there. If it cannot, removes the folder and raises
+    `CommandError`.
+    """
     reference = f"{values['module']}:{values['module']}"
     command = ("-m", "beckon_tools", "manifest", reference, "--image", values["image"])
     made = subprocess.run(  # noqa: S603 our own program, and a name that was checked

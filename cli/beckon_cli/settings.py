@@ -80,13 +80,16 @@ class Settings(BaseSettings):
 
     @property
     def url(self) -> str:
-        """Where the agent answers, seen from this machine."""
+        """The agent's URL as seen from this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 compared, not bound
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 def load_settings(**flags: object) -> Settings:
-    """Read the settings; flags that were given win. Raises `CommandError` for a bad value."""
+    """Read the settings; given flags take precedence.
+
+    A flag of `None` counts as not given. Raises `CommandError` for a bad value.
+    """
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values

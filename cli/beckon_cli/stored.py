@@ -1,4 +1,4 @@
-"""Stored answers on the terminal: what was said, what was called, and what waits for a person."""
+"""Stored answers on the terminal: text, calls and pending approvals."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,23 +21,23 @@ class StoredAnswer:
 
     @property
     def id(self) -> str:
-        """Its id, which begins with `resp_`."""
+        """The id of the response, with the prefix `resp_`."""
         return str(self.document["id"])
 
     @property
     def text(self) -> str:
-        """What the model said in it."""
+        """The model's text in the response."""
         parts = [part for item in self._items("message") for part in item["content"]]
         return "".join(part.get("text", "") for part in parts)
 
     @property
     def questions(self) -> list[Item]:
-        """The calls that wait for a person to allow them."""
+        """The calls waiting for a person's approval."""
         return list(self._items("mcp_approval_request"))
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """The calls that were made, as `--json` shows them."""
+        """The calls made, as `--json` shows them."""
         return [
             {
                 "name": item["name"],
@@ -49,7 +49,11 @@ class StoredAnswer:
         ]
 
     def show(self) -> None:
-        """Print it, and what to write next where it waits; raise `CommandError` where it failed."""
+        """Print the answer and the next command.
+
+        The next command is `beckon approve` for an answer with waiting calls, else `beckon replay`. Raises
+        `CommandError` for an answer that failed.
+        """
         for call in self.calls:
             out.print(Text(f"→ {call_text(call['name'], call['arguments'])}", style="cyan"))
             style = "red" if call["failed"] else "green"
@@ -72,7 +76,7 @@ class StoredAnswer:
 
 
 def _read(text: str | None) -> Any:
-    """Return what a text of JSON says; a result that is none is the text itself."""
+    """Return parsed JSON; a text without JSON is returned unchanged."""
     try:
         return json.loads(text or "")
     except ValueError:
@@ -80,6 +84,6 @@ def _read(text: str | None) -> Any:
 
 
 def document_of(answer: StoredAnswer) -> dict[str, object]:
-    """Return what `--json` prints of a stored answer."""
+    """Return the `--json` document of a stored answer."""
     waiting = [question["name"] for question in answer.questions]
     return {"response": answer.id, "answer": answer.text, "calls": answer.calls, "waiting": waiting}

@@ -1,1 +1,4 @@
-"""The verbs of `beckon`, a module each; what they share stands one floor up."""
+"""The commands of `beckon`, one module each.
+
+The code they share is in the package above.
+"""

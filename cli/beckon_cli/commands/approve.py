@@ -1,4 +1,4 @@
-"""`beckon approve`: a person's word about calls that wait for one."""
+"""`beckon approve`: a person's decision on waiting calls."""
 
 import asyncio
 

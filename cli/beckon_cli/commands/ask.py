@@ -18,10 +18,10 @@ from beckon_cli.stored import StoredAnswer, document_of
 
 
 async def typed_lines(prompt: str) -> AsyncGenerator[str]:
-    """Yield the lines of standard input that are not blank; the prompt is shown on a terminal only.
+    """Yield the non-blank lines of standard input.
 
-    A thread of its own reads: it may be left behind in the middle of a line when the program ends,
-    which the loop's own threads may not.
+    The prompt is shown on a terminal only. A thread of its own reads: the program may end while it waits
+    for a line, which is not allowed for the threads of the event loop.
     """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -114,7 +114,10 @@ async def _chat(settings: Settings) -> None:
 
 
 class _Conversation:
-    """What was said so far. A turn that fails or is interrupted leaves no trace."""
+    """The messages of a conversation so far.
+
+    A turn that fails or is interrupted leaves no trace.
+    """
 
     def __init__(self, client: AgentClient, agent: str) -> None:
         self.messages: list[Message] = []
@@ -124,7 +127,7 @@ class _Conversation:
         self._answering: asyncio.Task[_ShownAnswer] | None = None
 
     async def say(self, line: str) -> None:
-        """Say something and show the answer."""
+        """Send one line to the agent and show the answer."""
         asked: list[Message] = [*self.messages, {"role": "user", "content": line}]
         self._answering = asyncio.create_task(_answer(self._client, self._agent, asked, quiet=False))
         try:
@@ -141,7 +144,7 @@ class _Conversation:
             self._answering = None
 
     def interrupt(self) -> None:
-        """End the answer that is being written; where none is, the conversation."""
+        """Cancel the answer in progress, else the conversation."""
         if self._answering is not None:
             self._answering.cancel()
         elif self._holder is not None:
@@ -149,7 +152,7 @@ class _Conversation:
 
 
 class _ShownAnswer:
-    """An answer as it comes: its text, and the calls that were made for it."""
+    """A streamed answer: its text and its tool calls."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.text = ""
@@ -158,7 +161,7 @@ class _ShownAnswer:
         self._begun: dict[str, dict[str, Any]] = {}
 
     def shows(self, chunk: dict[str, Any]) -> bool:
-        """Whether a chunk has something to show that stays."""
+        """Return True if a chunk has permanent output: text or a call."""
         return bool(chunk.get("beckon")) or any(
             choice.get("delta", {}).get("content") for choice in chunk.get("choices") or []
         )

@@ -51,7 +51,10 @@ async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) 
 
 
 def _pair(text: str) -> tuple[str, object]:
-    """Read `key=value`; a value that is JSON is that, any other is text."""
+    """Parse `key=value`; the value is read as JSON, else as text.
+
+    Raises `CommandError` for a text without key or `=`.
+    """
     key, found, value = text.partition("=")
     if not found or not key:
         raise CommandError(f"{text!r} is not key=value; write for instance: location=Paris", status=2)
@@ -62,5 +65,8 @@ def _pair(text: str) -> tuple[str, object]:
 
 
 def _refuse_constant(name: str) -> None:
-    """Read NaN and Infinity, which are no JSON, as text. The standard library keeps long integers exact."""
+    """Refuse NaN and Infinity as JSON; they are read as text.
+
+    The parser of the standard library is used because it reads long integers exactly.
+    """
     raise ValueError(name)

@@ -1,4 +1,4 @@
-"""`beckon check`: what is wrong with EventTypes, Triggers and Agents, and what each becomes."""
+"""`beckon check`: problems in EventTypes, Triggers and Agents, and the resulting tools."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace

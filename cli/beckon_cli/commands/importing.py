@@ -1,7 +1,7 @@
-"""`beckon import`: tools made of what exists already.
+"""`beckon import`: tools made from APIs and MCP servers.
 
-Each importer is loaded when it is asked for, so the words of its help stand here; what all of them do
-stands in `importing_flow`.
+Each importer is loaded only when its command runs, so its help text is here. The steps common to all
+importers are in `importing_flow`.
 """
 
 from cyclopts import App

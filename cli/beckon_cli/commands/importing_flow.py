@@ -1,4 +1,7 @@
-"""What every `beckon import` does once it knows how its source is read: show it, print it or write it."""
+"""The steps common to every `beckon import`.
+
+Once a source can be read, its tools are listed, compared, printed or written.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from beckon_cli.output import err, out, print_json
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where the manifests go, and what they say of where they run."""
+    """Options for the manifests: folder, Broker, namespace and adapter."""
 
     output: Annotated[
         Path | None, Parameter(help="Write a file for each tool into this folder; else print them.")
@@ -36,7 +39,7 @@ class Where:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class How:
-    """What is done with what was found, and how it is told."""
+    """Options for the action and its report: list, diff, strict, JSON."""
 
     list_: Annotated[
         bool,
@@ -59,20 +62,23 @@ class How:
 
 
 class ImportedFiles(Protocol):
-    """What was made beside the manifests."""
+    """The files made beside the manifests."""
 
     def document(self) -> dict[str, object]:
-        """Return it for programs."""
+        """Return a JSON document about them, for programs."""
         ...
 
     def lines(self) -> Iterator[Text]:
-        """Yield it for people."""
+        """Yield lines about them, for people."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ImportTarget:
-    """A project around the manifests: their folder in it, and what makes the rest of it."""
+    """A project around the manifests: their folder, and a function.
+
+    `make` writes the rest of the project.
+    """
 
     folder: Path
     make: Callable[[Found[Tool]], ImportedFiles]
@@ -81,7 +87,12 @@ class ImportTarget:
 def carry_out(
     find: Callable[[], Found[Tool]], where: Where, how: How, project: ImportTarget | None = None
 ) -> None:
-    """Find, then show, compare or write; raise `CommandError`, with status 2 for what can be asked better."""
+    """Find the tools, then list, compare, print or write them.
+
+    Raises `CommandError`, with status 2 for wrong flags, a source that cannot be imported as requested, or
+    a file of another author in the folder. Raises `SystemExit` with the result of `--diff`, and with 1 if
+    `--strict` is given and something was skipped.
+    """
     folder = project.folder if project else where.output
     if how.diff and folder is None:
         raise CommandError("--diff needs the folder to compare with: name it by --output", status=2)
@@ -103,7 +114,10 @@ def carry_out(
 
 
 def _judge(found: Found[Tool], *, strict: bool) -> None:
-    """End with 1 where nothing could be imported, or with `strict` not everything."""
+    """Fail with status 1 if nothing could be imported.
+
+    With `strict`, fail as well if anything was skipped.
+    """
     if not found.tools:
         raise CommandError(f"no {found.noun} could be imported; the reasons stand above")
     if strict and found.skipped:
@@ -111,7 +125,10 @@ def _judge(found: Found[Tool], *, strict: bool) -> None:
 
 
 def _compare(found: Found[Tool], folder: Path, *, json: bool) -> int:
-    """Show what an import would change in the folder; return 1 where that is something."""
+    """Show the changes an import would make in the folder.
+
+    Returns 1 if there are any, else 0.
+    """
     changed = list(differences(folder, found))
     if json:
         print_json(summary.comparison(found, changed))

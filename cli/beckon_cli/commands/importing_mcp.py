@@ -27,7 +27,7 @@ from beckon_cli.importing.mcp.recipe import recipe_of, refuse_secrets
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class McpSelection:
-    """Which tools, and under which names."""
+    """Options for the tools, their names and their credentials."""
 
     select: Annotated[
         tuple[str, ...],
@@ -43,7 +43,7 @@ class McpSelection:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Image:
-    """For a command: the project that brings it into a cluster."""
+    """Options for a command: the project to run it in a cluster."""
 
     into: Annotated[
         Path | None,
@@ -116,7 +116,7 @@ def _place(server: Sequence[str]) -> Place:
 
 
 def _check(place: Place, where: Where, image: Image) -> None:
-    """Raise `CommandError` for words that contradict each other."""
+    """Raise `CommandError` for contradictory flags or a missing variable."""
     if image != _IMAGE and not place.command:
         raise CommandError("--into, --env and the like are for a command; a URL runs elsewhere", status=2)
     if image.into and where.output:

@@ -19,7 +19,7 @@ from beckon_cli.output import err
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class OpenApiSelection:
-    """Which operations, and under which names."""
+    """Options for selecting, naming and calling the operations."""
 
     select: Annotated[
         tuple[str, ...],

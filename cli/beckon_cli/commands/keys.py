@@ -1,4 +1,7 @@
-"""`beckon keys`: API keys for the people and programs that use an agent; only their hashes are kept."""
+"""`beckon keys`: API keys for an agent; only hashes are stored.
+
+The keys are for the people and programs that use the agent.
+"""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -107,7 +110,10 @@ def revoke(file: Path, which: str, /) -> None:
 
 
 def _without(text: str, meant: Callable[[KeyEntry], bool]) -> tuple[str, Sequence[KeyEntry]]:
-    """Return the text without the lines of the keys that are meant, and those keys; all else stays."""
+    """Return the text without the matching keys, and these keys.
+
+    All other lines stay unchanged.
+    """
     kept: list[str] = []
     gone: list[KeyEntry] = []
     for line in text.splitlines(keepends=True):
@@ -149,7 +155,10 @@ def _text(file: Path) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace a file as a whole: whoever reads it meanwhile finds the old keys or the new ones."""
+    """Replace a key file atomically.
+
+    A concurrent reader finds the old keys or the new ones. Raises `CommandError` if it cannot be written.
+    """
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".keys-") as folder:
             written = Path(folder) / file.name

@@ -1,4 +1,4 @@
-"""`beckon manifest`: the EventType, Trigger and Service of a tool that is written with the SDK."""
+"""`beckon manifest`: the EventType, Trigger and Service of an SDK tool."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`beckon new`: projects that run at once."""
+"""`beckon new`: projects ready to run."""
 
 import shutil
 import sys
@@ -30,7 +30,7 @@ def tool(name: str, /) -> None:
 
 
 def _command() -> str:
-    """Return what this command can be called by from any folder."""
+    """Return the command to run `beckon` from any folder."""
     if shutil.which("beckon"):
         return "beckon"
     called = Path(sys.argv[0]).resolve()

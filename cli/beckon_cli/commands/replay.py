@@ -43,7 +43,10 @@ def replay(run: str, /, *, live_tools: bool = False, yes: bool = False, json: bo
 
 
 async def _replay(settings: Settings, run: str, page: "_Page", *, effects: bool) -> bool:
-    """Print a replay as it comes; return whether everything is the same."""
+    """Print a replay as it arrives; return True if nothing differs.
+
+    Raises `CommandError` for a replay that ends without a report.
+    """
     wish = {"live_tools": page.live, "effects": effects}
     async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
         with err.status("replaying …") as waiting:
@@ -58,7 +61,7 @@ async def _replay(settings: Settings, run: str, page: "_Page", *, effects: bool)
 
 
 class _Page:
-    """What is printed of a replay."""
+    """The printed output of a replay."""
 
     def __init__(self, *, live: bool, as_json: bool) -> None:
         self.live = live
@@ -66,7 +69,10 @@ class _Page:
         self._calls: list[dict[str, Any]] = []
 
     def call(self, call: dict[str, Any]) -> None:
-        """Show a call that was made for real."""
+        """Add one call of a replay with live tools, and print it.
+
+        With `as_json` nothing is printed yet. A call that was not made is marked as such.
+        """
         self._calls.append(call)
         if self._as_json:
             return
@@ -79,7 +85,7 @@ class _Page:
         _print_diff(call["diff"])
 
     def report(self, report: dict[str, Any]) -> None:
-        """Show what came of it all."""
+        """Print the final report; as JSON, together with the live calls."""
         if self._as_json:
             print_json({**report, "live_calls": self._calls})
             return
@@ -108,7 +114,7 @@ def _count(number: int, word: str) -> str:
 
 
 def _notes(report: dict[str, Any]) -> list[str]:
-    """Return what one has to know to read the verdict."""
+    """Return the notes needed to read the verdict."""
     notes = []
     if report["live_tools"]:
         notes.append("the model was not asked: its recorded answers were played, whatever the tools said")

@@ -1,4 +1,4 @@
-"""`beckon runs` and `beckon approvals`: what the agent did, and what waits for somebody's word."""
+"""`beckon runs` and `beckon approvals`: stored runs and pending approvals."""
 
 import asyncio
 import time

@@ -46,7 +46,10 @@ async def _tools(settings: Settings, manifests: Path | None, *, as_json: bool) -
 
 
 def _offline(folder: Path) -> dict[str, Any]:
-    """Return the catalogue of a folder in the shape in which the agent tells its own."""
+    """Return the catalogue of a folder in the shape of `GET /tools`.
+
+    Raises `CommandError` for a missing folder.
+    """
     if not folder.is_dir():
         raise CommandError(f"there is no folder {folder}", status=2)
     catalogue = build_catalogue(read_folder(folder))

@@ -30,7 +30,10 @@ from beckon_contract.logs import log_config
 
 
 def misspelt(given: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each name that begins like a setting of ours and is none."""
+    """Yield a line for each unknown name with the prefix `BECKON_`.
+
+    The line suggests the most similar setting, if there is one.
+    """
     known = {name for _, _, settings in TABLES for name, _ in names(settings)}
     for name in sorted(given):
         if name.startswith("BECKON_") and name not in known:
@@ -66,7 +69,10 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """The settings of `beckon up` as flags; one that is not given comes from the environment or .env."""
+    """The settings of `beckon up` as flags.
+
+    A flag that is not given comes from the environment or .env.
+    """
 
     manifests: Annotated[Path | None, Parameter(name=["--manifests", "--beckon-manifests"])] = None
     "The folder of EventTypes, Triggers and Services (BECKON_MANIFESTS; deploy/examples)."
@@ -155,7 +161,7 @@ def _introduce(platform: Platform) -> None:
 
 
 def _command() -> str:
-    """Return what this command can be called by where it was called."""
+    """Return the command to run `beckon` from the current folder."""
     if shutil.which("beckon"):
         return "beckon"
     called = Path(sys.argv[0])

@@ -1,6 +1,6 @@
-"""Making tools of what exists already: descriptions of other systems, written out as manifests.
+"""Import of tools: descriptions of other systems, written as manifests.
 
-Each kind of source has a package of its own, whose `finding` reads it and returns the `candidates`. All
-else is the same for all: `manifests`, `files`, `needs` (what the adapter's owner sets), `summary`. What is
-here reads and computes; only `files` writes.
+Each kind of source has a package of its own, whose `finding` reads it and returns the `candidates`. The
+other modules serve every kind of source: `manifests`, `files`, `needs` (settings for the adapter's owner),
+`summary`. The modules here read and compute; only `files` writes.
 """

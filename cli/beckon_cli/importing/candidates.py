@@ -1,4 +1,4 @@
-"""What an import found: each thing becomes a tool, or there is a line that says why not."""
+"""The results of an import: tools, and skipped items with reasons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,20 +9,23 @@ from beckon_cli.importing.files import Source
 
 
 class NoSource(ValueError):
-    """What is to be imported cannot be read, or not as it was asked for; the message is one line."""
+    """The source cannot be imported as requested.
+
+    It cannot be read, or has nothing that a word of the selection matches. The message is one line.
+    """
 
 
 class Tool(Protocol):
-    """A thing of the source that becomes an EventType."""
+    """A tool found in the source, to be written as an EventType."""
 
     @property
     def what(self) -> str:
-        """What it is at its source: `GET /pets`, or the name of an MCP server's tool."""
+        """Its name at the source: `GET /pets`, or an MCP tool's name."""
         ...
 
     @property
     def name(self) -> str:
-        """What a model will call it."""
+        """Its name for the model."""
         ...
 
     @property
@@ -37,7 +40,7 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """What a model reads of it."""
+        """Its description for the model."""
         ...
 
     @property
@@ -47,38 +50,44 @@ class Tool(Protocol):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What the source says of its effects, and the adapter's rule."""
+        """Annotations: the source's hints on its effects, and the adapter's rule."""
         ...
 
     @property
     def url(self) -> str:
-        """What is called, where the adapter's owner must allow it; "" where nothing must be allowed."""
+        """The URL of its calls, to be allowed by the adapter's owner.
+
+        It is "" if nothing must be allowed.
+        """
         ...
 
     @property
     def credential(self) -> Credential:
-        """What lets the adapter in."""
+        """The adapter's credential for its calls."""
         ...
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The words under which the source files it."""
+        """The source's tags for it."""
         ...
 
     @property
     def details(self) -> Mapping[str, str]:
-        """What else the source calls it, for programs."""
+        """Its other names at the source, for programs."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of it or changed, for those who read the manifests."""
+        """Notes on omitted or changed parts, for readers of the manifests."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A thing of the source that becomes nothing, under the name that it would have, and why."""
+    """An item of the source without a tool, and the reason.
+
+    `name` is the name that its tool would have.
+    """
 
     what: str
     name: str
@@ -88,7 +97,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A Service that takes the calls in the adapter's stead; its `text` may stand in a file of its own."""
+    """A Service for the calls, in place of the adapter.
+
+    `text` is its manifest; it is empty for a Service that has a file of its own.
+    """
 
     name: str
     api_version: str = "serving.knative.dev/v1"
@@ -100,10 +112,11 @@ Tool_co = TypeVar("Tool_co", bound=Tool, covariant=True)
 
 @dataclass(frozen=True)
 class Found(Generic[Tool_co]):
-    """A source and what the chosen things of it become.
+    """A source and the results for its chosen items.
 
-    `importer` is the word after `beckon import`, `noun` what it calls one thing. `name` is that of a file
-    with everything, `present` what the source has, chosen or not, `servers` where it can be reached.
+    `importer` is the word after `beckon import`, `noun` its word for one item. `name` is the name of a file
+    with everything. `present` is everything in the source, chosen or not; `servers` are the URLs at which
+    it can be reached.
     """
 
     importer: str
@@ -118,10 +131,10 @@ class Found(Generic[Tool_co]):
 
     @property
     def tools(self) -> list[Tool_co]:
-        """What becomes a tool."""
+        """The tools among the results."""
         return [each for each in self.results if not isinstance(each, Skipped)]
 
     @property
     def skipped(self) -> list[Skipped]:
-        """What becomes none."""
+        """The skipped items among the results."""
         return [each for each in self.results if isinstance(each, Skipped)]

@@ -1,11 +1,17 @@
-"""What lets the adapter in where it calls: kept by its owner, in no manifest."""
+"""The adapter's credentials for the APIs it calls.
+
+Their secrets are with the adapter's owner; no manifest holds one.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a credential sends: `kind` is bearer, basic, header, query or cookie."""
+    """One part of a credential, as sent.
+
+    `kind` is bearer, basic, header, query or cookie.
+    """
 
     kind: str
     name: str = ""
@@ -23,14 +29,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What an operation needs to be let in, without a name where it needs nothing."""
+    """The credential of an operation; without a name, none is needed.
+
+    `problem` says why no rule can send it.
+    """
 
     name: str = ""
     parts: tuple[Part, ...] = ()
     problem: str = ""
 
     def sends(self, place: str, name: str) -> bool:
-        """Whether it sends this parameter."""
+        """Return True if it sends this parameter."""
         folded = name.lower() if place == "header" else name
         return any(
             part.kind == place and (part.name.lower() if place == "header" else part.name) == folded

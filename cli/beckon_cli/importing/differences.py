@@ -1,4 +1,4 @@
-"""What an import would change in the tools that stand in a folder."""
+"""The changes an import would make to the tools in a folder."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,10 @@ _RULES = (HTTP, MCP)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One tool that is `new`, `gone` or `changed`, what it is at its source, and how it differs."""
+    """One `new`, `gone` or `changed` tool.
+
+    `what` is its name at the source. `how` says what changed, or is the description of a new tool.
+    """
 
     state: str
     what: str
@@ -29,9 +32,9 @@ class Difference:
 
 
 def differences(folder: Path, found: Found[Tool]) -> Iterator[Difference]:
-    """Yield how what was found differs from what an import of before has written into a folder.
+    """Yield the differences from an earlier import into the folder.
 
-    What merely was not chosen this time is not gone.
+    A tool that is still in the source but was not chosen this time is not gone.
     """
     before = _imported(folder, found.source)
     for tool in found.tools:

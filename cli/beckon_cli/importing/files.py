@@ -1,4 +1,4 @@
-"""Writing what was imported: files of its own are replaced, those of others never."""
+"""Writing of manifests: an import replaces its own files only."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,14 +12,18 @@ SUFFIX = ".yaml"
 
 
 class NotOurs(ValueError):
-    """A file stands in the way that this import has not written; the message says what to do."""
+    """A file in the way was not written by this import.
+
+    The message says what to do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where manifests came from; the annotation `beckon.dev/imported-from` ends with its name.
+    """The source of manifests.
 
-    `option` is the one that gives them other names.
+    The annotation `beckon.dev/imported-from` ends with its `name`. `option` is the command-line option that
+    gives the manifests other names.
     """
 
     name: str
@@ -30,14 +34,17 @@ class Source:
         return f"{what} of {self.name}"
 
     def unmark(self, value: str) -> str | None:
-        """Return the operation in an annotation's value, `None` where it is of another source."""
+        """Return the operation in an annotation's value.
+
+        Returns `None` for a value of another source.
+        """
         what = value.removesuffix(f" of {self.name}")
         return what if what != value else None
 
 
 @dataclass(slots=True)
 class Changes:
-    """What a run did to the files of a folder, by their names."""
+    """The names of a folder's files, by outcome of the import."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -47,7 +54,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One file to be written: its name, its text, and what of the source it holds."""
+    """One file to write: its name, text and operations.
+
+    `holds` names the items of the source that are in the file.
+    """
 
     name: str
     text: str
@@ -55,8 +65,9 @@ class Written:
 
 
 def write_files(folder: Path, files: Iterable[Written], source: Source, present: frozenset[str]) -> Changes:
-    """Write the files, and remove those of the same source whose operations are gone or stand elsewhere now.
+    """Write the files, and remove outdated ones of the same source.
 
+    A file is outdated if each of its operations is gone from the source, or is in one of `files` now.
     `present` is what the source still has; a file whose operation was merely not chosen this time stays.
     Raises `NotOurs` before anything is written, and `OSError`.
     """
@@ -95,7 +106,10 @@ def _write(path: Path, text: str, changes: Changes) -> None:
 
 
 def _holds(path: Path, source: Source) -> frozenset[str] | None:
-    """Return what of the source a file holds; `None` for a file that anybody else has written."""
+    """Return the source's operations in a file.
+
+    Returns `None` for a file that no import of this source has written.
+    """
     found: set[str] = set()
     for resource in read_file(path):
         if not isinstance(resource, Resource):

@@ -1,4 +1,7 @@
-"""What was imported as manifests: an EventType with the adapter's rule and a Trigger for each tool."""
+"""The manifests of imported tools: an EventType and a Trigger each.
+
+The EventType has the adapter's rule.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ ADAPTER = "http://beckon-adapter.beckon.svc.cluster.local"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where imported tools go: namespace and Broker, and the URL of the adapter that calls what they are."""
+    """The namespace, Broker and adapter URL of imported tools."""
 
     adapter: str = ADAPTER
     broker: str = "default"
@@ -24,7 +27,10 @@ class Placement:
 
 
 def files(found: Found[Tool], placement: Placement, *, single: bool = False) -> Iterator[Written]:
-    """Yield a file for each tool, or one for all: a Service that takes their calls stands in no more."""
+    """Yield one file for each tool, or a single file for all.
+
+    Tools with a Service for their calls are always in a single file.
+    """
     texts = {tool.what: _text(found, tool, placement) for tool in found.tools}
     if not texts:
         return
@@ -79,5 +85,5 @@ def _trigger(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, 
 
 
 def metadata(name: str, namespace: str) -> dict[str, Any]:
-    """Return the metadata of an object, in the namespace where one is told."""
+    """Return an object's metadata, with its namespace if one is given."""
     return {"name": name, **({"namespace": namespace} if namespace else {})}

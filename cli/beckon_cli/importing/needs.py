@@ -1,4 +1,4 @@
-"""What the adapter's owner must set before any of what was imported can be called."""
+"""The adapter settings required before imported tools can be called."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,10 @@ from beckon_cli.importing.credential import Part
 
 
 def needs(found: Found[Tool]) -> Iterator[Text]:
-    """Yield what the adapter's owner must set before any of it can be called."""
+    """Yield the adapter settings required by the imported tools.
+
+    The adapter's owner must set them before any of the tools can be called.
+    """
     allowed = hosts(found)
     if not allowed:
         return
@@ -34,12 +37,18 @@ def needs(found: Found[Tool]) -> Iterator[Text]:
 
 
 def hosts(found: Found[Tool]) -> list[str]:
-    """Return the hosts that tools call, as the adapter wants them: with a scheme where it is not https."""
+    """Return the hosts of the tools' URLs, as the adapter expects them.
+
+    A host has a scheme unless it is https.
+    """
     return sorted({_host(each.url) for each in found.tools if each.url})
 
 
 def _allowed(hosts: list[str]) -> str:
-    """Return the adapter's setting, in which hosts on a private network are marked."""
+    """Return the adapter's setting for the allowed hosts.
+
+    It is a list with commas. If any host is on a private network it is YAML, with these hosts marked.
+    """
     if not any(map(_is_private, hosts)):
         return ",".join(hosts)
     entries = [f"{{host: '{host}'{', private: true' if _is_private(host) else ''}}}" for host in hosts]
@@ -47,7 +56,10 @@ def _allowed(hosts: list[str]) -> str:
 
 
 def _is_private(host: str) -> bool:
-    """Whether a host is, by its name, on this machine or a private network."""
+    """Return True for a host on this machine or a private network.
+
+    Only its name or IP address is examined; nothing is resolved.
+    """
     name = urlsplit(host if "//" in host else f"//{host}").hostname or ""
     try:
         return not ip_address(name).is_global
@@ -62,7 +74,10 @@ def _host(url: str) -> str:
 
 
 def _file(name: str, part: Part | None) -> str:
-    """Return where the owner keeps a secret: each part of a credential in a file of its own."""
+    """Return the file name for a secret of the adapter's owner.
+
+    Each part of a credential has a file of its own.
+    """
     kept = re.sub(r"[^a-z0-9]+", "-", (part.name or part.kind).lower()) if part else ""
     return f"{name}-{kept}.secret" if kept else f"{name}.secret"
 
@@ -76,7 +91,7 @@ def _entry(found: Found[Tool], name: str, part: Part, file: str) -> str:
 
 
 def credentials(found: Found[Tool]) -> Mapping[str, list[Part]]:
-    """Return what each credential must send."""
+    """Return the parts of each credential, by its name."""
     needed: dict[str, dict[tuple[str, str], Part]] = {}
     for each in found.tools:
         if each.credential.name:

@@ -1,4 +1,7 @@
-"""Which of the things that a source has are meant: those that any word means, all where there is none."""
+"""Selection of a source's items by words.
+
+An item is chosen if any word matches it; without words, all are.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -18,9 +21,10 @@ def choose(
     noun: str,
     known: Iterable[str],
 ) -> list[bool]:
-    """Return for every thing whether any of the words means it.
+    """Return one boolean for each item: True if any word matches.
 
-    Raises `NoSource` for a word that means nothing, with the nearest of the words that are `known`.
+    Without words all are True. Raises `NoSource` for a word that matches nothing, with the most similar of
+    the words that are `known`.
     """
     if not words:
         return [True] * len(things)
@@ -34,7 +38,10 @@ def choose(
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a pattern, with `*` for any text, means a text, whatever the case of either."""
+    """Return True if a text matches a pattern, ignoring case.
+
+    `*` in the pattern means any text.
+    """
     return fnmatchcase(text.lower(), pattern.lower().replace("[", "[[]"))
 
 

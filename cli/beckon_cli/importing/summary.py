@@ -1,4 +1,4 @@
-"""What an import says of itself, to people and to programs."""
+"""The report of an import, for people and for programs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 
 
 def listing(found: Found[Tool]) -> Iterator[Text]:
-    """Yield a line for each thing that was chosen, then one for each server, then the counts."""
+    """Yield a line for each chosen item and server, then the counts."""
     for each in found.results:
         what = f"{each.what}  [{', '.join(each.tags)}]" if each.tags else each.what
         if isinstance(each, Skipped):
@@ -27,7 +27,10 @@ def listing(found: Found[Tool]) -> Iterator[Text]:
 
 
 def report(found: Found[Tool], changes: Changes | None) -> Iterator[Text]:
-    """Yield what was done: files, what was skipped, counts, and what the adapter's owner must allow."""
+    """Yield the report of an import as lines.
+
+    They are the files, the skipped items, the counts, and the settings required of the adapter's owner.
+    """
     for what, style in _COLOURS.items() if changes else ():
         for name in getattr(changes, what):
             yield Text.assemble((f"{what:<9}", style), name)
@@ -38,7 +41,7 @@ def report(found: Found[Tool], changes: Changes | None) -> Iterator[Text]:
 
 
 def counts(found: Found[Tool], changes: Changes | None = None) -> str:
-    """Return how much there is and what became of it, in one line."""
+    """Return the number of items and of each outcome, in one line."""
     chosen = f" ({len(found.results)} chosen)" if len(found.results) < len(found.present) else ""
     line = f"{_things(found)}{chosen}, {len(found.tools)} imported, {len(found.skipped)} skipped"
     if changes is None:
@@ -48,7 +51,10 @@ def counts(found: Found[Tool], changes: Changes | None = None) -> str:
 
 
 def document(found: Found[Tool], changes: Changes | None = None) -> dict[str, object]:
-    """Return the same for programs; what one thing is called depends on the importer."""
+    """Return the report as a JSON document, for programs.
+
+    The key for an item's name at the source depends on the importer: it is `found.noun`.
+    """
     return {
         "title": found.title,
         "servers": list(found.servers),
@@ -71,14 +77,14 @@ def document(found: Found[Tool], changes: Changes | None = None) -> dict[str, ob
 
 
 def compared(found: Found[Tool], changed: Sequence[Difference]) -> Iterator[Text]:
-    """Yield a line for each difference between what was found and a folder, then their number."""
+    """Yield a line for each difference from a folder, then their number."""
     for each in changed:
         yield Text.assemble((f"{each.state:<9}", "yellow"), each.what, f": {each.how}" if each.how else "")
     yield Text(f"{_things(found)}, {len(changed)} differ")
 
 
 def comparison(found: Found[Tool], changed: Sequence[Difference]) -> dict[str, object]:
-    """Return the same for programs."""
+    """Return the differences as a JSON document, for programs."""
     told = [{"difference": each.state, found.noun: each.what, "how": each.how} for each in changed]
     return {"title": found.title, "differences": told}
 

@@ -16,7 +16,10 @@ _UNPRINTABLE = re.compile(
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML without aliases, which no reader of manifests expects."""
+    """A YAML dumper without aliases, with indented lists.
+
+    No reader of manifests expects aliases.
+    """
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -45,11 +48,17 @@ def manifest(document: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text that cannot end a comment: YAML breaks lines at characters that are no newline, too."""
+    """Return a text as one line, safe inside a YAML comment.
+
+    YAML breaks lines at some characters other than a newline, too; they are replaced by spaces.
+    """
     return " ".join(_UNPRINTABLE.sub(" ", text).split())
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON on several lines that a block of YAML can hold."""
+    """Return a value as indented JSON for a YAML block.
+
+    Characters that YAML does not allow there are written as JSON escapes.
+    """
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text)

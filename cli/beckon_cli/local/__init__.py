@@ -1,4 +1,4 @@
-"""The platform on this machine: a plan of processes, and the supervisor that keeps to it.
+"""The local platform: a plan of processes, and their supervisor.
 
 In a cluster, controllers give every Service and Broker its address. Here the plan
 does, by writing the same `status.address` into generated manifests that the

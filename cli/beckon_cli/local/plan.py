@@ -1,4 +1,4 @@
-"""Which processes the local platform consists of, with their ports and their settings."""
+"""The processes of the local platform, with their ports and settings."""
 
 import secrets
 import sys
@@ -17,7 +17,10 @@ _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the parts of the platform answer; `demo` is empty when another model is configured."""
+    """The URLs of the platform's parts.
+
+    `demo` is empty when another model is configured.
+    """
 
     agent: str
     broker: str
@@ -27,7 +30,10 @@ class Addresses:
 
 
 def addresses(settings: Settings, ports: Iterator[int]) -> Addresses:
-    """Give every part its port: the agent the one it was told, the others the next free ones."""
+    """Return the URL of every part.
+
+    The agent has its configured port, the others the next free ones.
+    """
     broker, shim, replies = (f"http://{_LOOPBACK}:{next(ports)}" for _ in range(3))
     demo = "" if settings.openai_base_url else f"http://{_LOOPBACK}:{next(ports)}"
     return Addresses(settings.url, broker, shim, replies, demo)
@@ -36,7 +42,7 @@ def addresses(settings: Settings, ports: Iterator[int]) -> Addresses:
 def core_programs(
     settings: Settings, where: Addresses, generated: Path, environment: Mapping[str, str]
 ) -> list[Program]:
-    """Return the programs of the platform itself, in the order in which they must be there."""
+    """Return the platform's own programs, in the order of their start."""
     manifests = folders(settings, generated)
     given = environment.get("BECKON_SHIM_KEYS") or environment.get("BECKON_SHIM_KEYS_FILE")
     keys = {} if given else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
@@ -89,7 +95,10 @@ def core_programs(
 
 
 def folders(settings: Settings, generated: Path) -> str:
-    """Return the folders of manifests as the services take them: the user's, then what is generated."""
+    """Return the manifest folders in the form the services read.
+
+    The user's folder comes first, then the generated one, separated by a colon.
+    """
     return f"{settings.manifests.resolve()}:{generated}"
 
 
@@ -118,7 +127,10 @@ def tool_program(
 
 
 def for_tools(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what tools inherit: nothing that lets them answer for each other, or read what runs keep."""
+    """Return the environment for tools, without the platform's secrets.
+
+    It lacks the shim's keys, with which tools could answer for each other, and the store of the runs.
+    """
     return {name: value for name, value in environment.items() if name not in _NOT_FOR_TOOLS}
 
 

@@ -1,4 +1,4 @@
-"""The local platform: starts what the plan says, follows the manifests, ends everything."""
+"""The local platform: starts its processes, follows the manifests, ends everything."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,10 @@ Tell = Callable[[str], None]
 
 
 class Platform:
-    """All processes of the local platform; `tell` hears what is being waited for."""
+    """All processes of the local platform.
+
+    `tell` receives a line about the processes that are being waited for.
+    """
 
     def __init__(self, settings: Settings, tell: Tell) -> None:
         self.settings = settings
@@ -55,22 +58,23 @@ class Platform:
 
     @property
     def tools(self) -> dict[str, str]:
-        """Where each tool that runs here answers, by the name of its Service."""
+        """The URL of each running tool, by the name of its Service."""
         running = {name: process for name, process in self._tools.items() if not process.gave_up}
         return {str(name): process.program.url for name, process in sorted(running.items())}
 
     @property
     def agents(self) -> list[str]:
-        """The names by which requests call the agents: the service's own first."""
+        """The agents' names in requests, the service's own agent first."""
         said = self._environment.get
         own = said("BECKON_AGENT_NAMESPACE") or DEFAULT_NAMESPACE, said("BECKON_AGENT_NAME") or "beckon"
         written = {(one.namespace, one.name) for one in self._folder.resources if is_agent(one)} - {own}
         return [own[1], *sorted(name if place == own[0] else f"{place}/{name}" for place, name in written)]
 
     async def start(self) -> None:
-        """Start everything and wait until it answers; raises `CommandError` where a core part does not.
+        """Start everything and wait until it answers.
 
-        A tool that does not answer is told and left to it: one broken tool is not the end of all.
+        Raises `CommandError` if the port is taken or a core part does not answer. A tool that does not
+        answer is logged only: one broken tool does not stop the platform.
         """
         if not is_free(self.settings.host, self.settings.port):
             raise CommandError(
@@ -111,7 +115,10 @@ class Platform:
             logger.info("ended %s", name)
 
     async def stop(self) -> None:
-        """End every process, the agent first, so that no new calls are made while the rest goes down."""
+        """End every process, the agent first.
+
+        So no new calls are made while the other processes end.
+        """
         for process in reversed(self._core):
             await process.stop(_STOP_SECONDS)
         await asyncio.gather(*(process.stop(_STOP_SECONDS) for process in self._tools.values()))
@@ -139,7 +146,7 @@ class Platform:
         await process.start()
 
     def _tell_missing(self, missing: Mapping[ServiceName, str]) -> None:
-        """Say once of each Service that nothing serves it, and what to write."""
+        """Log each Service without a server here once, with the remedy."""
         for name, cure in missing.items():
             if self._missing.get(name) != cure:
                 logger.warning("nothing serves %s here: %s", name, cure)
@@ -161,7 +168,10 @@ class Platform:
         draft.replace(self._state / "generated.yaml")
 
     async def _silent_after(self, seconds: float, processes: Sequence[Process]) -> str:
-        """Wait until all of them answer or have given up; return the names of those that do neither."""
+        """Wait for all processes to answer or give up, up to `seconds`.
+
+        Returns the names of those that did neither, separated by commas.
+        """
         waiting = list(processes)
         async with httpx.AsyncClient(timeout=2.0) as client:
             with contextlib.suppress(TimeoutError):
@@ -172,7 +182,10 @@ class Platform:
         return ", ".join(process.program.name for process in waiting)
 
     async def _is_settled(self, client: httpx.AsyncClient, process: Process) -> bool:
-        """Whether a process answers, or is a tool that will not: one broken tool is not the end of all."""
+        """Return True if a process answers or a tool gave up.
+
+        A broken tool does not stop the platform. Raises `CommandError` for a core process that gave up.
+        """
         if not process.gave_up:
             process.answered = await _answers(client, process)
             return process.answered
@@ -181,7 +194,10 @@ class Platform:
         return True
 
     def _drop_failed_tools(self) -> None:
-        """Take the address of a tool that gave up away; it is tried again when a manifest changes."""
+        """Remove the addresses of failed tools.
+
+        They are started again when a manifest changes.
+        """
         failed = {name for name, process in self._tools.items() if process.gave_up} - self._told
         for name in sorted(failed):
             logger.warning("%s does not start; its message stands above", name)

@@ -10,7 +10,10 @@ _HIGHEST = 32_000  # above begins the range that outgoing connections take
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there now; raises `CommandError` for a host that is not ours."""
+    """Return True if a server could listen on this port now.
+
+    Raises `CommandError` if listening fails for another reason, such as a host of another machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -25,7 +28,10 @@ def is_free(host: str, port: int) -> bool:
 
 
 def free_ports(host: str, start: int) -> Iterator[int]:
-    """Yield ports that are free, from `start` upward, each once."""
+    """Yield free ports from `start` upward, each once.
+
+    Raises `CommandError` when there are no more.
+    """
     for port in range(start, _HIGHEST if start < _HIGHEST else 65_536):
         if is_free(host, port):
             yield port

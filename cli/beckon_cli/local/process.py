@@ -21,7 +21,10 @@ _EARLY_DEATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run: a name for people, the command, its own environment, and where it answers."""
+    """A program to run: name, command, environment and URL.
+
+    `name` is for people; `environment` is added to the inherited variables and overrides them.
+    """
 
     name: str
     command: Sequence[str]
@@ -30,7 +33,7 @@ class Program:
 
 
 class Process:
-    """Runs a program until it is stopped; starts it again when it dies, ever more patiently."""
+    """Runs a program until it is stopped; restarts it with growing delays."""
 
     def __init__(self, program: Program, environment: Mapping[str, str]) -> None:
         self.program = program
@@ -52,7 +55,7 @@ class Process:
             self._keeper = asyncio.create_task(self._keep())
 
     async def stop(self, grace: float) -> None:
-        """End the program: politely first, by force after `grace` seconds."""
+        """End the program: SIGTERM first, SIGKILL after `grace` seconds."""
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -87,7 +90,7 @@ class Process:
                 return
 
     async def _spawn(self) -> bool:
-        """Start the program; whether it can be started at all."""
+        """Start the program; return False if it cannot be started."""
         try:
             self._running = await asyncio.create_subprocess_exec(
                 *self.program.command,

@@ -12,7 +12,10 @@ from beckon_cli.settings import Settings
 
 @contextlib.asynccontextmanager
 async def running_platform(settings: Settings) -> AsyncIterator[Platform]:
-    """Yield a platform that runs and follows its manifests; whatever happens, end it."""
+    """Yield a running platform, and stop it in every case.
+
+    It follows its manifests. Raises `CommandError` if their folder is missing.
+    """
     if not settings.manifests.is_dir():
         cure = "name one with --manifests (beckon up) or BECKON_MANIFESTS"
         raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)

@@ -1,7 +1,8 @@
-"""Which Services of the manifests run on this machine, and what they say to the world.
+"""The Services of the manifests to run on this machine.
 
 A Service runs here when its manifest names a command (`beckon.dev/local-command`),
-when it runs already (`beckon.dev/local-url`), or when it is one of the tools that ship.
+when it runs already (`beckon.dev/local-url`), or when it is one of the tools that ship,
+the HTTP adapter or the agent.
 """
 
 import shlex
@@ -28,7 +29,7 @@ class ServiceName:
     name: str
 
     def __str__(self) -> str:
-        """Return it as kubectl would take it."""
+        """Return `namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
 
@@ -41,9 +42,10 @@ AGENT = ServiceName("beckon", "beckon-agent")
 
 @dataclass(frozen=True, slots=True)
 class LocalService:
-    """How a Service is to be had here: by running `command`, or at `url`; neither means not at all.
+    """The local form of a Service: a `command` to run, or a `url`.
 
-    `problem` says what is wrong with what its manifest says of it; `broker` is whose events it gets.
+    With neither it is not available here. `problem` is an error in its manifest's annotation; `broker` is
+    the Broker from which it gets its events.
     """
 
     service: ServiceName
@@ -55,13 +57,16 @@ class LocalService:
 
 @dataclass(frozen=True, slots=True)
 class WantedService:
-    """What a set of manifests asks of this machine."""
+    """The Services and Brokers required by a set of manifests."""
 
     services: Mapping[ServiceName, LocalService]
     brokers: Mapping[tuple[str, str], Resource | None]
 
     def missing(self) -> dict[ServiceName, str]:
-        """Return the Services that are called here and nothing serves, with the cure."""
+        """Return the called Services without a command or URL here.
+
+        Each has the remedy as its value.
+        """
         cure = f"annotate its Service with {LOCAL_COMMAND} or {LOCAL_URL}"
         return {
             name: local.problem or cure
@@ -71,9 +76,9 @@ class WantedService:
 
 
 def wanted(resources: Iterable[Resource], agent: str = "") -> WantedService:
-    """Read from manifests which Services and Brokers must be there; broken ones ask for nothing.
+    """Return the Services and Brokers required by manifests.
 
-    `agent` is the address of the agent that runs here.
+    Invalid manifests require nothing. `agent` is the address of the agent that runs here.
     """
     known: dict[ServiceName, Resource] = {}
     asked: set[ServiceName] = set()
@@ -137,7 +142,10 @@ def _services_of(trigger: Trigger) -> Iterable[ServiceName]:
 
 
 def _called_directly(resource: Resource) -> Iterable[ServiceName]:
-    """Return the Service that an EventType has its calls sent to without a Trigger."""
+    """Yield the target Service of an EventType with direct dispatch.
+
+    Its calls need no Trigger.
+    """
     try:
         event_type = parse_event_type(resource)
     except InvalidEventType:

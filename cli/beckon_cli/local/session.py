@@ -1,4 +1,4 @@
-"""An agent to talk to: the one that runs, or a platform of our own for as long as it takes."""
+"""A session with an agent: the running one, or a temporary platform's."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -10,7 +10,10 @@ from beckon_cli.settings import Settings
 
 @contextlib.asynccontextmanager
 async def agent_session(settings: Settings) -> AsyncIterator[AgentClient]:
-    """Yield a client of the agent that runs; where none does, of a platform that ends with this session."""
+    """Yield a client of the running agent, else of a temporary platform.
+
+    The platform ends with this session. If the agent's port is taken, it uses the next free one.
+    """
     if await is_agent(settings.url):
         async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
             yield client

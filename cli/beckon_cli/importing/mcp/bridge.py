@@ -1,4 +1,7 @@
-"""The bridge to a server that is a command: the Service that takes the calls of its tools."""
+"""The bridge Service of an MCP server started by a command.
+
+It takes the calls of the server's tools.
+"""
 
 import shlex
 from collections.abc import Sequence
@@ -18,9 +21,9 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A bridge by the name of its server; a `plain` one is no Service of Knative's.
+    """A bridge, identified by the name of its server.
 
-    `broker` brings it the calls of its tools.
+    A `plain` one is a Kubernetes Service, not a Knative Service. `broker` delivers the calls of its tools.
     """
 
     server: str
@@ -35,12 +38,15 @@ class Bridge:
 
 
 def service_name(server: str) -> str:
-    """Return the name of the Service that bridges to a server."""
+    """Return the name of a server's bridge Service."""
     return f"mcp-{server}"
 
 
 def local_service(bridge: Bridge, command: Sequence[str]) -> Service:
-    """Return the Service of a bridge that the local platform runs; no image has the command."""
+    """Return the bridge Service for the local platform.
+
+    No image has the server's command.
+    """
     words = ["python", "-m", "beckon_tools.adapter", "--mcp", bridge.server, "--", *command]
     document = {
         "apiVersion": "serving.knative.dev/v1",
@@ -55,5 +61,8 @@ def local_service(bridge: Bridge, command: Sequence[str]) -> Service:
 
 
 def cluster_service(bridge: Bridge) -> Service:
-    """Return the Service of a bridge whose project has it in a file of its own."""
+    """Return the bridge Service for a cluster, without its manifest.
+
+    The project has the manifest in a file of its own.
+    """
     return Service(bridge.service, "v1" if bridge.plain else "serving.knative.dev/v1")

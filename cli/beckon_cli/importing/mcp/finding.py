@@ -1,4 +1,4 @@
-"""From what was asked of an MCP server to what becomes of its tools."""
+"""The tools of an MCP server as results of an import."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,9 +15,10 @@ _LONGEST_NAME = 40  # characters of a server's name, which is a part of other na
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a server: those of its tools that the words mean, all without any.
+    """The options of an import: tools, name, credential and token.
 
-    Without a `name` the server's own counts. It is asked with `token`, and called with `credential`.
+    `words` select tools; without any, all are imported. Without a `name` the server's own name is used. The
+    tools are listed with `token` and called with `credential`.
     """
 
     words: Sequence[str] = ()
@@ -27,9 +28,9 @@ class Wanted:
 
 
 def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
-    """Ask a server for its tools, and return what becomes of them; raise `NoSource`.
+    """List a server's tools and return the results of the import.
 
-    `service_of` makes the Service of a command by the server's name.
+    `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
     """
     asked = asyncio.run(ask(place, wanted.token))
     name = object_name(wanted.name or asked.name or "mcp")[:_LONGEST_NAME].rstrip("-")

@@ -1,4 +1,7 @@
-"""What package a command comes from, and in which version it ran here: asked of its own package manager."""
+"""The package and version of a command, from its package manager.
+
+The version is the one that runs on this machine.
+"""
 
 import ast
 import json
@@ -32,7 +35,10 @@ _VERSION = "import sys; from importlib import metadata; print(metadata.version(s
 
 @dataclass(frozen=True, slots=True)
 class NpmPackage:
-    """A package of npm, the version that is to be installed, its program, and what is not known of it."""
+    """An npm package: its version to install, and its program.
+
+    `unknown` says what could not be found out.
+    """
 
     name: str
     version: str
@@ -41,7 +47,10 @@ class NpmPackage:
 
 
 def npm_package(spec: str) -> NpmPackage:
-    """Return the package that npx would run; without a name where the spec is none of the registry's."""
+    """Return the npm package run by npx.
+
+    Its name is empty if `spec` names no package of the registry.
+    """
     at = spec.find("@", 1)
     name, wanted = (spec[:at], spec[at + 1 :]) if at > 0 else (spec, "")
     if not _NPM_NAME.fullmatch(name):
@@ -59,7 +68,11 @@ def npm_package(spec: str) -> NpmPackage:
 
 
 def _npm_local(name: str) -> str:
-    """Return the version that npx finds in a folder of this project, "" where it would bring the newest."""
+    """Return the version of a package installed in this project.
+
+    Like npx it searches `node_modules` in this folder and above. Returns "" if there is none; npx would
+    then install the newest.
+    """
     here = Path.cwd()
     for folder in (here, *here.parents):
         package = folder / "node_modules" / name / "package.json"
@@ -70,7 +83,10 @@ def _npm_local(name: str) -> str:
 
 
 def npm_lock(package: str) -> str:
-    """Return the lock of a package.json, without addresses; "" where npm makes none."""
+    """Return the lock file of a package.json, without registry URLs.
+
+    Returns "" if npm makes none.
+    """
     options = (
         "--package-lock-only",
         "--ignore-scripts",
@@ -90,7 +106,10 @@ def npm_lock(package: str) -> str:
 
 
 def tool_version(program: str, spec: str) -> str:
-    """Return `NAME==VERSION` of the tool that uvx runs for a spec, "" where that cannot be known."""
+    """Return `NAME==VERSION` of the tool run by uvx.
+
+    Returns "" if the version cannot be known.
+    """
     found = _PROJECT.match(spec)
     if found is None or "://" in spec or Path(program).name not in ("uvx", "uv"):
         return ""
@@ -101,13 +120,17 @@ def tool_version(program: str, spec: str) -> str:
 
 
 def distributions(interpreter: str, modules: Sequence[str]) -> Mapping[str, str]:
-    """Return `NAME==VERSION` of what each module comes from, by the interpreter that has it."""
+    """Return `NAME==VERSION` of each module's distribution.
+
+    `interpreter` is the Python that has the modules. Modules without a distribution from a package index
+    are left out.
+    """
     said = _json(_output([interpreter, "-c", _ASK, *modules])) if modules else {}
     return said if isinstance(said, dict) else {}
 
 
 def imports(script: str) -> list[str]:
-    """Return the modules that a script imports and Python does not have itself."""
+    """Return the modules a script imports, standard library excluded."""
     try:
         tree = ast.parse(script)
     except SyntaxError:
@@ -127,7 +150,7 @@ def imports(script: str) -> list[str]:
 
 
 def declared(script: str) -> set[str]:
-    """Return the packages that a script names in a block of its own (PEP 723)."""
+    """Return the packages in a script's inline metadata (PEP 723)."""
     found = _INLINE.search(script)
     if found is None:
         return set()
@@ -142,7 +165,10 @@ def declared(script: str) -> set[str]:
 
 
 def _output(command: Sequence[str], folder: str | None = None) -> str:
-    """Return what a command of this machine prints, "" where it fails."""
+    """Return the output of a command on this machine.
+
+    Returns "" if the command fails.
+    """
     program = shutil.which(command[0])
     if program is None:
         return ""

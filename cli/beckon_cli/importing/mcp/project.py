@@ -1,4 +1,4 @@
-"""The project of an MCP server that is a command: its image, and the Service that runs it."""
+"""The project of an MCP server's command: its image and Service."""
 
 import json
 import shlex
@@ -22,9 +22,10 @@ MANIFESTS = "manifests"
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """What whoever imports says of the image: its name, its base, the secrets that the server gets.
+    """The user's options for the image: its name, base and secrets.
 
-    `renew`: files that differ are written anew, too.
+    `environment` names the variables that the server gets from the Secret `secret`. With `renew`, files
+    that differ are written anew, too.
     """
 
     image: str = ""
@@ -36,7 +37,10 @@ class CommandOptions:
 
 @dataclass(frozen=True, slots=True)
 class CommandProject:
-    """What was done: files made, files of their owner kept, what is next, what is not known."""
+    """The outcome: files written, files left alone, next steps, unknowns.
+
+    The files in `kept` were changed by their owner.
+    """
 
     made: tuple[str, ...]
     kept: tuple[str, ...]
@@ -44,11 +48,11 @@ class CommandProject:
     unknown: tuple[str, ...]
 
     def document(self) -> dict[str, object]:
-        """Return it for programs."""
+        """Return the outcome as a JSON document, for programs."""
         return asdict(self)
 
     def lines(self) -> Iterator[Text]:
-        """Yield it for people."""
+        """Yield the outcome as lines, for people."""
         for name in self.made:
             yield Text(f"added    {name}")
         for name in self.kept:
@@ -61,7 +65,10 @@ class CommandProject:
 
 
 def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: CommandOptions) -> CommandProject:
-    """Write what is missing in the folder of a project; a file that differs is its owner's, and kept."""
+    """Write the missing files of a project folder.
+
+    A file that differs belongs to its owner and is left alone, unless `wishes.renew` is set.
+    """
     image = wishes.image or f"dev.local/{bridge.service}:0.1.0"
     secret = wishes.secret or bridge.service
     running = Running(image, recipe.command, recipe.typed, wishes.environment, secret)
@@ -79,7 +86,7 @@ def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: CommandOp
 
 
 def refuse_odd_names(environment: Sequence[str]) -> None:
-    """Raise `CommandError` for what is not the name of a variable."""
+    """Raise `CommandError` for an invalid variable name."""
     for name in environment:
         if not name.isidentifier() or not name.isascii():
             shown = name.partition("=")[0][:60]
@@ -127,7 +134,10 @@ def _next(folder: Path, running: Running, bridge: Bridge) -> Iterator[str]:
 
 
 def _secret(running: Running, bridge: Bridge) -> Iterator[str]:
-    """Yield the command that makes the Secret of what stands in the environment here."""
+    """Yield the kubectl command for the Secret, if there are variables.
+
+    Their values come from the environment here.
+    """
     if running.environment:
         where = f" --namespace {bridge.namespace}" if bridge.namespace else ""
         values = " ".join(f'--from-literal={name}="${name}"' for name in running.environment)

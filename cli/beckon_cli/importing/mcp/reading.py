@@ -23,19 +23,25 @@ class NoServer(NoSource):
 
 
 class NoPlace(NoSource):
-    """What was typed is no server: neither a URL of HTTP nor a program; the message is one line."""
+    """The typed words are neither an HTTP URL nor a program.
+
+    The message is one line.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server is: a URL, or a command that speaks over its standard streams. One of them is set."""
+    """The place of a server: a URL, or a command.
+
+    One of them is set. The command speaks MCP over its standard streams.
+    """
 
     url: str = ""
     command: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, words: Sequence[str]) -> "Place":
-        """Read what was typed; raise `NoPlace`."""
+        """Parse the typed words; raise `NoPlace`."""
         if len(words) == 1 and words[0].startswith(("http://", "https://")):
             return cls(url=words[0])
         if len(words) == 1 and "://" in words[0]:
@@ -43,7 +49,7 @@ class Place:
         return cls(command=tuple(words))
 
     def __str__(self) -> str:
-        """Return it without what may be secret: a URL's query and user."""
+        """Return it without possible secrets: a URL's query and user."""
         if self.command:
             return " ".join(self.command)
         return str(httpx2.URL(self.url).copy_with(query=None, userinfo=b""))
@@ -51,14 +57,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a server says of itself."""
+    """A server's own name, and its tools."""
 
     name: str
     tools: tuple[Tool, ...]
 
 
 async def ask(place: Place, token: str = "") -> Asked:
-    """Return a server's tools, asked with a bearer token where it wants one; raise `NoServer`, `NoPlace`."""
+    """Return a server's name and tools.
+
+    `token` is sent as a bearer token, if there is one. Raises `NoServer` and `NoPlace`.
+    """
     if place.command and not shutil.which(place.command[0]):
         raise NoPlace(f"there is no program {place.command[0]} here: name one on the PATH, or a URL")
     try:

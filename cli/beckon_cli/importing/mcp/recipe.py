@@ -1,4 +1,7 @@
-"""How a command that people type comes into an image: what is installed there, and what runs then."""
+"""Recipes to put a typed command into an image.
+
+A recipe has the packages to install there, and the command to run.
+"""
 
 import json
 import re
@@ -26,7 +29,7 @@ _LARGEST_SCRIPT = 1_000_000
 
 
 class Runtime(StrEnum):
-    """What an image must have for a command."""
+    """The runtime an image needs for a command."""
 
     NODE = "node"
     PYTHON = "python"
@@ -35,10 +38,10 @@ class Runtime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a command gets into an image.
+    """A recipe to put a command into an image.
 
-    `command` runs there and `typed` here; `files` belong into the folder `server`; `unknown` says what
-    has to be seen to by hand.
+    `command` runs in the image and `typed` on this machine; `files` belong into the folder `server`;
+    `unknown` lists what has to be done by hand.
     """
 
     runtime: Runtime
@@ -49,7 +52,10 @@ class Recipe:
 
 
 def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
-    """Return how a command gets into an image; raise `CommandError` for one that cannot run in any."""
+    """Return the recipe for a command.
+
+    Raises `CommandError` for a command that cannot run in any image, and for one that holds a secret.
+    """
     refuse_secrets(words)
     program = Path(words[0]).name
     if program in _CONTAINERS:
@@ -69,7 +75,10 @@ def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
 
 
 def refuse_secrets(words: Sequence[str]) -> None:
-    """Raise `CommandError` where a word is a secret by its look, since manifests hold the words."""
+    """Raise `CommandError` if a word looks like a secret.
+
+    The words would be written into manifests.
+    """
     for word, following in zip(words, [*words[1:], ""], strict=True):
         found = _SECRET_FLAG.fullmatch(word)
         url = urlsplit(word) if "://" in word else None
@@ -213,7 +222,7 @@ def _not_found(found: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ..
 
 
 def _paths(words: Sequence[str]) -> tuple[str, ...]:
-    """Return what is to be seen to where words name files of this machine."""
+    """Return a note for each word naming a file of this machine."""
     here = [word for word in words if (word == "." or "/" in word) and "://" not in word and _exists(word)]
     return tuple(f"{word} is of this machine: mount it in the Service, or write another" for word in here)
 

@@ -1,4 +1,7 @@
-"""What runs the bridge and its command in a cluster: a Knative Service, or a Deployment with a Service."""
+"""The manifests to run the bridge and its command in a cluster.
+
+They are a Knative Service, or a Deployment with a Service, and a SinkBinding.
+"""
 
 import shlex
 from collections.abc import Sequence
@@ -28,7 +31,11 @@ _LIMITS = {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"cpu": "1",
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs: the image, the command in it and the one on this machine, and which secrets it gets."""
+    """The workload: its image, commands and secrets.
+
+    `command` runs in the image, `typed` on this machine. `environment` names the variables from the Secret
+    `secret`.
+    """
 
     image: str
     command: Sequence[str]
@@ -37,11 +44,11 @@ class Running:
     secret: str
 
     def words(self, server: str) -> list[str]:
-        """Return what follows `python -m beckon_tools.adapter` in the image."""
+        """Return the arguments of `python -m beckon_tools.adapter` in the image."""
         return [*_mcp(server), "--manifests", MANIFESTS, *_env(self.environment), "--", *self.command]
 
     def local(self, server: str) -> str:
-        """Return the command line by which the local platform runs it."""
+        """Return the command line for the local platform."""
         ours = ["python", "-m", "beckon_tools.adapter", *_mcp(server), *_env(self.environment)]
         return shlex.join([*ours, "--", *self.typed])
 
@@ -115,7 +122,10 @@ def plain_service(running: Running, bridge: Bridge) -> str:
 
 
 def sink_binding(bridge: Bridge) -> str:
-    """Return the SinkBinding by which the bridge knows where reports of progress go, as YAML."""
+    """Return the SinkBinding of the bridge as YAML.
+
+    It gives the bridge the address for progress reports.
+    """
     version, kind = ("apps/v1", "Deployment") if bridge.plain else ("serving.knative.dev/v1", "Service")
     subject = {"apiVersion": version, "kind": kind, "name": bridge.service}
     return manifest(bound(metadata(bridge.service, bridge.namespace), subject, bridge.broker), [_SINK])
@@ -153,7 +163,10 @@ def _container(running: Running, bridge: Bridge) -> dict[str, Any]:
 
 
 def _pod() -> dict[str, Any]:
-    """Return what keeps the server, which others have written, from the cluster."""
+    """Return the pod's fields to isolate the server from the cluster.
+
+    The server is the code of others.
+    """
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

@@ -1,4 +1,7 @@
-"""What each tool of an MCP server becomes: an EventType's name, type, description and parameters."""
+"""The EventTypes of an MCP server's tools.
+
+They have a name, a type, a description and parameters for each tool.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +25,10 @@ _LONGEST = 200  # characters of a name; Kubernetes takes 253
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server under the name with which its tools begin, and the credential that lets the adapter in."""
+    """A server, its name and its credential.
+
+    The names of its tools begin with `name`. The adapter calls it with `credential`.
+    """
 
     name: str
     place: Place
@@ -31,7 +37,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ImportedTools:
-    """A tool that becomes an EventType: `what` is its name at the server."""
+    """A tool to be written as an EventType.
+
+    `what` is its name at the server.
+    """
 
     server: Server
     what: str
@@ -44,18 +53,18 @@ class ImportedTools:
 
     @property
     def name(self) -> str:
-        """What a model will call it."""
+        """Its name for the model."""
         identity = Identity("", self.object_name)
         return assign_names({identity: self.object_name})[identity]
 
     @property
     def type(self) -> str:
-        """The type of its calls: what its EventType is called."""
+        """The type of its calls, equal to its EventType's name."""
         return self.object_name
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What the server says of it, and the rule of the bridge."""
+        """Annotations: the server's hints on it, and the bridge's rule."""
         rule = {"server": self.url or self.server.name, "tool": self.what}
         if self.server.credential:
             rule["credential"] = self.server.credential
@@ -63,12 +72,12 @@ class ImportedTools:
 
     @property
     def url(self) -> str:
-        """Where the server is, "" for a command."""
+        """The URL of the server, "" for a command."""
         return self.server.place.url
 
     @property
     def credential(self) -> Credential:
-        """What the adapter is let in with."""
+        """The adapter's credential for the server."""
         return Credential(self.server.credential, (Part("bearer"),) if self.server.credential else ())
 
     @property
@@ -80,9 +89,9 @@ class ImportedTools:
 def import_tools(
     tools: Sequence[Tool], server: Server, words: Sequence[str] = ()
 ) -> list[ImportedTools | Skipped]:
-    """Return what becomes of the tools that one of the words means, of all without any.
+    """Return the results for the tools matched by any word.
 
-    Raises `NoSource` for a word that means nothing.
+    Without words these are all tools. Raises `NoSource` for a word that matches nothing.
     """
     results = list(_import(tools, server))
     names = [name for each in results for name in (each.what, each.name)]
@@ -124,7 +133,10 @@ def _description(tool: Tool) -> str:
 
 
 def _hints(tool: Tool) -> dict[str, str]:
-    """Return what the server says of a tool, as annotations; what it does not say is left open."""
+    """Return the server's hints on a tool as annotations.
+
+    A hint that the server does not give is left out.
+    """
     said = tool.annotations
     if said is None:
         return {}

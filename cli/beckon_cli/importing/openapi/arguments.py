@@ -1,4 +1,7 @@
-"""All that a request is made of as one flat object, as a model likes it."""
+"""The parts of a request as one flat object of arguments.
+
+Models handle a flat object best.
+"""
 
 import re
 from collections.abc import Mapping
@@ -32,19 +35,22 @@ _SPECIAL = frozenset({"spaceDelimited", "pipeDelimited", "deepObject", "json"})
 
 
 class CannotImport(ValueError):
-    """An operation that cannot become a tool; the message says why."""
+    """An operation cannot become a tool; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known about the schema of one parameter: itself in normal form, and a way to look into it."""
+    """The schema of one parameter, in two forms.
+
+    `schema` is in normal form. `shape` is that schema expanded, to look into it.
+    """
 
     schema: Any
     shape: Schema
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The types that it states."""
+        """The types stated by the schema."""
         return stated_types(self.shape)
 
 
@@ -83,7 +89,11 @@ def _sorted(operation: Operation) -> list[Parameter]:
 
 
 def _is_covered(operation: Operation, each: Parameter, credential: Credential, flat: Flat) -> bool:
-    """Whether a parameter is no argument: the credential sends it, or it is not for a model to set."""
+    """Return True if a parameter is not an argument.
+
+    The credential sends it, or it is not for a model to set; parameters left out are noted in `flat`.
+    Raises `CannotImport` for a required header that no call may set.
+    """
     if credential.sends(each.place, each.name):
         return True
     if _is_jsonp(operation, each):
@@ -156,7 +166,10 @@ def _write(flat: Flat, each: Parameter, known: Known, written: str) -> None:
 
 
 def _styled(each: Parameter, known: Known, written: str) -> Any:
-    """Return a query parameter as the rule writes it, with its style where that is not the usual one."""
+    """Return a query parameter as the rule writes it.
+
+    Its style is added if it is not the usual one.
+    """
     kinds = set(known.kinds)
     several = bool(kinds & {"array", "object"}) or not kinds
     style = each.style if each.style in _SPECIAL else "form"
@@ -174,7 +187,10 @@ def _styled(each: Parameter, known: Known, written: str) -> Any:
 
 
 def _unwritable(each: Parameter, known: Known) -> str:
-    """Say why no rule can write a parameter; nothing where one can."""
+    """Return the reason a rule cannot write a parameter.
+
+    It is "" if a rule can.
+    """
     kinds = set(known.kinds)
     if each.style == "matrix" or (each.style == "label" and "array" in kinds and each.explode is not False):
         return f"whose style {each.style!r} no rule can write"
@@ -188,7 +204,10 @@ def _unwritable(each: Parameter, known: Known) -> str:
 
 
 def _is_spread(each: Parameter, known: Known) -> bool:
-    """Whether the properties of an object are parameters of their own (style form, exploded)."""
+    """Return True if an object's properties are separate parameters.
+
+    In OpenAPI this is the style form, exploded.
+    """
     return (
         each.style in ("form", "")
         and each.explode is not False
@@ -205,7 +224,11 @@ def _spread(flat: Flat, each: Parameter, known: Known) -> None:
 
 
 def _fill_path(flat: Flat, path: str) -> None:
-    """Write the path with arguments in it; what it asks for and nobody describes is a text."""
+    """Write the path with arguments for its placeholders.
+
+    A placeholder that is not described becomes a string argument. A query in the path becomes query
+    parameters.
+    """
     path, _, query = path.partition("?")
 
     def fill(found: re.Match[str]) -> str:
@@ -229,7 +252,10 @@ def _described(schema: Any, description: str) -> Any:
 
 
 def _schema(flat: Flat, definitions: Schema) -> Schema:
-    """Return the arguments' JSON Schema; nothing that is no argument may be given."""
+    """Return the JSON Schema of the arguments.
+
+    It allows no other properties.
+    """
     schema: Schema = {"type": "object", "properties": flat.properties}
     if flat.required:
         schema["required"] = list(dict.fromkeys(flat.required))
@@ -241,5 +267,5 @@ def _schema(flat: Flat, definitions: Schema) -> Schema:
 
 
 def _scalar(value: object) -> str:
-    """Write a fixed value as it stands in a URL."""
+    """Return a fixed value as written in a URL."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The body of a request: which of its media types is sent, and its fields as arguments."""
+"""The body of a request: its media type and its fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _ONLY_REQUIRED = frozenset({"required", "title", "description", "type"})
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """The media type that is sent, what it holds, and how its fields are written."""
+    """The media type to send, its schema and its fields' encodings."""
 
     kind: str
     schema: Node
@@ -30,7 +30,10 @@ class Media:
 
 
 def choose_media(operation: Operation, flat: Flat) -> Media | None:
-    """Return what is sent of the body's media types, the one that models write best first."""
+    """Return the media type to send, or `None` without a body.
+
+    It is the one of the body's media types that models write best.
+    """
     body = operation.body
     if body is None or not body.schemas:
         return None
@@ -108,7 +111,10 @@ def _flatten_fields(flat: Flat, media: Media, shape: Schema) -> None:
 
 
 def _alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]:
-    """Return `anyOf` that only says which fields are needed together, in the words of the arguments."""
+    """Return the `anyOf` of fields required together.
+
+    The fields have the names of their arguments. It is empty if a required field is no argument.
+    """
     found = []
     for branch in shape.get("anyOf") or shape.get("oneOf") or ():
         needed = branch.get("required", [])
@@ -119,7 +125,7 @@ def _alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]:
 
 
 def _encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return how form fields are written where that is not the usual way."""
+    """Return the form fields with an unusual encoding."""
     found: list[tuple[str, dict[str, Any]]] = []
     for name, stated in media.encodings.items() if media.kind in (FORM, MULTIPART) else ():
         if name not in fields or not isinstance(stated, Mapping) or stated.get("style") not in _STYLES:
@@ -133,7 +139,10 @@ def _encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[
 
 
 def _is_flat(shape: Schema) -> bool:
-    """Whether a body is an object with known fields and no shapes to choose from."""
+    """Return True if a body is an object with known fields.
+
+    It may not have different shapes to choose from.
+    """
     branches = [branch for key in ("anyOf", "oneOf") for branch in shape.get(key) or ()]
     plainly = all(isinstance(branch, Mapping) and branch.keys() <= _ONLY_REQUIRED for branch in branches)
     kinds = stated_types(shape)
@@ -141,7 +150,7 @@ def _is_flat(shape: Schema) -> bool:
 
 
 def _is_empty(shape: Schema) -> bool:
-    """Whether a body is an object without any field."""
+    """Return True if a body is an object without any field."""
     return stated_types(shape) == ("object",) and not shape.keys() - {"type", "properties", "description"}
 
 
@@ -150,7 +159,10 @@ def _is_structured(kind: str) -> bool:
 
 
 def _kind(name: str) -> str:
-    """Return a media type without its parameters; any at all is JSON."""
+    """Return a media type without its parameters.
+
+    A wildcard, `text/json` and an empty type count as JSON.
+    """
     kind = name.partition(";")[0].strip().lower()
     return JSON if kind in ("*/*", "application/*", "text/json", "") else kind
 

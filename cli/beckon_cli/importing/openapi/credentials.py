@@ -1,4 +1,7 @@
-"""What an API wants of its callers: no argument of a model, but a credential of the adapter's owner."""
+"""The credentials an API requires of its callers.
+
+They are not arguments of a model; the adapter's owner has them.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,10 +39,12 @@ def slug(title: str, otherwise: str = "api") -> str:
 def credential_for(
     operation: Operation, description: Description, wanted: str, name: str, keep: frozenset[str]
 ) -> Credential:
-    """Return the credential of an operation, of all that its way in and its parameters ask for.
+    """Return the credential of an operation.
 
-    `wanted` is the name of one that the user asked for, `name` that of any other. An operation that is open
-    to everybody, too, is called without. Parameters that are named in `keep` stay arguments.
+    Its parts come from the first security requirement, and from parameters that are keys or tokens.
+    `wanted` is the name given by the user, `name` the default. The security requirement is ignored if the
+    operation allows anonymous calls as well and nothing is `wanted`. Parameters that are named in `keep`
+    stay arguments.
     """
     is_open = () in operation.security and not wanted
     ways = [way for way in operation.security if way] if not is_open else []
@@ -65,7 +70,10 @@ def _scheme_parts(way: tuple[str, ...], schemes: Mapping[str, Scheme]) -> Iterat
 
 
 def _is_secret(each: Parameter, schemes: set[tuple[str, str]], parts: Mapping[Part, None]) -> bool:
-    """Whether a parameter is a key or a token: one of the schemes', or by its name and what is said of it."""
+    """Return True if a parameter is a key or a token.
+
+    It belongs to one of the schemes, or is recognised by its name and description.
+    """
     if any(part.kind == each.place and part.name == each.name for part in parts):
         return False
     if (each.place, each.name) in schemes:

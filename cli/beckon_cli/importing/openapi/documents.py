@@ -1,4 +1,4 @@
-"""Values in a description with the place from which their references start."""
+"""Values in a description, each with the base of its references."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,29 +16,32 @@ _MAX_CHAIN = 50
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, and the resolver of the document that it stands in."""
+    """A value, and the resolver of its document."""
 
     value: Any
     resolver: Resolver[Any]
     ref: str = ""
 
     def get(self, key: str) -> "Node":
-        """Return a member with its reference followed; of what is absent or no object, nothing."""
+        """Return a member with its reference followed.
+
+        The value is `None` if the member is absent, or this is no object.
+        """
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
         return follow(Node(value, self.resolver))
 
     def raw(self, key: str) -> "Node":
-        """Return a member as it stands, a reference unfollowed."""
+        """Return a member without following its reference."""
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
         return Node(value, self.resolver)
 
     def text(self, key: str) -> str:
-        """Return a member that is a text, else an empty one."""
+        """Return a text member, "" for any other."""
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
         return value if isinstance(value, str) else ""
 
     def flag(self, key: str) -> bool:
-        """Whether a member is true."""
+        """Return True if a member is `true`."""
         return isinstance(self.value, Mapping) and self.value.get(key) is True
 
     def entries(self) -> Iterator[tuple[str, "Node"]]:
@@ -54,7 +57,10 @@ class Node:
 
 
 def follow(node: Node) -> Node:
-    """Return what a node refers to, through any number of references; raise `BadDescription`."""
+    """Return the target of a node's reference, and of further ones.
+
+    A node without a reference is returned as it is. Raises `BadDescription`, also for a cycle.
+    """
     for _ in range(_MAX_CHAIN):
         if not isinstance(node.value, Mapping) or "$ref" not in node.value:
             return node
@@ -63,7 +69,7 @@ def follow(node: Node) -> Node:
 
 
 def step(node: Node) -> Node:
-    """Return what a node with a reference refers to, followed once; raise `BadDescription`."""
+    """Return the target of one reference; raise `BadDescription`."""
     ref = node.value["$ref"]
     if not isinstance(ref, str):
         raise BadDescription(f"a $ref is a text, not {str(ref)[:60]}")

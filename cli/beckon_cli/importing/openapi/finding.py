@@ -23,7 +23,7 @@ MAX_OPERATIONS = 5000
 
 
 def read_description(documents: Documents, choice: ServerChoice) -> Description:
-    """Return an API's description; raise `BadDescription` where it is none that can be read."""
+    """Return an API's description; raise `BadDescription` if it is unreadable."""
     root = open_root(documents)
     if not isinstance(root.value, Mapping):
         raise BadDescription(f"{documents.name} is no description of an API but {_kind(root.value)}")
@@ -52,11 +52,11 @@ def _kind(value: object) -> str:
 
 
 def select(operations: Sequence[Operation], names: Sequence[str], wanted: Sequence[str]) -> list[bool]:
-    """Return for every operation whether any of the words means it; all are meant where there is no word.
+    """Return one boolean for each operation: True if any word matches.
 
-    A word is a method, a path (`/pets/*`, `/pets/**`), `tag:NAME`, an operationId or a tool's name, each with
-    `*` for any text; a method before another word narrows it: "GET /pets/*". Raises `NoSource` for a word
-    that means nothing.
+    Without words all are True. A word is a method, a path (`/pets/*`, `/pets/**`), `tag:NAME`, an
+    operationId or a tool's name, each with `*` for any text; a method before another word narrows it: "GET
+    /pets/*". Raises `NoSource` for a word that matches nothing.
     """
     pairs = list(zip(operations, names, strict=True))
     known = [text for each in operations for text in (each.id, each.path, *each.tags) if text]
@@ -77,7 +77,10 @@ def _means(word: str, operation: Operation, name: str) -> bool:
 
 
 def _path(pattern: str) -> re.Pattern[str]:
-    """Return a path glob as an expression: `*` stays inside a segment, `**` does not."""
+    """Return a path glob as a regular expression.
+
+    `*` stays inside a segment, `**` does not.
+    """
     parts = re.split(r"(\*\*|\*)", pattern.rstrip())
     return re.compile("".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
 
@@ -85,7 +88,10 @@ def _path(pattern: str) -> re.Pattern[str]:
 def find(
     source: str, chosen: Iterable[str], wishes: OpenApiOptions, choice: ServerChoice, reading: "Reading"
 ) -> Found[Imported]:
-    """Read a description and return what becomes of it; raise `BadDescription`."""
+    """Read a description and return the results of the import.
+
+    Raises `BadDescription`, and `NoSource` for a word that matches nothing.
+    """
     with httpx.Client(follow_redirects=False) as client:
         documents = reading.open(source, client)
         description = read_description(documents, choice)
@@ -109,7 +115,10 @@ def find(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a description may be read: `root` is the folder that its references may not leave."""
+    """The settings for reading a description.
+
+    `root` is the folder that its references may not leave. `tell` receives a line for each redirect.
+    """
 
     root: Path | None
     tell: Tell
@@ -127,6 +136,6 @@ class Reading:
 
 
 def _public(url: str) -> str:
-    """Return a URL without what may be secret in it: user, password, query."""
+    """Return a URL without possible secrets: user, password, query."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

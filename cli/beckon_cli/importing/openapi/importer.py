@@ -1,6 +1,6 @@
 """Operations as tools with the adapter's annotation `beckon.dev/http`.
 
-An operation that becomes no tool has a line with the reason.
+An operation without a tool has a line with the reason.
 """
 
 import json
@@ -29,7 +29,7 @@ from beckon_tools.adapter.rule import InvalidRule, parse_rule
 
 
 def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[str, Any]:
-    """Return the rule as plain data, only what is not the default."""
+    """Return the rule as plain data, without default values."""
     rule: dict[str, Any] = {
         "method": operation.method.upper(),
         "url": literal(operation.server) + flat.url_path,
@@ -49,7 +49,10 @@ def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[s
 
 
 def _accept(operation: Operation) -> dict[str, str]:
-    """Ask for JSON where an operation can answer in several ways."""
+    """Return the header to request JSON among several media types.
+
+    It is empty if the operation has only one, or no JSON.
+    """
     kinds = [kind.partition(";")[0].strip().lower() for kind in operation.answers]
     if len(set(kinds)) > 1 and JSON in kinds:
         return {"Accept": JSON}
@@ -65,7 +68,11 @@ _UNUSABLE = {"options": "tells what a server can do", "trace": "sends a request 
 
 @dataclass(frozen=True, slots=True)
 class OpenApiOptions:
-    """What the user says of all operations: names, parameters that stay arguments, values of others."""
+    """The user's options for all operations.
+
+    They are the prefix of the names, the credential, the parameters that stay arguments (`keep`), and the
+    values of other parameters (`fixed`).
+    """
 
     prefix: str = ""
     credential: str = ""
@@ -75,7 +82,10 @@ class OpenApiOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An operation that becomes a tool: its name, its arguments' schema and the adapter's rule."""
+    """An operation as a tool, with its name and rule.
+
+    `parameters` is the JSON Schema of its arguments, `rule` the adapter's rule.
+    """
 
     operation: Operation
     name: str
@@ -99,7 +109,7 @@ class Imported:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What its method says of its effects, and the rule."""
+        """Annotations: hints on its effects by its method, and the rule."""
         method = self.operation.method
         hints = {
             READ_ONLY: method in _READ_ONLY,
@@ -110,7 +120,7 @@ class Imported:
 
     @property
     def url(self) -> str:
-        """What is called."""
+        """The URL of its calls."""
         return str(self.rule["url"])
 
     @property
@@ -127,7 +137,10 @@ class Imported:
 def import_operations(
     description: Description, wishes: OpenApiOptions, chosen: Sequence[bool] | None = None
 ) -> list[Imported | Skipped]:
-    """Return what the chosen operations become, all of them by default, in their order."""
+    """Return the results for the chosen operations, in their order.
+
+    By default all operations are chosen.
+    """
     operations = description.operations
     names = name_operations(operations, wishes.prefix)
     return [
@@ -138,7 +151,10 @@ def import_operations(
 
 
 def api_name(description: Description, wishes: OpenApiOptions) -> str:
-    """Return the short name of an API: the prefix that was asked for, else its title's."""
+    """Return the short name of an API.
+
+    It comes from the given prefix, else from the API's title, else from a server's host.
+    """
     host = next((server.partition("//")[2].partition("/")[0] for server in description.servers if server), "")
     return slug(wishes.prefix or description.title, host)
 
@@ -181,14 +197,20 @@ def _skipped(operation: Operation, name: str, reason: str) -> Skipped:
 
 
 def _obstacle(operation: Operation) -> str:
-    """Say what keeps an operation from being a tool whatever its parameters are; else nothing."""
+    """Return the reason an operation cannot be a tool, else "".
+
+    The reason does not depend on its parameters.
+    """
     if operation.method in _UNUSABLE:
         return f"no tool: {operation.method.upper()} {_UNUSABLE[operation.method]}"
     return operation.problem or servers.problem(operation.server)
 
 
 def _fit(operation: Operation, credential: Credential, fixed: Mapping[str, str]) -> tuple[Flat, Schema]:
-    """Return the arguments as deep as their description stays within the limit."""
+    """Return the arguments, as deep as the size limit allows.
+
+    Raises `SchemaError` or `CannotImport` if no depth is within the limit.
+    """
     problem: SchemaError | None = None
     for depth in _DEPTHS:
         try:

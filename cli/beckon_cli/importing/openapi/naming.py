@@ -57,7 +57,10 @@ def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[s
 
 
 def _own(operation: Operation, *, versions: bool = False) -> list[str]:
-    """Return the words of the operationId; none where it has none, or it says no more than the path does."""
+    """Return the words of a useful operationId.
+
+    Returns none if it is missing or a hash, or says no more than the path does.
+    """
     if not operation.id or _HASH.fullmatch(operation.id):
         return []
     text = _USING.sub("", "_".join(split(operation.id)))
@@ -71,7 +74,10 @@ def _own(operation: Operation, *, versions: bool = False) -> list[str]:
 
 
 def _restates(words: list[str], operation: Operation) -> bool:
-    """Whether an operationId was made of the path, parameters and versions included: getV1UsersIdOrders."""
+    """Return True if an operationId repeats the path: getV1UsersIdOrders.
+
+    The path has parameters or versions, and the operationId includes them.
+    """
     path = split(operation.path.partition("?")[0])
     told = any(_is_noise(word) for word in path) or "{" in operation.path
     return told and set(words[1:]) - {"by", "and"} == set(path) - {"by", "and"}
@@ -82,7 +88,10 @@ def _is_noise(word: str) -> bool:
 
 
 def _without_path(text: str, operation: Operation) -> str:
-    """Cut what FastAPI appends to a function's name: the path and the method."""
+    """Remove the suffix added by FastAPI to a function's name.
+
+    The suffix is the path and the method.
+    """
     path = "_".join(split(operation.path))
     tail = f"_{path}_{operation.method}"
     return text.removesuffix(tail) if path and text.endswith(tail) and text != tail else text
@@ -103,7 +112,10 @@ def _made(operation: Operation) -> list[str]:
 
 
 def _names_one(following: list[str]) -> bool:
-    """Whether one parameter follows, which picks one of several; more are a query written as a path."""
+    """Return True if exactly one parameter follows.
+
+    One parameter picks an item of several; more of them are a query written as a path.
+    """
     are = [part.startswith("{") and part.partition("}")[2] in ("", ".json") for part in following[:2]]
     return are[:1] == [True] and are[1:] != [True]
 
@@ -125,12 +137,15 @@ def _phrase(operation: Operation, nouns: list[str], *, ends_in_one: bool) -> lis
 
 
 def _with_version(operation: Operation, words: list[str], _group: list[Operation]) -> list[str]:
-    """Tell operations of one name apart by the versions in their ids."""
+    """Distinguish operations of one name by the versions in their ids."""
     return _own(operation, versions=True) or words
 
 
 def _with_parameters(operation: Operation, words: list[str], group: list[Operation]) -> list[str]:
-    """Tell operations of one name apart by what their paths ask for, as far as not all of them do."""
+    """Distinguish operations of one name by their path parameters.
+
+    Parameters common to all of them are left out.
+    """
     if operation.id and not _restates(split(operation.id), operation):
         return words
     asked = [_PARAMETER.findall(each.path) for each in group]
@@ -140,7 +155,7 @@ def _with_parameters(operation: Operation, words: list[str], group: list[Operati
 
 
 def _with_method(operation: Operation, words: list[str], group: list[Operation]) -> list[str]:
-    """Tell operations of one name apart by their methods, where these differ."""
+    """Distinguish operations of one name by their methods, if these differ."""
     if len({each.method for each in group}) == 1:
         return words
     verb = _VERBS_APART.get(operation.method, operation.method)
@@ -148,14 +163,17 @@ def _with_method(operation: Operation, words: list[str], group: list[Operation])
 
 
 def _with_path(operation: Operation, words: list[str], _group: list[Operation]) -> list[str]:
-    """Tell operations of one name apart by the whole of their paths, singular or plural as they have it."""
+    """Distinguish operations of one name by their whole paths.
+
+    Nouns stay singular or plural as in the path.
+    """
     literal = _SEGMENT_PARAMETER.sub(" ", operation.path.partition("?")[0])
     found = [word for segment in literal.split("/") for word in path_words(segment)]
     return [words[0], *found] if not operation.id or _restates(split(operation.id), operation) else words
 
 
 def _free(words: list[str], operation: Operation, taken: set[str]) -> str:
-    """Return a short name that nobody has, and take it."""
+    """Return an unused short name, and mark it as taken."""
     name = _short(words, operation)
     number = 1
     while name in taken:

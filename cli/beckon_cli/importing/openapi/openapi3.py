@@ -15,7 +15,10 @@ _HINTS = {"oauth2": "an OAuth 2 access token", "openIdConnect": "an access token
 
 
 def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Operation]:
-    """Yield every operation in its order; one that cannot be read has a `problem`."""
+    """Yield every operation in its order.
+
+    An operation that cannot be read has a `problem`.
+    """
     general = servers.read_servers(root.get("servers"), base, choice) or [servers.absolute("/", base)]
     for path in root.raw("paths").value or {}:
         if path.startswith("x-"):
@@ -37,7 +40,7 @@ def read_schemes(root: Node) -> dict[str, Scheme]:
 
 
 def required_schemes(node: Node) -> tuple[tuple[str, ...], ...] | None:
-    """Return the alternatives of `security`, `None` where it says nothing."""
+    """Return the alternatives of `security`, `None` if it is absent."""
     stated = node.value.get("security")
     if not isinstance(stated, list):
         return None
@@ -45,7 +48,10 @@ def required_schemes(node: Node) -> tuple[tuple[str, ...], ...] | None:
 
 
 def described(operation: Node, method: str, path: str) -> dict[str, Any]:
-    """Return what both versions say of an operation in the same words."""
+    """Return the fields of an operation common to both versions.
+
+    Swagger 2 and OpenAPI 3 spell them in the same way.
+    """
     tags = operation.value.get("tags")
     return {
         "method": method,
@@ -59,7 +65,10 @@ def described(operation: Node, method: str, path: str) -> dict[str, Any]:
 
 
 def parameters_of(item: Node, operation: Node) -> list[Node]:
-    """Return the parameters of a path and of its operation, of which the operation's count."""
+    """Return the parameters of a path and of its operation.
+
+    The operation's override the path's of the same name and place.
+    """
     found = [*item.get("parameters").items(), *operation.get("parameters").items()]
     named = {(each.text("name"), each.text("in")): each for each in found}
     return [*named.values()]
@@ -110,7 +119,7 @@ def _parameters(item: Node, operation: Node) -> Iterator[Parameter]:
 
 
 def _example(parameter: Node) -> Any:
-    """Return the example that a parameter gives beside its schema, the first of several."""
+    """Return a parameter's example beside its schema, the first of several."""
     first = next((example.value for _, example in parameter.get("examples").entries()), None)
     return parameter.value.get("example", first.get("value") if isinstance(first, Mapping) else None)
 
@@ -129,7 +138,7 @@ def _body(body: Node) -> Body | None:
 
 
 def _answers(operation: Node) -> Iterator[str]:
-    """Yield the media types of good answers."""
+    """Yield the media types of successful and default responses."""
     for status, response in operation.get("responses").entries():
         if status.startswith("2") or status == "default":
             yield from (name for name, _ in response.get("content").entries())

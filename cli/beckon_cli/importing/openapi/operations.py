@@ -1,4 +1,4 @@
-"""The operations of an API in one model, whichever version its description is written in."""
+"""The operations of an API in one model for all versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,10 @@ Place = Literal["path", "query", "header", "cookie"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a request carries beside its body; `style` in the words of OpenAPI 3, `json` for a JSON text."""
+    """A parameter of a request, outside its body.
+
+    `style` is one of OpenAPI 3's, `json` for a JSON text, or `tsv` for values separated by tabs.
+    """
 
     name: str
     place: Place
@@ -26,7 +29,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a request's body may be: a schema for each media type; `encodings` of its fields by media type."""
+    """The possible bodies of a request: a schema for each media type.
+
+    `encodings` are those of its fields, by media type.
+    """
 
     schemas: Mapping[str, Node]
     required: bool = False
@@ -36,7 +42,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How an API wants to know who calls: `kind` is bearer, basic, header, query or cookie, else unknown."""
+    """A security scheme of an API.
+
+    `kind` is bearer, basic, header, query or cookie, else unknown.
+    """
 
     title: str
     kind: str
@@ -48,8 +57,8 @@ class Scheme:
 class Operation:
     """One method of one path.
 
-    `security` lists the ways in, each a set of scheme names that are needed together; an empty one is open to
-    everybody. `problem` says why this operation cannot be read at all.
+    `security` lists the alternatives, each with the names of the schemes that are needed together; an empty
+    one allows anonymous calls. `problem` says why this operation cannot be read at all.
     """
 
     method: str
@@ -67,13 +76,13 @@ class Operation:
     problem: str = ""
 
     def __str__(self) -> str:
-        """Return what people call it by: GET /pets."""
+        """Return the method and the path: GET /pets."""
         return f"{self.method.upper()} {self.path}"
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """An API: what it is called, where it is, how it knows its callers, and what it can do."""
+    """An API: its title, version, operations, security schemes and servers."""
 
     title: str
     version: str

@@ -19,14 +19,23 @@ Tell = Callable[[str], None]
 
 
 class BadDescription(NoSource):
-    """A description that cannot be read or understood; the message says where and why, in one line."""
+    """A description cannot be read or understood.
+
+    The message says where and why, in one line.
+    """
 
 
 class FileDocuments:
-    """The documents of a file: itself, and what it refers to in its own folder and below."""
+    """A description in a file, and the documents it refers to.
+
+    These are in its own folder and below.
+    """
 
     def __init__(self, path: Path, root: Path | None = None) -> None:
-        """Take the path of the description; what it refers to must lie below `root`, else its folder."""
+        """Take the path of the description.
+
+        The documents it refers to must be below `root`, by default its own folder.
+        """
         self._path = path.absolute()
         self._root = (root or self._path.parent).resolve()
         self.start = self._path.as_uri()
@@ -51,10 +60,17 @@ class FileDocuments:
 
 
 class UrlDocuments:
-    """The documents of a URL: itself, after redirects, and what it refers to on the same host."""
+    """A description at a URL, and the documents it refers to.
+
+    Redirects are followed. The other documents must be at the same scheme, host and port as the
+    description.
+    """
 
     def __init__(self, url: str, client: httpx.Client, tell: Tell) -> None:
-        """Fetch the description; each redirect is told. Raises `BadDescription`."""
+        """Fetch the description, and report each redirect.
+
+        Raises `BadDescription`.
+        """
         self._client = client
         self._tell = tell
         self._allowed: tuple[str, str] | None = None

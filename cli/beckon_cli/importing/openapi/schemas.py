@@ -1,6 +1,7 @@
-"""Schemas of a description made to stand alone: references collected, what only answers have left out.
+"""Schemas of a description, made self-contained.
 
-What comes out still has the spelling of its version; `beckon_contract.parameters` turns it into 2020-12.
+References are collected, and parts for responses only (`readOnly`) are left out. The result still has the
+spelling of its version; `beckon_contract.parameters` turns it into JSON Schema 2020-12.
 """
 
 import re
@@ -33,10 +34,13 @@ FILE = {
 
 
 class Bundle:
-    """Collects schemas of a description and all that they refer to, down to a depth."""
+    """A description's schemas with their references, down to a depth."""
 
     def __init__(self, max_depth: int) -> None:
-        """Keep `max_depth` levels of properties and items; what lies below may be anything."""
+        """Limit the depth to `max_depth` levels of properties and items.
+
+        A deeper schema states its type and description only.
+        """
         self.cut = False
         self.repaired: list[str] = []
         self._max_depth = max_depth
@@ -45,7 +49,7 @@ class Bundle:
         self._pending: dict[str, int] = {}
 
     def add(self, schema: Node, depth: int = 0) -> Any:
-        """Return a schema whose references lead to what `definitions` will return."""
+        """Return a schema with its references pointing into `definitions()`."""
         value = schema.value
         if isinstance(value, bool):
             return value
@@ -61,7 +65,10 @@ class Bundle:
         return self._members(schema, depth)
 
     def definitions(self) -> dict[str, Any]:
-        """Return all that is referred to, each as deep as the nearest that refers to it needs it."""
+        """Return all referenced schemas by name.
+
+        Each is as deep as the shallowest reference to it allows.
+        """
         found: dict[str, Any] = {}
         while self._pending:
             name = min(self._pending, key=lambda one: self._pending[one])
@@ -123,14 +130,17 @@ class Bundle:
         return value
 
     def _is_served(self, schema: Node, entry: Any) -> bool:
-        """Whether a property is `readOnly`, and so never sent."""
+        """Return True if a property is `readOnly`, and so never sent."""
         try:
             return follow(Node(entry, schema.resolver)).flag("readOnly")
         except BadDescription:
             return False  # told where the property itself is read
 
     def _mended(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Leave out what no validator takes, so that one bad keyword does not cost the operation."""
+        """Remove invalid keywords, so one does not cost the operation.
+
+        They are noted in `repaired`. Repeated values of `enum` are removed as well.
+        """
         if isinstance(schema.get("enum"), list):  # providers refuse a value that stands there twice
             values = schema["enum"]
             schema["enum"] = [value for at, value in enumerate(values) if not _among(value, values[:at])]
@@ -151,7 +161,10 @@ class Bundle:
 
 
 def _among(value: Any, others: list[Any]) -> bool:
-    """Whether a value is among others, where true is not 1."""
+    """Return True if a value is among others of its type.
+
+    So true is not 1.
+    """
     return any(value == other and type(value) is type(other) for other in others)
 
 
@@ -169,7 +182,7 @@ def _is_known(keyword: str, value: str) -> bool:
 
 
 def _means(keyword: str, value: Any) -> bool:
-    """Whether the contract knows what a keyword with this value means."""
+    """Return True if the contract accepts a keyword with this value."""
     try:
         normalise({"type": "object", "properties": {"it": {keyword: value}}})
     except SchemaError:
@@ -178,7 +191,10 @@ def _means(keyword: str, value: Any) -> bool:
 
 
 def _outline(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the loosest schema that still says what kind of value is meant."""
+    """Return the loosest schema with the same type.
+
+    Its description is included.
+    """
     kind = value.get("type")
     if kind is None and ("properties" in value or "allOf" in value):
         kind = "object"
@@ -192,7 +208,10 @@ def _words(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def example_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a short example, which helps a model more than many words; a template is none."""
+    """Return `examples` with one short example, or nothing.
+
+    An example helps a model more than many words. A text with `{{` is a template and no example.
+    """
     example = value.get("example")
     several = value.get("examples")
     if example is None and isinstance(several, list) and several:

@@ -1,4 +1,4 @@
-"""Where an API answers: servers with variables, relative ones, and the one that was chosen."""
+"""The servers of an API: variables, relative URLs, and the chosen one."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,25 +13,32 @@ _VARIABLE = re.compile(r"\{([^{}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:
-    """What the user says of servers: a URL for all operations, a number of the list, values of variables."""
+    """The user's choice of a server.
+
+    `wanted` is a URL for all operations, or a number of the list; `variables` are values for a URL's
+    variables.
+    """
 
     wanted: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
-        """The number of the wanted server, 0 where it is not asked for by number."""
+        """The number of the wanted server, 0 if none is given."""
         return int(self.wanted) if self.wanted.isdecimal() else 0
 
     def check(self, servers: list[str]) -> None:
-        """Raise `BadDescription` where a number was asked for that the description's list has not."""
+        """Raise `BadDescription` for a number missing from the description's list."""
         if self.wanted.isdecimal() and not 1 <= self.number <= len(servers):
             count = f"{len(servers)} server{'' if len(servers) == 1 else 's'}"
             raise BadDescription(f"--server {self.wanted}: there is only a list of {count}; --list shows it")
 
 
 def choose(servers: list[str], choice: ServerChoice) -> str:
-    """Return the server to call: the one that was asked for, else the first, encrypted where it can be."""
+    """Return the server to call.
+
+    It is the requested one, else the first. Of the first, the https URL is used if the list has it as well.
+    """
     if choice.number and choice.number <= len(servers):
         return servers[choice.number - 1]
     if choice.wanted and not choice.number:
@@ -48,7 +55,11 @@ def read_servers(servers: Node, base: str, choice: ServerChoice) -> list[str]:
 
 
 def host_and_schemes(root: Node, base: str) -> list[str]:
-    """Return the absolute URLs that Swagger 2 says by host, basePath and schemes; a URL's own by default."""
+    """Return the server URLs of a Swagger 2 description.
+
+    They are made of its host, basePath and schemes; scheme and host are those of its own URL by default.
+    Without any host, basePath is the only one.
+    """
     own = urlsplit(base)
     host = root.text("host") or (own.netloc if own.scheme.startswith("http") else "")
     stated = root.value.get("schemes")
@@ -61,7 +72,10 @@ def host_and_schemes(root: Node, base: str) -> list[str]:
 
 
 def absolute(url: str, base: str) -> str:
-    """Return a URL made absolute by where the description is; a file's stays without a host."""
+    """Return a URL made absolute by the description's own.
+
+    For a description in a file, a relative URL stays without a host.
+    """
     url = url.strip()
     if base.startswith(("http:", "https:")):
         url = urljoin(base, url)
@@ -71,7 +85,7 @@ def absolute(url: str, base: str) -> str:
 
 
 def problem(server: str) -> str:
-    """Say why nothing can be sent to a server; nothing where it can."""
+    """Return the reason a server cannot be called, "" if it can."""
     if not server.startswith(("http://", "https://")) or not urlsplit(server).netloc:
         return f"the description names no host ({server or 'no server'}); give --server https://HOST/PATH"
     if found := _VARIABLE.search(server):

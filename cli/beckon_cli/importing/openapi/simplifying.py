@@ -1,4 +1,7 @@
-"""A schema in normal form written as people would: what is used once stands where it is used."""
+"""Simplification of a schema in normal form.
+
+Definitions that are small, or used once, replace their references, as people would write them.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +15,10 @@ _SMALL = 3  # keywords of a definition that is shorter than the reference to it
 
 
 def simplify(schema: Schema) -> Schema:
-    """Return the same schema, definitions that are small, or used once, in place of their references."""
+    """Return the same schema with fewer definitions.
+
+    Definitions that are small, or used once, replace their references; recursive ones stay.
+    """
     definitions: Schema = schema.get("$defs", {})
     uses = Counter(name for node in (_root(schema), *definitions.values()) for name in _references(node))
     inner = {name: set(_references(node)) for name, node in definitions.items()}
@@ -42,7 +48,11 @@ def simplify(schema: Schema) -> Schema:
 
 
 def _together(target: Any, beside: Schema) -> Any:
-    """Return what a reference led to with what stood beside it; both count where they speak of the same."""
+    """Return a referenced schema merged with the keywords beside its reference.
+
+    If both have the same keyword, both apply. Description, default and examples beside the reference take
+    precedence.
+    """
     if not beside:
         return target
     if not isinstance(target, dict):
@@ -72,7 +82,7 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _recursive(graph: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the definitions that refer to themselves, directly or by way of others."""
+    """Yield the definitions with references to themselves, direct or indirect."""
     left = dict(graph)
     while True:
         try:

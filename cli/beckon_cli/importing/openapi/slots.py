@@ -1,4 +1,4 @@
-"""The arguments of a tool, and where each goes in the request."""
+"""The arguments of a tool, and their places in the request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any
 class Flat:
     """A request as one flat object, while it is being put together.
 
-    `path` says what stands for each of the path's own placeholders, `url_path` is the path with them filled.
+    `path` has the value of each of the path's placeholders, `url_path` is the path with them filled.
     `properties`, `required` and `alternatives` (an `anyOf` beside them) describe the arguments; the other
     fields are those of the adapter's rule, with `{argument}` where an argument goes. `notes` say what was
     left out or made simpler.
@@ -29,7 +29,10 @@ class Flat:
     notes: list[str] = field(default_factory=list)
 
     def take(self, wanted: str, place: str, schema: Any, *, required: bool) -> str:
-        """Add an argument and return its name: the one that is wanted, else with its place behind it."""
+        """Add an argument and return its name.
+
+        It is the wanted name; if that is taken, its place is appended, and a number if needed.
+        """
         name = wanted if wanted not in self.properties else f"{wanted}_{place}"
         number = 1
         while name in self.properties:
@@ -42,7 +45,10 @@ class Flat:
 
 
 def constant(schema: Any) -> Any:
-    """Return the only value that a schema allows, `None` where there are several or it is null."""
+    """Return the only value allowed by a schema.
+
+    Returns `None` if it allows several, and if the only one is null.
+    """
     if not isinstance(schema, Mapping):
         return None
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)

@@ -19,7 +19,10 @@ _KINDS = {"basic": "basic", "oauth2": "bearer"}
 
 
 def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Operation]:
-    """Yield every operation in its order; one that cannot be read has a `problem`."""
+    """Yield every operation in its order.
+
+    An operation that cannot be read has a `problem`.
+    """
     server = servers.choose(servers.host_and_schemes(root, base), choice)
     for path in root.raw("paths").value or {}:
         if path.startswith("x-"):
@@ -72,7 +75,7 @@ def _parameter(each: Node) -> Parameter:
 
 
 def _schema(parameter: Node) -> Node:
-    """Return the schema of a parameter, whose keywords stand beside its name."""
+    """Return a parameter's schema, made of the keywords beside its name."""
     said = {key: value for key, value in parameter.value.items() if key not in _NOT_SCHEMA}
     return Node(said, parameter.resolver)
 

@@ -27,7 +27,10 @@ def plain(text: str, limit: int) -> str:
 
 
 def described(summary: str, description: str, limit: int = MAX_TOOL) -> str:
-    """Return a tool's description of a summary and what is said beside it, without saying it twice."""
+    """Return a tool's description, made of a summary and a description.
+
+    A text that is in both is written once.
+    """
     first, more = plain(summary, limit), plain(description, limit)
     if not first or not more or more.lower().startswith(first.lower().rstrip(".")):
         return more or first
@@ -37,7 +40,10 @@ def described(summary: str, description: str, limit: int = MAX_TOOL) -> str:
 
 
 def says_nothing(text: str, name: str) -> bool:
-    """Whether a description is but the name that it describes, spelt this way or that."""
+    """Return True if a description only repeats the name.
+
+    Case and punctuation do not count; an empty description says nothing, too.
+    """
     return re.sub(r"[^a-z0-9]", "", text.lower()) in ("", re.sub(r"[^a-z0-9]", "", name.lower()))
 
 

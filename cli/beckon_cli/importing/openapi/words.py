@@ -28,17 +28,20 @@ def path_words(segment: str) -> list[str]:
 
 
 def is_version(word: str) -> bool:
-    """Whether a word is a number or a version, such as v1 or v2beta1."""
+    """Return True for a number or a version, such as v2beta1."""
     return _VERSION.fullmatch(word) is not None
 
 
 def is_plural(word: str) -> bool:
-    """Whether a word looks like the name of several things."""
+    """Return True if a word looks like a plural noun."""
     return singular(word) != word
 
 
 def singular(word: str) -> str:
-    """Return the name of one of several things, by the rules that nearly all English nouns keep."""
+    """Return the singular of a noun.
+
+    It follows the rules of nearly all English nouns.
+    """
     if word in _SINGULAR or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies"):
