@@ -131,8 +131,8 @@ class Courier:
             self._metrics.dead_lettered(trigger)
             return
         sink = lane.subscription.dead_letter
-        told = "dropped %s: its dead-letter sink %s gave %d"
-        logger.error(told, what, sink, failed.code, extra=_ids(envelope))
+        reason = "dropped %s: its dead-letter sink %s gave %d"
+        logger.error(reason, what, sink, failed.code, extra=_ids(envelope))
         self._metrics.dropped(trigger, "dead-letter-sink-failed")
 
     async def _to_sink(self, envelope: Envelope, letter: CloudEvent, lane: Lane) -> Setback | None:

@@ -53,13 +53,15 @@ def _failed(span: Span, error_type: str) -> None:
 
 def _attributes(url: str, headers: dict[str, str]) -> dict[str, str | int]:
     address = urlsplit(url)
-    told = {f"cloudevents.{name}": headers[header] for header, name in _EVENT.items() if header in headers}
+    attributes = {
+        f"cloudevents.{name}": headers[header] for header, name in _EVENT.items() if header in headers
+    }
     return {
         "http.request.method": "POST",
         "server.address": address.hostname or "",
         "server.port": address.port or (443 if address.scheme == "https" else 80),
         "messaging.system": "cloudevents",
-        **told,
+        **attributes,
     }
 
 

@@ -28,7 +28,7 @@ def describe_topology(topology: Topology, loads: Mapping[Key, int], base_url: st
             "namespace": broker.namespace,
             "name": broker.name,
             "ready": True,
-            **_told(notes.get(Key(GROUP, "Broker", *broker))),
+            **_not_ready_document(notes.get(Key(GROUP, "Broker", *broker))),
             "url": ingress_url(base_url, broker),
             "triggers": [each.key.name for each in subscriptions],
         }
@@ -65,7 +65,7 @@ def _ready(subscription: Subscription, queued: int, note: NotReady | None) -> Do
         **_identity(subscription.key),
         "broker": subscription.broker.name,
         "ready": True,
-        **_told(note),
+        **_not_ready_document(note),
         "subscriber": subscription.subscriber,
         "deadLetterSink": subscription.dead_letter,
         "queued": queued,
@@ -73,10 +73,10 @@ def _ready(subscription: Subscription, queued: int, note: NotReady | None) -> Do
 
 
 def _not_ready(note: NotReady) -> Document:
-    return {**_identity(note.key), "ready": False, **_told(note)}
+    return {**_identity(note.key), "ready": False, **_not_ready_document(note)}
 
 
-def _told(note: NotReady | None) -> Document:
+def _not_ready_document(note: NotReady | None) -> Document:
     return {"reason": note.reason, "message": note.message} if note else {"reason": "", "message": ""}
 
 

@@ -61,8 +61,8 @@ class StoredAnswer:
         if self.text:
             out.print(Text(self.text))
         for question in self.questions:
-            asked = call_text(question["name"], _read(question["arguments"]))
-            out.print(Text(f"? {asked}   waits for a person's word", style="yellow"))
+            requested = call_text(question["name"], _read(question["arguments"]))
+            out.print(Text(f"? {requested}   waits for a person's word", style="yellow"))
         if self.questions:
             err.print(f"next: beckon approve {self.id}   (or: beckon approve {self.id} --deny)", style="dim")
         else:

@@ -123,8 +123,8 @@ def _tools(catalogue: Catalogue, resources: Mapping[Key, Resource]) -> Iterator[
     ]
     for tool, resource in pairs:
         candidates = catalogue.table.candidates(tool.namespace, tool.type)
-        ways = [listener for listener in candidates if listener.trigger.name in tool.routes]
-        yield from check_tool(tool, resource, ways)
-        for way in ways:
-            yield from check_loop(way, tool.type)
+        routes = [listener for listener in candidates if listener.trigger.name in tool.routes]
+        yield from check_tool(tool, resource, routes)
+        for route in routes:
+            yield from check_loop(route, tool.type)
     yield from check_shared_types(pairs)

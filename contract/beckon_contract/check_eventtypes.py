@@ -32,7 +32,7 @@ def check_event_type(resource: Resource) -> Iterator[Finding]:
             yield warning(resource, f"metadata.labels[{name}]", message)
 
 
-def check_tool(tool: Tool, resource: Resource, ways: Sequence[Listener]) -> Iterator[Finding]:
+def check_tool(tool: Tool, resource: Resource, routes: Sequence[Listener]) -> Iterator[Finding]:
     """Yield warnings about an EventType with a tool.
 
     `ways` are the Triggers of its routes.
@@ -56,7 +56,7 @@ def check_tool(tool: Tool, resource: Resource, ways: Sequence[Listener]) -> Iter
             f"set annotation {TOOL_NAME} to a name of its own"
         )
         yield warning(resource, "metadata.name", message)
-    if ways and all(way.catches_all for way in ways):
+    if routes and all(route.catches_all for route in routes):
         message = (
             f"only Triggers without a filter pass its calls ({', '.join(tool.routes[:3])}), which may "
             f"lead anywhere; write a Trigger with spec.filter.attributes: {{type: {tool.type}}}"

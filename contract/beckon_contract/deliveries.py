@@ -13,7 +13,7 @@ DELIVERIES = "beckondeliveries"
 _MOST = 2**31 - 1  # CloudEvents' Integer
 
 
-def told(deliveries: int) -> dict[str, str | int | bool]:
+def deliveries_attribute(deliveries: int) -> dict[str, str | int | bool]:
     """Return the extension attributes for several deliveries, none for a single one."""
     return {DELIVERIES: min(deliveries, _MOST)} if deliveries > 1 else {}
 

@@ -93,8 +93,8 @@ class Delivery:
         The first linear retry therefore comes at once, as in the Go brokers. `retry_after` is the delay
         requested by a 429 or 503 response: it counts up to `retry_after_max`, if that is longer.
         """
-        asked = min(retry_after, self.retry_after_max or 0.0)
-        return min(max(asked, self._backoff(attempt)), MAX_DELAY)
+        configured = min(retry_after, self.retry_after_max or 0.0)
+        return min(max(configured, self._backoff(attempt)), MAX_DELAY)
 
     def _backoff(self, attempt: int) -> float:
         if self.backoff_policy == "linear":

@@ -137,7 +137,7 @@ class EntryReader:
             if not isinstance(declaration, Skipped)
         }
         names, competing = assign_names(wanted), rivals(wanted)
-        same_ways = router is self._router
+        same_routes = router is self._router
         known, self._router, self._entries = self._entries, router, {}
         for key, declaration in found.items():
             identity = Identity(key.namespace, key.name)
@@ -146,7 +146,7 @@ class EntryReader:
             if (
                 entry is None
                 or entry.found is not declaration
-                or not (same_ways or _untouched(entry, touched))
+                or not (same_routes or _untouched(entry, touched))
                 or (entry.tool is not None and entry.tool.name != name)
             ):
                 entry = _entry(ordered[key], declaration, name, router)

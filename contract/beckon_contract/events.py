@@ -113,8 +113,8 @@ class CloudEvent:
 
     def without(self, *names: str) -> "CloudEvent":
         """Return a copy without these extension attributes."""
-        kept = {name: value for name, value in self.extensions.items() if name not in names}
-        return replace(self, extensions=kept)
+        remaining = {name: value for name, value in self.extensions.items() if name not in names}
+        return replace(self, extensions=remaining)
 
     def json(self) -> object:
         """Return the data parsed as JSON, `None` without data.

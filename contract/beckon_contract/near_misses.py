@@ -119,7 +119,7 @@ class NearMisses:
         """
         forward, backward = self._sorted_types.get(namespace, ([], []))
         reverse = event_type[::-1]
-        return [*_around(forward, event_type), *(text[::-1] for text in _around(backward, reverse))]
+        return [*_neighbours(forward, event_type), *(text[::-1] for text in _neighbours(backward, reverse))]
 
     @cached_property
     def _heard(self) -> set[tuple[str, str]]:
@@ -154,7 +154,7 @@ class NearMisses:
         }
 
 
-def _around(ordered: list[str], text: str) -> list[str]:
+def _neighbours(ordered: list[str], text: str) -> list[str]:
     place = bisect_left(ordered, text)
     return ordered[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
 

@@ -42,9 +42,9 @@ def for_dead_letter(problem: Problem) -> Problem:
 
     This is the size of its body. If it is too large, the members are left out and the detail is cut.
     """
-    shorter, kept = problem, len(problem.detail)
-    while (excess := len(shorter.body()) - DEAD_LETTER_LIMIT) > 0 and kept:
+    shorter, members = problem, len(problem.detail)
+    while (excess := len(shorter.body()) - DEAD_LETTER_LIMIT) > 0 and members:
         # Every excess byte costs at least a sixth of a character, six being JSON's longest escape.
-        kept = max(0, kept - max(1, excess // 6))
-        shorter = replace(problem, detail=problem.detail[:kept].rstrip() + "…", members={})
+        members = max(0, members - max(1, excess // 6))
+        shorter = replace(problem, detail=problem.detail[:members].rstrip() + "…", members={})
     return shorter

@@ -24,7 +24,7 @@ _W3C = TraceContextTextMapPropagator()
 _follows_parents = False
 
 
-def start(service: str, environment: Mapping[str, str], *, wordless: bool = False) -> Callable[[], None]:
+def start(service: str, environment: Mapping[str, str], *, redacted: bool = False) -> Callable[[], None]:
     """Start exporting the spans of this process.
 
     Returns the function that sends the last spans and ends the export. `service` is the name if
@@ -38,13 +38,13 @@ def start(service: str, environment: Mapping[str, str], *, wordless: bool = Fals
     # Imported late: 9 MB and 0.2 s that a service without a collector need not spend.
     from beckon_contract import exporting  # noqa: PLC0415  # see above
 
-    provider = exporting.provider(service, wordless=wordless)
+    provider = exporting.provider(service, redacted=redacted)
     _follows_parents = exporting.follows_parents(provider)
     trace.set_tracer_provider(provider)
     return provider.shutdown
 
 
-def nobody_sees() -> bool:
+def is_unrecorded() -> bool:
     """Return True if a new span would not be exported.
 
     Such a span need not be made. This is so if spans are not exported, and if the current trace is not

@@ -25,12 +25,12 @@ from beckon_kube.server import (
     Page,
     Query,
     Unreachable,
+    first_line,
     page_query,
     read_change,
     read_document,
     read_page,
     refusal,
-    told,
     watch_query,
 )
 
@@ -67,7 +67,7 @@ class Connection:
         try:
             response = await self._http.send(request, stream=True)
         except _NO_ANSWER as error:
-            raise Unreachable(told(error)) from None
+            raise Unreachable(first_line(error)) from None
         try:
             if response.status_code != 200:
                 raise refusal(response.status_code, await _content(response))
@@ -92,7 +92,7 @@ class Connection:
                 method, path, params=dict(query), content=content, headers=headers
             )
         except _NO_ANSWER as error:
-            raise Unreachable(told(error)) from None
+            raise Unreachable(first_line(error)) from None
         if not response.is_success:
             raise refusal(response.status_code, response.content)
         return read_document(response.content)
@@ -109,7 +109,7 @@ def connect() -> Connection:
             return Connection(config)
         reason = "the kubeconfig names no current context"
     except Exception as error:  # whatever is wrong with a kubeconfig, it is not ours to judge
-        reason = told(error)
+        reason = first_line(error)
     raise NotConfigured(f"there is no way to the API server: {reason}; run in a Pod or set KUBECONFIG")
 
 
@@ -120,7 +120,7 @@ async def _changes(response: httpx2.Response) -> AsyncIterator[Change]:
     except httpx2.ReadTimeout:
         logger.debug("no word in %g s; watching anew", SILENCE)
     except httpx2.HTTPError as error:
-        raise Unreachable(told(error)) from None
+        raise Unreachable(first_line(error)) from None
 
 
 async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
@@ -141,4 +141,4 @@ async def _content(response: httpx2.Response) -> bytes:
     try:
         return await response.aread()
     except httpx2.HTTPError as error:
-        raise Unreachable(told(error)) from None
+        raise Unreachable(first_line(error)) from None

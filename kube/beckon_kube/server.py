@@ -176,6 +176,6 @@ def read_document(content: bytes) -> dict[str, Any]:
     return found
 
 
-def told(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return the first line of an error's message."""
     return str(error).partition("\n")[0] or type(error).__name__

@@ -130,7 +130,7 @@ class Operator:
         self._led = asyncio.Event()
         self._unready = "nothing has been listed yet"
         self._health = Health(self._metrics, lambda: self._unready)
-        self._metrics.tell_of(self._ledger.verdicts)
+        self._metrics.export_tools(self._ledger.verdicts)
         self._metrics.leader.set_function(self._leadership.leads)
 
     async def run(self, listener: socket.socket, started: Callable[[], None]) -> None:

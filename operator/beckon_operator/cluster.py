@@ -172,8 +172,8 @@ class Cluster:
         """Report a created, changed or deleted object."""
         if kind.plural == TRIGGERS.plural:
             types = self._asking.replace(old.resource if old else None, new.resource if new else None)
-            asked = frozenset(filter(None, types))
-            self._changed(namespace, None if None in types else asked, asked)
+            requested = frozenset(filter(None, types))
+            self._changed(namespace, None if None in types else requested, requested)
         else:
             self._changed(namespace, frozenset() if kind.plural == EVENT_TYPES.plural else None, frozenset())
 

@@ -9,8 +9,8 @@ from beckon_contract.entries import Memory, Router, by_key
 from beckon_contract.resources import Resource
 from beckon_contract.routes import BrokenTrigger, Listener, read_trigger, route_table
 from beckon_operator.cluster import Cluster, Touched
-from beckon_operator.judging.around import Around
 from beckon_operator.judging.last_ready import LastReady
+from beckon_operator.judging.namespace_view import NamespaceView
 from beckon_operator.judging.rules import Rules
 from beckon_operator.judging.verdicts import NamespaceJudge
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
@@ -20,7 +20,7 @@ from beckon_operator.tools import ToolWanted, wanted
 
 logger = logging.getLogger(__name__)
 
-_TOGETHER = 0.02  # seconds; what is applied together is judged together
+_GATHER_SECONDS = 0.02  # seconds; what is applied together is judged together
 _REST = 2.0  # times as long as judging took: at most a third of the time is spent on it
 _LONGEST_REST = 1.0
 
@@ -35,8 +35,8 @@ class _Namespace:
     judge: NamespaceJudge = field(default_factory=NamespaceJudge)
     triggers: Memory[Listener | BrokenTrigger] = field(default_factory=lambda: Memory(read_controlled))
     last_ready: LastReady = field(default_factory=LastReady)
-    around: Around | None = None
-    # The types whose Triggers have changed since `around` was made, `None` for everything.
+    view: NamespaceView | None = None
+    # The types whose Triggers have changed since `view` was made, `None` for everything.
     touched: Touched = None
     wanted: dict[str, ToolWanted] = field(default_factory=dict)
     # The types of what is not reached: Triggers of other namespaces are part of the explanation.
@@ -59,7 +59,7 @@ class Judge:
         """Judge every changed namespace, until cancelled."""
         while True:
             await self._news.wait()
-            await asyncio.sleep(_TOGETHER)
+            await asyncio.sleep(_GATHER_SECONDS)
             started = time.monotonic()
             self.judge_all()
             spent = time.monotonic() - started
@@ -80,11 +80,11 @@ class Judge:
                     )
                     self._metrics.failures.labels("judge").inc()
 
-    def _changed(self, namespace: str, touched: Touched, asked: frozenset[str]) -> None:
+    def _changed(self, namespace: str, touched: Touched, requested: frozenset[str]) -> None:
         self._wait_for(namespace, touched)
-        for other, known in self._namespaces.items() if asked else ():
-            if other != namespace and known.unrouted & asked:
-                self._wait_for(other, asked)
+        for other, known in self._namespaces.items() if requested else ():
+            if other != namespace and known.unrouted & requested:
+                self._wait_for(other, requested)
         self._metrics.waiting.set(len(self._waiting))
         self._news.set()
 
@@ -98,13 +98,13 @@ class Judge:
         if namespace not in self._namespaces:
             self._namespaces[namespace] = self._begin(namespace)
         known = self._namespaces[namespace]
-        around, touched = known.around, known.touched
-        if around is None or touched is None or touched:
-            around = self._around(namespace, known)
-        known.around, known.touched = around, frozenset()
+        view, touched = known.view, known.touched
+        if view is None or touched is None or touched:
+            view = self._view(namespace, known)
+        known.view, known.touched = view, frozenset()
         event_types = self.cluster.objects(EVENT_TYPES).within(namespace).values()
         present = [one for one in event_types if not one.leaving]
-        verdicts = known.judge.judge(present, around, touched)
+        verdicts = known.judge.judge(present, view, touched)
         before, known.wanted = known.wanted, {}
         for name, verdict in verdicts.items():
             old = before.get(name)
@@ -124,7 +124,7 @@ class Judge:
             known.last_ready.restore(tool.last_ready)
         return known
 
-    def _around(self, namespace: str, known: _Namespace) -> Around:
+    def _view(self, namespace: str, known: _Namespace) -> NamespaceView:
         triggers = by_key(self._resources(TRIGGERS, namespace))
         brokers = self._resources(BROKERS, namespace)
         known.last_ready.observe(brokers, triggers.values())
@@ -132,7 +132,7 @@ class Judge:
             known.last_ready.separate_outage(one) if isinstance(one, Listener) else one
             for one in known.triggers.read(triggers)
         )
-        return Around(
+        return NamespaceView(
             namespace,
             Router(route_table(read), elsewhere=self.cluster.asking_for),
             brokers,

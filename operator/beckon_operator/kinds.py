@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from beckon_contract import tool_resources
 from beckon_contract.eventtypes import GROUP as EVENTING
-from beckon_operator.judging.around import SERVING
+from beckon_operator.judging.namespace_view import SERVING
 
 # v1beta2 is what Knative stores: listing it needs no conversion webhook, and only it and
 # v1beta1 have a field for schemaData.

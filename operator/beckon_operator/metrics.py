@@ -34,7 +34,7 @@ class Metrics:
         """Return everything in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def tell_of(self, verdicts: Callable[[], Iterator[Verdict]]) -> None:
+    def export_tools(self, verdicts: Callable[[], Iterator[Verdict]]) -> None:
         """Export the number of Tools by status and reason of Ready."""
         self._registry.register(_Tools(verdicts))
 

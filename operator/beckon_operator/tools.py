@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from beckon_contract import tool_resources
+from beckon_contract.call_routes import FIELD as ROUTES
+from beckon_contract.call_routes import route_document
 from beckon_contract.conditions import Condition
 from beckon_contract.eventtypes import GROUP as EVENTING
 from beckon_contract.eventtypes import KIND as EVENT_TYPE
-from beckon_contract.ways import FIELD as WAYS
-from beckon_contract.ways import way_document
 from beckon_operator.judging.last_ready import FIELD as LAST_READY
 from beckon_operator.judging.last_ready import ObjectVersion, read_last_ready, version_document
 from beckon_operator.judging.verdicts import Verdict
@@ -46,7 +46,7 @@ class ToolSeen:
     owner: str
     leaving: bool = False
     conditions: Mapping[str, SeenCondition] = field(default_factory=dict)
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    preserved: Mapping[str, Any] = field(default_factory=dict)
     last_ready: tuple[ObjectVersion, ...] = ()
     answering: Mapping[str, Any] | None = None
 
@@ -81,7 +81,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         "owner": owner,
         "spec": _plain(document.get("spec") or {}),
         "eventType": status.get("eventType") or {},
-        WAYS: status.get(WAYS) or [],
+        ROUTES: status.get(ROUTES) or [],
         LAST_READY: status.get(LAST_READY) or [],
         "conditions": [
             {name: value for name, value in one.items() if name != "lastTransitionTime"} for one in conditions
@@ -96,7 +96,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         owner=str(owner.get("uid") or ""),
         leaving=bool(metadata.get("deletionTimestamp")),
         conditions={str(one.get("type")): _seen_condition(one) for one in conditions},
-        kept={name: metadata[name] for name in ("annotations", "finalizers") if metadata.get(name)},
+        preserved={name: metadata[name] for name in ("annotations", "finalizers") if metadata.get(name)},
         last_ready=read_last_ready(status),
         answering=answering,
     )
@@ -116,7 +116,7 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
         "ownerReferences": [content["owner"]],
     }
     if seen is not None:
-        metadata |= {**seen.kept, "resourceVersion": str(seen.version), "uid": seen.uid}
+        metadata |= {**seen.preserved, "resourceVersion": str(seen.version), "uid": seen.uid}
     return {
         "apiVersion": tool_resources.API_VERSION,
         "kind": tool_resources.KIND,
@@ -128,7 +128,7 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
                 *({**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]),
                 *((seen.answering,) if seen is not None and seen.answering is not None else ()),
             ],
-            **{name: content[name] for name in (WAYS, LAST_READY) if content[name]},
+            **{name: content[name] for name in (ROUTES, LAST_READY) if content[name]},
         },
     }
 
@@ -148,7 +148,7 @@ def _content(verdict: Verdict) -> dict[str, Any]:
         },
         "spec": _plain(verdict.spec),
         "eventType": {"uid": event_type.uid, "generation": event_type.generation},
-        WAYS: _plain([way_document(one) for one in verdict.ways]),
+        ROUTES: _plain([route_document(one) for one in verdict.routes]),
         LAST_READY: [version_document(one) for one in verdict.last_ready],
         "conditions": [_document(condition) for condition in verdict.conditions],
     }

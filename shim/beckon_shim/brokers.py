@@ -8,7 +8,7 @@ from beckon_contract.addresses import Unaddressable, published_address
 from beckon_contract.conditions import READY, condition
 from beckon_kube.contact import Contact
 from beckon_kube.server import Document, name_of
-from beckon_shim import endings
+from beckon_shim import responses
 from beckon_shim.messages import Answer
 from beckon_shim.targets import Target, named_broker
 
@@ -50,13 +50,13 @@ class BrokerTable:
             return found
         named = named_broker(path)
         if named is None:
-            return endings.no_such_path(endings.CALL_PATH)
+            return responses.no_such_path(responses.CALL_PATH)
         broker = "/".join(named)
         if found is not None:
-            return endings.unaddressed(broker, found.reason)
+            return responses.unaddressed(broker, found.reason)
         if self.why_unready:
-            return endings.starting(self.why_unready)
-        return endings.unknown_broker(broker, self._unserved(named[0]))
+            return responses.starting(self.why_unready)
+        return responses.unknown_broker(broker, self._unserved(named[0]))
 
     def put(self, document: Document) -> None:
         """Add or update a Broker."""
@@ -96,6 +96,6 @@ def _why_not(status: Mapping[str, Any]) -> str:
     for name in ("Addressable", READY):
         found = condition(status, name)
         if found is not None and found.status != "True":
-            told = ": ".join(filter(None, (found.reason, found.message)))
-            return f"its condition {name} is {found.status}" + (f", {told}" if told else "")
+            logged = ": ".join(filter(None, (found.reason, found.message)))
+            return f"its condition {name} is {found.status}" + (f", {logged}" if logged else "")
     return "it publishes no status.address"

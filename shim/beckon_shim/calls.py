@@ -8,23 +8,23 @@ from functools import partial
 
 from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_contract.events import EventError, is_timestamp
-from beckon_shim import endings
+from beckon_shim import responses
 from beckon_shim.deadlines import Deadlines
 from beckon_shim.delivery import IDEMPOTENT, Delivery, at_deadline
 from beckon_shim.exchange import Exchange
-from beckon_shim.lines import NOTED, ids_in
+from beckon_shim.log_fields import NOTED, ids_in
 from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond
 from beckon_shim.posts import BrokerPosts
+from beckon_shim.progress_stream import ProgressStream, wants_reports
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.status import Status
 from beckon_shim.targets import Brokers, Target
-from beckon_shim.telling import Telling, wants_reports
 from beckon_shim.waiters import Waiter
 from beckon_shim.wire import WireEvent, read
 
 _EXPIRY = b"ce-expirytime"
 # Of which the log tells only who asks for it: of too many calls there is no line each.
-_USUAL = frozenset((endings.REPLIED, "full", "draining"))
+_USUAL = frozenset((responses.REPLIED, "full", "draining"))
 # Trace context is about the HTTP request, not about the event; it goes along.
 _PASSED_ON = frozenset((b"traceparent", b"tracestate", b"x-request-id"))
 
@@ -59,10 +59,10 @@ class Calls:
         if request.path.startswith(RECEIPTS):
             return self._exchange.receipts.handle(request, respond)
         if request.method != "POST":
-            respond(self._status.answer(request) or endings.wrong_method(b"POST"))
+            respond(self._status.answer(request) or responses.wrong_method(b"POST"))
             return None
-        telling = Telling(respond) if wants_reports(request.headers) else None
-        end = telling.end if telling else respond
+        stream = ProgressStream(respond) if wants_reports(request.headers) else None
+        end = stream.end if stream else respond
         finish = partial(self._finish, end, time.monotonic(), _noted(request.headers))
         target = self._target(request.path)
         if isinstance(target, Answer):
@@ -72,30 +72,30 @@ class Calls:
             event = read(request.headers, request.body)
             seconds = self._seconds(request.headers, event)
         except EventError as error:
-            finish(endings.bad_event(error))
+            finish(responses.bad_event(error))
             return None
         if seconds <= 0:
-            finish(endings.expired())
+            finish(responses.expired())
             return None
         waiter = self._send(event, request, target, seconds, finish)
-        if telling is not None:
-            waiter.hear = telling.report
-            telling.receipt = waiter.receipt
+        if stream is not None:
+            waiter.hear = stream.report
+            stream.receipt = waiter.receipt
         return partial(self._hang_up, waiter)
 
     def too_large(self, request: Request, limit: int) -> Answer:
         """Return the answer to an event over the limit."""
         self._exchange.metrics.call("rejected")
-        return endings.too_large(limit)
+        return responses.too_large(limit)
 
     def _target(self, path: str) -> Target | Answer:
         """Return the Broker for a call, or the refusal."""
         if self._status.draining:
-            return endings.draining()
+            return responses.draining()
         limit = self._limits.waiting
         # Posts outlive their callers at a Broker that delivers before it answers.
         if len(self._waiters) >= limit or len(self._posts) >= 2 * limit:
-            return endings.full(limit)
+            return responses.full(limit)
         return self._brokers.find(path)
 
     def _seconds(self, headers: list[RawHeader], event: WireEvent) -> float:
@@ -137,7 +137,7 @@ class Calls:
     def _finish(self, finish: Finish, started: float, noted: list[RawHeader], answer: Answer) -> None:
         metrics, seconds = self._exchange.metrics, time.monotonic() - started
         metrics.call(answer.outcome)
-        if answer.outcome == endings.REPLIED:
+        if answer.outcome == responses.REPLIED:
             metrics.observe_seconds(seconds)
         level = logging.DEBUG if answer.outcome in _USUAL else logging.INFO
         if logger.isEnabledFor(level):
@@ -148,7 +148,7 @@ class Calls:
         self._waiters.fail(waiter, at_deadline(waiter, seconds))
 
     def _hang_up(self, waiter: Waiter) -> None:
-        self._waiters.fail(waiter, endings.HUNG_UP)
+        self._waiters.fail(waiter, responses.HUNG_UP)
 
 
 def _noted(headers: list[RawHeader]) -> list[RawHeader]:

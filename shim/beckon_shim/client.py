@@ -40,7 +40,7 @@ _KNOWN_TARGETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _ParsedTarget:
     """A parsed target: its connections, and the start of its requests."""
 
     pool: "_Pool"
@@ -66,7 +66,7 @@ class Client:
         self._repeats = repeats
         self._connect_seconds = connect_seconds
         self._loop = asyncio.get_running_loop()
-        self._ways: dict[Target, _Way] = {}
+        self._targets: dict[Target, _ParsedTarget] = {}
         self._pools: dict[tuple[str, str, int, str], _Pool] = {}
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
@@ -77,7 +77,7 @@ class Client:
     @property
     def known(self) -> int:
         """How many targets are remembered; bounded, since strangers name them."""
-        return len(self._ways)
+        return len(self._targets)
 
     def post(
         self,
@@ -91,13 +91,13 @@ class Client:
 
         `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
         """
-        way = self._ways.get(target) or self._take_apart(target)
-        parts = [way.start]
+        parsed = self._targets.get(target) or self._take_apart(target)
+        parts = [parsed.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
         deadline = self._loop.time() + self._seconds
-        way.pool.send(Post(b"".join(parts), then, deadline, begin, self._repeats))
+        parsed.pool.send(Post(b"".join(parts), then, deadline, begin, self._repeats))
 
     async def deliver(self, target: Target, headers: list[RawHeader], body: bytes) -> Ack:
         """Post an event and wait for its acknowledgement."""
@@ -116,7 +116,7 @@ class Client:
         for pool in self._pools.values():
             await pool.close()
 
-    def _take_apart(self, target: Target) -> _Way:
+    def _take_apart(self, target: Target) -> _ParsedTarget:
         parts = urlsplit(target.url)
         host = parts.hostname or ""
         secure = parts.scheme == "https"
@@ -128,11 +128,11 @@ class Client:
             trust = partial(trusting, target.ca_certs) if secure else None
             pool = self._pools[origin] = _Pool(host, port, trust, self._connect_seconds)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        if len(self._ways) >= _KNOWN_TARGETS:
-            self._ways.clear()
+        if len(self._targets) >= _KNOWN_TARGETS:
+            self._targets.clear()
         start = f"POST {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}\r\n"
-        way = self._ways[target] = _Way(pool, start.encode("ascii"))
-        return way
+        parsed = self._targets[target] = _ParsedTarget(pool, start.encode("ascii"))
+        return parsed
 
     def _sweep(self) -> None:
         """End overdue posts and close idle connections, with one timer."""
@@ -142,7 +142,7 @@ class Client:
             if pool.unused:
                 del self._pools[origin]
                 # Which of them mean that pool is not worth knowing: they are made again.
-                self._ways.clear()
+                self._targets.clear()
 
 
 class _Pool:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from beckon_shim import endings
+from beckon_shim import responses
 from beckon_shim.ack import Ack
 from beckon_shim.messages import Answer, RawHeader
 from beckon_shim.posts import BrokerPosts
@@ -74,15 +74,15 @@ class Delivery:
         else:
             waiter.refusal = ack
             if not (ack.not_taken and self._post_later(ack)):
-                self.waiters.fail(waiter, endings.unaccepted(ack, self.target.url))
+                self.waiters.fail(waiter, responses.unaccepted(ack, self.target.url))
 
     def _post_later(self, ack: Ack) -> bool:
         """Post again after a pause; return False if time is short."""
         # Half of it by chance: callers that were refused at one moment should not come back at one.
         pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311  # chance, not a secret
-        asked = _retry_after(ack.retry_after)
-        if asked > pause:
-            pause = asked * random.uniform(1, 1.1)  # noqa: S311  # chance, not a secret
+        wanted_pause = _retry_after(ack.retry_after)
+        if wanted_pause > pause:
+            pause = wanted_pause * random.uniform(1, 1.1)  # noqa: S311  # chance, not a secret
         loop = asyncio.get_running_loop()
         if loop.time() + pause >= self.deadline:
             return False
@@ -95,17 +95,17 @@ def at_deadline(waiter: Waiter, seconds: float) -> Answer:
     if waiter.doubt is not None:
         return waiter.doubt
     if waiter.uncertain is not None:
-        return endings.outcome_unknown(waiter.uncertain, waiter.broker_url, seconds)
+        return responses.outcome_unknown(waiter.uncertain, waiter.broker_url, seconds)
     if waiter.refusal is not None:
-        return endings.unaccepted(waiter.refusal, waiter.broker_url)
-    return endings.timed_out(seconds)
+        return responses.unaccepted(waiter.refusal, waiter.broker_url)
+    return responses.timed_out(seconds)
 
 
 def at_shutdown(waiter: Waiter) -> Answer:
     """Return the answer to a call still waiting at shutdown."""
     if waiter.refusal is not None and waiter.uncertain is None:
-        return endings.draining()
-    return waiter.doubt or endings.cut_off()
+        return responses.draining()
+    return waiter.doubt or responses.cut_off()
 
 
 def _retry_after(text: str) -> float:

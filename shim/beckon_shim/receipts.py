@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
-from beckon_shim import endings
+from beckon_shim import responses
 from beckon_shim.messages import Answer, HangUp, RawHeader, Request, Respond
 from beckon_shim.peers import Peers, has_hopped
 
@@ -78,13 +78,13 @@ class Receipts:
     def _take(self, request: Request) -> Answer | Coroutine[None, None, Answer]:
         replica, _, nonce = request.path.removeprefix(RECEIPTS).partition("/")
         if request.method != "POST":
-            return endings.wrong_method(b"POST")
+            return responses.wrong_method(b"POST")
         if replica != self._replica and not has_hopped(request):
             return self._pass_on(replica, request.path)
-        return _TAKEN if self._end(nonce, True) else endings.no_receipt()
+        return _TAKEN if self._end(nonce, True) else responses.no_receipt()
 
     async def _pass_on(self, replica: str, path: str) -> Answer:
-        return _TAKEN if await self._peers.pass_on(replica, path) else endings.no_receipt()
+        return _TAKEN if await self._peers.pass_on(replica, path) else responses.no_receipt()
 
 
 async def _respond_later(taken: Coroutine[None, None, Answer], respond: Respond) -> None:

@@ -13,12 +13,12 @@ from beckon_contract.acceptance import ACCEPTED, STATE
 from beckon_contract.correlation import Claim
 from beckon_contract.events import EventError
 from beckon_contract.problem import Problem
-from beckon_shim import endings
+from beckon_shim import responses
+from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
 from beckon_shim.deadletters import says_why, strip_errors, undeliverable
-from beckon_shim.doubts import Doubts
 from beckon_shim.exchange import Exchange
 from beckon_shim.late import LateReplies
-from beckon_shim.lines import ids_in
+from beckon_shim.log_fields import ids_in
 from beckon_shim.messages import Answer, HangUp, Request, Respond, of_problem
 from beckon_shim.peers import Peers, has_hopped
 from beckon_shim.receipts import RECEIPTS
@@ -43,9 +43,14 @@ class Replies:
     """Routes replies, dead letters and reports of progress to their calls."""
 
     def __init__(
-        self, exchange: Exchange, status: Status, peers: Peers, late: LateReplies, doubts: Doubts
+        self,
+        exchange: Exchange,
+        status: Status,
+        peers: Peers,
+        late: LateReplies,
+        ambiguous: AmbiguousDeadLetters,
     ) -> None:
-        self._doubts = doubts
+        self._ambiguous = ambiguous
         self._receipts = exchange.receipts
         self._waiters = exchange.waiters
         self._tokens = exchange.tokens
@@ -54,7 +59,7 @@ class Replies:
         self._status = status
         self._peers = peers
         self._late = late
-        self._reports = Reports(exchange, peers, late, doubts)
+        self._reports = Reports(exchange, peers, late, ambiguous)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
@@ -76,24 +81,24 @@ class Replies:
         """Refuse a reply over the limit; its caller gets an error at once."""
         if request.path == PROGRESS:
             self._reports.too_large()
-            return endings.too_large(limit)
+            return responses.too_large(limit)
         claim = self._tokens.verify(dict(request.headers).get(self._marks.reply))
         waiter = self._waiters.get(claim.nonce) if claim is not None else None
         if waiter is not None:
-            self._waiters.fail(waiter, endings.reply_too_large(limit))
+            self._waiters.fail(waiter, responses.reply_too_large(limit))
         self._metrics.reply("too_large")
-        return endings.too_large(limit)
+        return responses.too_large(limit)
 
     def _deal_with(self, request: Request) -> _Dealt:
         if request.path not in (REPLIES, DEAD_LETTERS, PROGRESS):
             hint = f"POST events to {REPLIES}, {DEAD_LETTERS} or {PROGRESS}"
-            return self._status.answer(request) or endings.no_such_path(hint)
+            return self._status.answer(request) or responses.no_such_path(hint)
         if request.method != "POST":
-            return endings.wrong_method(b"POST")
+            return responses.wrong_method(b"POST")
         try:
             event = read(request.headers, request.body)
         except EventError as error:
-            return endings.bad_event(error)
+            return responses.bad_event(error)
         if request.path == DEAD_LETTERS:
             return self._dead_letter(event, request)
         if request.path == PROGRESS:
@@ -119,18 +124,18 @@ class Replies:
     def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
         """Answer the waiting call, or pass the reply to the late sink."""
         accepted, waiter = _is_acceptance(event), self._waiters.get(claim.nonce)
-        answer = (endings.accepted if accepted else endings.replied)(self._to_caller(event))
+        answer = (responses.accepted if accepted else responses.replied)(self._to_caller(event))
         receipt = None
         if waiter is not None and waiter.receipt is not None:
             answer.headers.append(waiter.receipt)
             receipt = self._receipts.expect(claim.nonce)
         if accepted:
             if waiter is not None:
-                self._doubts.note_alive(waiter)
+                self._ambiguous.note_alive(waiter)
             fate = self._waiters.accept(claim.nonce, answer)
         else:
             if waiter is not None:
-                self._doubts.note_answered(waiter)
+                self._ambiguous.note_answered(waiter)
             fate = self._waiters.reply(claim.nonce, answer)
         if fate is Fate.WAITING:
             self._metrics.reply("accepted" if accepted else "answered")
@@ -197,7 +202,7 @@ class Replies:
             if sure:
                 self._waiters.fail(waiter, answer)
             else:
-                self._doubts.doubt(waiter, answer)
+                self._ambiguous.doubt(waiter, answer)
             self._metrics.dead_letter("answered" if sure else "doubtful")
         return _ACCEPTED
 

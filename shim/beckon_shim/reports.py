@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 
 from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_contract.correlation import Claim
-from beckon_shim.doubts import Doubts
+from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
 from beckon_shim.exchange import Exchange
 from beckon_shim.late import LateReplies
 from beckon_shim.messages import Answer, Request
@@ -24,13 +24,15 @@ _TAKEN = Answer(202, [], b"", "taken")
 class Reports:
     """Takes reports of progress."""
 
-    def __init__(self, exchange: Exchange, peers: Peers, late: LateReplies, doubts: Doubts) -> None:
+    def __init__(
+        self, exchange: Exchange, peers: Peers, late: LateReplies, ambiguous: AmbiguousDeadLetters
+    ) -> None:
         self._waiters = exchange.waiters
         self._tokens = exchange.tokens
         self._metrics = exchange.metrics
         self._peers = peers
         self._late = late
-        self._doubts = doubts
+        self._ambiguous = ambiguous
 
     def take(self, event: WireEvent, request: Request) -> Answer | Coroutine[None, None, Answer]:
         """Pass a report to the caller of its call.
@@ -47,7 +49,7 @@ class Reports:
         waiter = self._waiters.get(claim.nonce)
         if waiter is None:
             return self._hand_over(claim, event)
-        self._doubts.note_alive(waiter)
+        self._ambiguous.note_alive(waiter)
         if waiter.hear is None:
             return self._taken("unheard")
         del event.attributes[_TOKEN]  # who has it could answer the call

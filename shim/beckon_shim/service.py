@@ -16,16 +16,16 @@ from beckon_contract.call_credentials import SCHEME, BadCredential, check_reques
 from beckon_contract.correlation import Keyring
 from beckon_contract.origins import OriginPolicy
 from beckon_contract.problem import Problem
+from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
 from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits
 from beckon_shim.client import Client
 from beckon_shim.deadlines import Deadlines
 from beckon_shim.delivery import at_shutdown
-from beckon_shim.doubts import Doubts
 from beckon_shim.exchange import Exchange, Marks
 from beckon_shim.keys import follow_keys
 from beckon_shim.late import LateReplies
-from beckon_shim.lines import ids_in
+from beckon_shim.log_fields import ids_in
 from beckon_shim.messages import Answer, Handler, HangUp, Request, Respond, of_problem
 from beckon_shim.metrics import Metrics
 from beckon_shim.peers import Addresses, Peers, PodAddresses
@@ -162,8 +162,8 @@ class Service:
         limits = Limits(settings.max_waiting, deadlines)
         calls = Calls(exchange, self._status, brokers, self._posts, limits)
         late = LateReplies(settings.late_reply_sink, self._side)
-        doubts = Doubts(self.waiters, settings.dead_letter_grace)
-        replies = Replies(exchange, self._status, peers, late, doubts)
+        ambiguous = AmbiguousDeadLetters(self.waiters, settings.dead_letter_grace)
+        replies = Replies(exchange, self._status, peers, late, ambiguous)
         called: Handler = calls if settings.open_calls else Authenticated(calls, self.tokens, self.metrics)
         handlers: list[tuple[Handler, str | None]] = [(called, "/{namespace}/{broker}"), (replies, None)]
         policy = settings.origin_policy(settings.host)

@@ -47,9 +47,11 @@ class Traced:
         parent = _parent(request.headers)
         route = self._route or request.path[:_LONGEST]
         span = _tracer.start_span(f"POST {route}", parent, SpanKind.SERVER, _attributes(request, route))
-        kept = [header for header in request.headers if header[0] not in _HEADERS]
+        attributes = [header for header in request.headers if header[0] not in _HEADERS]
         own = [(name.encode(), value.encode()) for name, value in carried_by(span).items()]
-        return self._handler.handle(replace(request, headers=kept + own), partial(_answered, span, respond))
+        return self._handler.handle(
+            replace(request, headers=attributes + own), partial(_answered, span, respond)
+        )
 
     def too_large(self, request: Request, limit: int) -> Answer:
         """Return the answer to a request with a body over the limit.
@@ -59,11 +61,11 @@ class Traced:
         return self._handler.too_large(request, limit)
 
 
-def _answered(span: Span, respond: Respond, told: Answer | Piece) -> None:
-    answer = told.whole if isinstance(told, Piece) else told
+def _answered(span: Span, respond: Respond, attribute: Answer | Piece) -> None:
+    answer = attribute.whole if isinstance(attribute, Piece) else attribute
     if answer is not None:
         _end(span, answer)
-    respond(told)
+    respond(attribute)
 
 
 def _end(span: Span, answer: Answer) -> None:

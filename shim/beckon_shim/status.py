@@ -1,6 +1,6 @@
 """Health, readiness and metrics: the same on both ports."""
 
-from beckon_shim import endings
+from beckon_shim import responses
 from beckon_shim.messages import Answer, Request
 from beckon_shim.metrics import Metrics
 from beckon_shim.targets import Brokers
@@ -26,11 +26,11 @@ class Status:
         if request.path not in ("/healthz", "/readyz", "/metrics"):
             return None
         if request.method not in ("GET", "HEAD"):
-            return endings.wrong_method(b"GET, HEAD")
+            return responses.wrong_method(b"GET, HEAD")
         if request.path == "/metrics":
             return Answer(200, [_PROMETHEUS], self._metrics.text(), "")
         if request.path == "/readyz" and (self.leaving or self.draining):
-            return endings.draining()
+            return responses.draining()
         if request.path == "/readyz" and self._brokers.why_unready:
-            return endings.starting(self._brokers.why_unready)
+            return responses.starting(self._brokers.why_unready)
         return Answer(200, [_TEXT], b"ok\n", "")

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from beckon_shim import endings
+from beckon_shim import responses
 from beckon_shim.messages import Answer
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -68,7 +68,7 @@ class Templates:
         if target is None:
             named = named_broker(path)
             if named is None:
-                return endings.no_such_path(endings.CALL_PATH)
+                return responses.no_such_path(responses.CALL_PATH)
             target = Target(self._template.format(namespace=named[0], name=named[1]))
             if len(self._known) < _KNOWN_PATHS:
                 self._known[path] = target

@@ -63,7 +63,7 @@ def of_the_shim() -> str:
 def of_the_operator() -> str:
     metrics = OperatorMetrics()
     verdict = SimpleNamespace(ready=SimpleNamespace(status="True", reason="Ready"))
-    metrics.tell_of(lambda: iter([cast(Any, verdict)]))
+    metrics.export_tools(lambda: iter([cast(Any, verdict)]))
     metrics.failures.labels("write").inc()
     return metrics.text().decode()
 

@@ -72,11 +72,11 @@ def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parent
         "from opentelemetry.context import Context, attach\n"
         "from beckon_contract import tracing\n"
         f"stop = tracing.start('test', {{'{ENDPOINT}': '{COLLECTOR}'}})\n"
-        "seen = [tracing.nobody_sees()]\n"
+        "seen = [tracing.is_unrecorded()]\n"
         f"attach(tracing.continued({{'traceparent': '{PARENT[:-2]}00'}}))\n"
-        "seen.append(tracing.nobody_sees())\n"
+        "seen.append(tracing.is_unrecorded())\n"
         "attach(trace.set_span_in_context(trace.get_tracer('t').start_span('root', Context())))\n"
-        "print(seen + [tracing.nobody_sees()])"
+        "print(seen + [tracing.is_unrecorded()])"
     )
     environment = clean_environment({ENDPOINT: COLLECTOR, "OTEL_TRACES_SAMPLER": sampler})
 

@@ -7,13 +7,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from beckon_contract.wordless import Wordless
+from beckon_contract.exporting import RedactingSpanExporter
 
 
 def test_a_failed_span_is_exported_without_its_words_and_otherwise_whole() -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(Wordless(exporter)))
+    provider.add_span_processor(SimpleSpanProcessor(RedactingSpanExporter(exporter)))
     tracer = provider.get_tracer("a-library", "1")
 
     with (
@@ -38,7 +38,7 @@ def test_a_failed_span_is_exported_without_its_words_and_otherwise_whole() -> No
 
 def test_a_span_without_words_is_exported_as_it_is() -> None:
     exporter = InMemorySpanExporter()
-    wordless = Wordless(exporter)
+    wordless = RedactingSpanExporter(exporter)
     span = TracerProvider(shutdown_on_exit=False).get_tracer("a").start_span("fine")
     span.end()
     assert isinstance(span, ReadableSpan)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_contract.deliveries import DELIVERIES, read_deliveries, told
+from beckon_contract.deliveries import DELIVERIES, deliveries_attribute, read_deliveries
 from beckon_tools import Hints, Retry, tool
 from beckon_tools.app import Deliveries
 from beckon_tools.declaration import AnyTool
@@ -75,7 +75,7 @@ async def test_no_more_calls_are_remembered_than_there_is_room_for() -> None:
 @pytest.mark.parametrize("number", [2, 3, 2**31 - 1])
 @pytest.mark.parametrize("write", [int, str], ids=["structured", "binary"])
 def test_what_a_reply_tells_is_read_in_either_mode(number: int, write: type[int] | type[str]) -> None:
-    assert read_deliveries({DELIVERIES: write(told(number)[DELIVERIES])}) == number
+    assert read_deliveries({DELIVERIES: write(deliveries_attribute(number)[DELIVERIES])}) == number
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, -3, True, 2**31, "2.5", "²", "many", "", "9" * 5000, 3.0])

@@ -49,11 +49,11 @@ async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any
         try:
             result = context.run(function, **arguments)
         except BaseException as error:
-            tell(_fail, error)
+            resolve(_fail, error)
         else:
-            tell(_end, result)
+            resolve(_end, result)
 
-    def tell(how: Callable[..., None], value: object) -> None:
+    def resolve(how: Callable[..., None], value: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(how, ended, value)
 

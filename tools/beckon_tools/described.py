@@ -20,13 +20,13 @@ def described(function: Callable[..., object]) -> str:
     The result is described by the docstring, or a note at the return annotation, or the fields of a model
     that is returned. An EventType has no field of its own for that.
     """
-    told = read_docstring(function)
-    if not told.description:
+    parts = read_docstring(function)
+    if not parts.description:
         return ""
-    result = told.result or _of_annotation(function)
+    result = parts.result or _of_annotation(function)
     if not result:
-        return told.description
-    return f"{told.description} Returns: {_cut(result)}"
+        return parts.description
+    return f"{parts.description} Returns: {_cut(result)}"
 
 
 def _of_annotation(function: Callable[..., object]) -> str:

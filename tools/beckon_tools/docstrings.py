@@ -11,7 +11,7 @@ import docstring_parser
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DocstringParts:
     """The parts of a docstring, each on one line; empty if missing."""
 
     description: str
@@ -19,16 +19,16 @@ class Told:
     result: str
 
 
-def read_docstring(function: Callable[..., object]) -> Told:
+def read_docstring(function: Callable[..., object]) -> DocstringParts:
     """Read a function's docstring: of its description, the first paragraph."""
     text = inspect.getdoc(function) or ""
     try:
         parsed = docstring_parser.parse(text)
     except docstring_parser.ParseError:
-        return Told(_first_paragraph(text), {}, "")
+        return DocstringParts(_first_paragraph(text), {}, "")
     arguments = {one.arg_name: _one_line(one.description) for one in parsed.params if one.description}
     result = _one_line(parsed.returns.description) if parsed.returns else ""
-    return Told(_first_paragraph(parsed.description or ""), arguments, result)
+    return DocstringParts(_first_paragraph(parsed.description or ""), arguments, result)
 
 
 def _first_paragraph(text: str) -> str:

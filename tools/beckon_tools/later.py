@@ -46,14 +46,14 @@ class Ticket:
     @classmethod
     def of(cls, reply: CloudEvent, reply_attribute: str, outbox: str = "", expires: str = "") -> "Ticket":
         """Return the ticket of a call, from a reply to it; `expires` is the call's `expirytime`."""
-        kept = {name: value for name, value in reply.extensions.items() if name != STATE}
-        if reply_attribute in kept:
-            kept[PROGRESS_MARK] = kept[reply_attribute]
+        stored = {name: value for name, value in reply.extensions.items() if name != STATE}
+        if reply_attribute in stored:
+            stored[PROGRESS_MARK] = stored[reply_attribute]
         if expires:
-            kept[EXPIRY] = expires
+            stored[EXPIRY] = expires
         # The same id at every attempt: brokers and agents know a second one by it.
-        name = f"{kept[CAUSE]}.answer"
-        empty = replace(reply, id=name, data=None, datacontenttype=None, time=None, extensions=kept)
+        name = f"{stored[CAUSE]}.answer"
+        empty = replace(reply, id=name, data=None, datacontenttype=None, time=None, extensions=stored)
         return cls(empty, outbox)
 
     @classmethod

@@ -18,7 +18,7 @@ from beckon_tools.sink import has_sink, send
 
 logger = logging.getLogger(__name__)
 
-_KEPT = (CAUSE, "traceparent", "tracestate")
+_CARRIED = (CAUSE, "traceparent", "tracestate")
 _SECONDS = 2.0  # for the Broker to take a report: the work waits so long at most
 
 
@@ -66,14 +66,14 @@ def report_event(reply: CloudEvent, call_type: str, token: AttributeValue | None
     It has no reply attribute, so that it is not taken for the answer: the token that a reply returns
     there is in an attribute of its own.
     """
-    kept = {name: value for name, value in reply.extensions.items() if name in _KEPT}
+    carried = {name: value for name, value in reply.extensions.items() if name in _CARRIED}
     if token is not None:
-        kept[PROGRESS_MARK] = token
+        carried[PROGRESS_MARK] = token
     return replace(
         reply,
         type=f"{call_type}.progress",
         datacontenttype="application/json",
-        extensions={**kept, STATE: PROGRESS},
+        extensions={**carried, STATE: PROGRESS},
     )
 
 

@@ -7,7 +7,7 @@ import orjson
 
 from beckon_contract import chains
 from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
-from beckon_contract.deliveries import told
+from beckon_contract.deliveries import deliveries_attribute
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tracing import carried
@@ -34,7 +34,7 @@ def reply_event(
         name: call.extensions[name] for name in _CARRIED if name in call.extensions
     }
     extensions |= carried()  # the reply belongs to the span in which the call was processed
-    extensions |= told(deliveries)
+    extensions |= deliveries_attribute(deliveries)
     extensions[CAUSE] = call.id
     if data == NO_ANSWER_YET:
         extensions[STATE] = ACCEPTED

@@ -34,13 +34,13 @@ def run(tool: AnyTool, settings: Settings) -> None:
     run_app(app(tool, settings), tool.service, settings)
 
 
-def run_app(asgi_app: Application, service: str, settings: Settings, *, wordless: bool = False) -> None:
+def run_app(asgi_app: Application, service: str, settings: Settings, *, redacted: bool = False) -> None:
     """Serve an application, called `service` in traces, as `run` serves a tool.
 
     With `wordless` its spans have no error messages.
     """
     try:
-        stop_tracing = tracing.start(service, os.environ, wordless=wordless)
+        stop_tracing = tracing.start(service, os.environ, redacted=redacted)
     except ValueError as error:
         raise UsageError(str(error)) from None
     listener = listen(settings.host, settings.port)

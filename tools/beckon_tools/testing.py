@@ -115,7 +115,7 @@ class Trial:
         if event.extensions.get(STATE) == PROGRESS:
             self.reports.append(event.json())
         else:
-            self.answers[str(event.extensions[CAUSE])] = _told(event)
+            self.answers[str(event.extensions[CAUSE])] = _read_reply(event)
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -138,16 +138,16 @@ def call_tool(tool: AnyTool, arguments: Mapping[str, object] | None = None) -> A
 
 def _answer(response: httpx.Response) -> Answer:
     if response.status_code == 200:
-        return _told(from_http(response.headers.raw, response.content))
+        return _read_reply(from_http(response.headers.raw, response.content))
     if not response.content:
         return Answer(response.status_code)
     problem = response.json()
     reason = problem["type"].removeprefix(TYPE_BASE)
-    told = "invalid_arguments" if reason == "invalid-arguments" else reason
-    return Answer(response.status_code, reason=told, message=problem["detail"])
+    reply = "invalid_arguments" if reason == "invalid-arguments" else reason
+    return Answer(response.status_code, reason=reply, message=problem["detail"])
 
 
-def _told(event: CloudEvent) -> Answer:
+def _read_reply(event: CloudEvent) -> Answer:
     """Read a reply as the agent does."""
     if is_acceptance(event.extensions):
         return Answer(200, later=True, event=event)

@@ -27,12 +27,12 @@ from beckon_kube.server import (
     Query,
     Refused,
     Unreachable,
+    first_line,
     page_query,
     read_change,
     read_document,
     read_page,
     refusal,
-    told,
     watch_query,
 )
 
@@ -160,7 +160,7 @@ class KubernetesApi:
             )
             answer = await self._client.call_api(*prepared, _request_timeout=timeout)
         except (aiohttp.ClientError, OSError, config.ConfigException) as error:
-            raise Unreachable(told(error)) from None
+            raise Unreachable(first_line(error)) from None
         response: aiohttp.ClientResponse = answer.response
         return response
 
@@ -172,14 +172,14 @@ async def _changes(response: aiohttp.ClientResponse) -> AsyncIterator[Change]:
     except TimeoutError:
         logger.debug("no word in %g s; watching anew", SILENCE)
     except (aiohttp.ClientError, ValueError) as error:  # a line that is too long is a ValueError
-        raise Unreachable(told(error)) from None
+        raise Unreachable(first_line(error)) from None
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
     try:
         return await response.read()
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise Unreachable(told(error)) from None
+        raise Unreachable(first_line(error)) from None
 
 
 class Secrets:

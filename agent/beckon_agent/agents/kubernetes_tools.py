@@ -11,13 +11,13 @@ from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route_stations
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.arguments import Validator
+from beckon_contract.call_routes import read_routes
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.conditions import Condition, condition
 from beckon_contract.resources import Resource, from_object
 from beckon_contract.tool_resources import ANSWERING, CONDITIONS, read_tool
 from beckon_contract.tool_selectors import ToolSelector
 from beckon_contract.tools import Refusal, Tool, declare
-from beckon_contract.ways import read_ways
 from beckon_kube.server import Document
 
 
@@ -56,7 +56,7 @@ def _routes(tool: Resource) -> list[CallRoute]:
             one.address,
             delivery=delivery_words(one.retries, one.dead_letters),
         )
-        for one in read_ways(tool.status)
+        for one in read_routes(tool.status)
     ]
     triggers = tool.spec.get("triggers")
     if found or not isinstance(triggers, list):

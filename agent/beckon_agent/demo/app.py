@@ -66,16 +66,16 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 def _answer(body: bytes, settings: Settings) -> Response:
-    asked = read_request(body)
-    conversation = read_conversation(asked.messages, asked.declarations)
+    request_ = read_request(body)
+    conversation = read_conversation(request_.messages, request_.declarations)
     # The same request has the same answer and ids; a longer conversation has new ones.
-    seed = hashlib.sha256(json.dumps(asked.messages, sort_keys=True).encode()).hexdigest()
-    said = reply(conversation, asked.rules, seed)
-    counted = usage([*asked.messages, *asked.declarations], said)
-    head = Head(f"chatcmpl-{seed[:24]}", int(time.time()), asked.model)
-    if not asked.stream:
+    seed = hashlib.sha256(json.dumps(request_.messages, sort_keys=True).encode()).hexdigest()
+    said = reply(conversation, request_.rules, seed)
+    counted = usage([*request_.messages, *request_.declarations], said)
+    head = Head(f"chatcmpl-{seed[:24]}", int(time.time()), request_.model)
+    if not request_.stream:
         return JSONResponse(completion(head, said, counted))
-    pieces = chunks(head, said, settings.chunk_characters, counted if asked.wants_usage else None)
+    pieces = chunks(head, said, settings.chunk_characters, counted if request_.wants_usage else None)
     return StreamingResponse(_events(pieces, settings.chunk_seconds), media_type="text/event-stream")
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from beckon_agent.demo.fill import tells
+from beckon_agent.demo.fill import has_value_for
 from beckon_agent.demo.tools import Tool
-from beckon_agent.demo.words import asked_words, related, words
+from beckon_agent.demo.words import question_words, related, words
 from beckon_contract.names import RESERVED
 
 _PARTS = re.compile(r"\s+and\s+(?:also\s+|then\s+)?|;\s*|(?<=[?!])\s+|,\s*then\s+", re.IGNORECASE)
@@ -36,7 +36,7 @@ def choose(question: str, tools: Sequence[Tool]) -> list[Choice]:
         tool = best(part, tools)
         if tool is not None:
             choices.append(Choice(tool, part))
-        elif choices and tells(choices[-1].tool, part):  # "the weather in Paris and Rome"
+        elif choices and has_value_for(choices[-1].tool, part):  # "the weather in Paris and Rome"
             choices.append(Choice(choices[-1].tool, part))
         elif choices:
             choices[-1] = replace(choices[-1], text=f"{choices[-1].text} and {part}")
@@ -52,17 +52,17 @@ def best(text: str, tools: Sequence[Tool]) -> Tool | None:
     None if no tool fits well enough. The agent's own tools are never chosen: they are for models that
     understand what they lack.
     """
-    asked = asked_words(text)
-    scored = [(_score(asked, tool), tool) for tool in tools if tool.name not in RESERVED]
+    wanted = question_words(text)
+    scored = [(_score(wanted, tool), tool) for tool in tools if tool.name not in RESERVED]
     score, tool = max(scored, key=lambda pair: pair[0], default=(0.0, None))
     return tool if score >= _ENOUGH else None
 
 
-def _score(asked: set[str], tool: Tool) -> float:
+def _score(wanted: set[str], tool: Tool) -> float:
     places = (
         (_IN_NAME, words(tool.name)),
         (_IN_PARAMETER_NAME, [word for one in tool.parameters for word in words(one.name)]),
         (_IN_DESCRIPTION, words(tool.description)),
         (_IN_PARAMETER, [word for one in tool.parameters for word in one.hints]),
     )
-    return sum(next((weight for weight, here in places if related(word, here)), 0.0) for word in asked)
+    return sum(next((weight for weight, here in places if related(word, here)), 0.0) for word in wanted)

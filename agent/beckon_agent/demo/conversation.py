@@ -54,10 +54,10 @@ def read_conversation(messages: Sequence[Message], tools: Sequence[object]) -> C
         if message.get("role") == "assistant":
             called = _called(message)
             continue
-        found, asked = _read(message, style, called)
+        found, latest = _read(message, style, called)
         results += found
-        if asked:
-            question, results = asked, []
+        if latest:
+            question, results = latest, []
     declared = tools if style == "native" else _declarations(system)
     return Conversation(question[:_MAX_QUESTION], tuple(read_tools(declared)), tuple(results), style)
 

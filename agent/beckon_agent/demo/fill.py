@@ -21,7 +21,7 @@ _CAPITALS = re.compile(r"(?<!^)(?<![.?!]\s)\b[A-Z][\w'’-]+(?:,?\s+[A-Z][\w'’
 _ALONE = re.compile(r"^[A-Z][\w'’-]*(?:[ ,]+[A-Z][\w'’-]*)*(?=[?.!]*$)")
 _ZONE = re.compile(r"\b(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC(?:[+-]\d{1,2})?|GMT)\b")
 _TICKER = re.compile(r"\b(?:[A-Z]{2,5}(?:\.[A-Z]{1,3})?|\d{3,6})\b")
-_SPOKEN = re.compile(
+_QUOTED_SPEECH = re.compile(
     r"^.*?\b(?:say|speak|read(?: aloud| out)?|pronounce|translate|send|write|convert|turn)\b[:,]?\s+"
     r"(?:the (?:text|words?)\s+)?(.+?)"
     r"(?:\s+(?:in|into|to|as|with|using)\s+(?:a\s+|an\s+)?(?:\w+\s+)?(?:speech|audio|voice))?$",
@@ -56,7 +56,7 @@ def fill(tool: Tool, text: str, whole: str) -> dict[str, object]:
     return arguments
 
 
-def tells(tool: Tool, text: str) -> bool:
+def has_value_for(tool: Tool, text: str) -> bool:
     """Return True if a text has a typical value for a parameter.
 
     It is a value of the kind expected by one of the tool's strings, such as a place.
@@ -155,8 +155,8 @@ def _plain(parameter: Parameter, text: str) -> str:
     quoted = _QUOTED.search(text)
     if quoted:
         return str(next(filter(None, quoted.groups())))
-    spoken = _SPOKEN.match(text.strip().rstrip("?")) if parameter.named(*_SAID) else None
-    return spoken[1] if spoken else text
+    speech = _QUOTED_SPEECH.match(text.strip().rstrip("?")) if parameter.named(*_SAID) else None
+    return speech[1] if speech else text
 
 
 def _last_resort(parameter: Parameter, text: str) -> object:

@@ -40,11 +40,11 @@ def usage(prompt: Sequence[Mapping[str, object]], reply: Reply) -> Json:
 
     They are those of the prompt's JSON and of the answer.
     """
-    asked = len(_TOKEN.findall(json.dumps(prompt, ensure_ascii=False)))
+    calls = len(_TOKEN.findall(json.dumps(prompt, ensure_ascii=False)))
     said = len(_TOKEN.findall(reply.text)) + sum(
         len(_TOKEN.findall(_arguments(call))) for call in reply.calls
     )
-    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+    return {"prompt_tokens": calls, "completion_tokens": said, "total_tokens": calls + said}
 
 
 def completion(head: Head, reply: Reply, counted: Json) -> Json:

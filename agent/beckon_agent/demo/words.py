@@ -88,7 +88,7 @@ def words(text: str) -> list[str]:
     return [word for word in found if word not in STOP]
 
 
-def asked_words(question: str) -> set[str]:
+def question_words(question: str) -> set[str]:
     """Return the words of a question for choosing a tool.
 
     They are its own words, and the words suggested by its form.

@@ -15,7 +15,7 @@ def start_telemetry(environment: Mapping[str, str] = os.environ) -> Callable[[],
     `ValueError` for an OpenTelemetry variable with an unusable value.
     """
     tool_spans.capture_content(enabled=tool_spans.is_content_wanted(environment))
-    return tracing.start("beckon-agent", environment, wordless=True)
+    return tracing.start("beckon-agent", environment, redacted=True)
 
 
 def log_fields() -> dict[str, str]:

@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from beckon_contract.tracing import carried, continued, nobody_sees
+from beckon_contract.tracing import carried, continued, is_unrecorded
 
 Item = TypeVar("Item")
 Value = str | int | float | bool | list[str]
@@ -24,7 +24,7 @@ _tracer = trace.get_tracer("beckon_agent")
 
 def begun(name: str, kind: SpanKind, attributes: Mapping[str, Value]) -> Span:
     """Begin a span below the current one; the caller ends it."""
-    if nobody_sees():
+    if is_unrecorded():
         return trace.get_current_span()
     return _tracer.start_span(name, None, kind, attributes)
 
@@ -49,7 +49,7 @@ class during:  # noqa: N801  # read as a statement: with during(…)
         self._token: Token[Context] | None = None
 
     def __enter__(self) -> Span:
-        if self._parent is None and nobody_sees():
+        if self._parent is None and is_unrecorded():
             self._span = trace.get_current_span()
             return self._span
         self._span = _tracer.start_span(self._name, self._parent, self._kind, self._attributes)

@@ -65,11 +65,11 @@ def ask(*question: str, stored: bool = False, json: bool = False) -> None:
     json
         Print one JSON document: question, answer, calls.
     """
-    asked = " ".join(question).strip()
-    if not asked:
+    entered = " ".join(question).strip()
+    if not entered:
         raise CommandError('no question; write: beckon ask "What is 17% of 2340?"', status=2)
     answering = _ask_stored if stored else _ask
-    asyncio.run(answering(load_settings(), asked, as_json=json))
+    asyncio.run(answering(load_settings(), entered, as_json=json))
 
 
 def chat() -> None:
@@ -128,8 +128,8 @@ class _Conversation:
 
     async def say(self, line: str) -> None:
         """Send one line to the agent and show the answer."""
-        asked: list[Message] = [*self.messages, {"role": "user", "content": line}]
-        self._answering = asyncio.create_task(_answer(self._client, self._agent, asked, quiet=False))
+        entered: list[Message] = [*self.messages, {"role": "user", "content": line}]
+        self._answering = asyncio.create_task(_answer(self._client, self._agent, entered, quiet=False))
         try:
             answer = await self._answering
         except CommandError as error:
@@ -139,7 +139,7 @@ class _Conversation:
                 raise
             err.print("\ninterrupted", style="dim")
         else:
-            self.messages = [*asked, {"role": "assistant", "content": answer.text}]
+            self.messages = [*entered, {"role": "assistant", "content": answer.text}]
         finally:
             self._answering = None
 

@@ -40,11 +40,11 @@ async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) 
     async with agent_session(settings) as client:
         with err.status(f"waiting for {tool} …") as waiting:
             answer: dict[str, Any] = {}
-            async for name, told in client.call(tool, arguments):
+            async for name, reported in client.call(tool, arguments):
                 if name == "progress":
-                    waiting.update(Text(report_text(tool, told)))
+                    waiting.update(Text(report_text(tool, reported)))
                 else:
-                    answer = told
+                    answer = reported
     if not answer:
         raise CommandError(f"the agent at {client.url} went away before the answer")
     print_json(answer["result"])

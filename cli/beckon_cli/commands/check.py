@@ -75,11 +75,11 @@ def _print(report: Report) -> None:
     for finding in report.findings:
         out.print(_line(finding))
     for tool in report.catalogue.tools.values():
-        way = f"through Trigger {', '.join(tool.routes)}" if tool.routes else "directly"
+        route = f"through Trigger {', '.join(tool.routes)}" if tool.routes else "directly"
         what = f"EventType {tool.namespace}/{tool.event_type}"
         said = f" becomes {tool.name}({', '.join(tool.parameters.get('properties', {}))})"
         out.print(
-            Text.assemble(("ok       ", "green"), what, (said, "bold"), f" {way}; {tool.parameters_from}")
+            Text.assemble(("ok       ", "green"), what, (said, "bold"), f" {route}; {tool.parameters_from}")
         )
     for skipped in report.catalogue.skipped:
         out.print(

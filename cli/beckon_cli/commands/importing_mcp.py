@@ -136,8 +136,8 @@ def _project(place: Place, where: Where, image: Image, how: How) -> ImportTarget
     recipe = None if how.diff else recipe_of(place.command, image.base_image)
 
     def make(found: Found[Tool]) -> CommandProject:
-        wishes = CommandOptions(image.image, image.base_image, image.env, image.secret, image.renew)
+        options = CommandOptions(image.image, image.base_image, image.env, image.secret, image.renew)
         bridge = Bridge(found.title, where.namespace, plain=image.deployment, broker=where.broker)
-        return make_project(into, recipe or recipe_of(place.command, image.base_image), bridge, wishes)
+        return make_project(into, recipe or recipe_of(place.command, image.base_image), bridge, options)
 
     return ImportTarget(into / MANIFESTS, make)

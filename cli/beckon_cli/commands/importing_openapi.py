@@ -80,11 +80,11 @@ def _find(source: str, which: OpenApiSelection) -> Found[Tool]:
             f"--server {which.server!r} is neither https://HOST/PATH nor a number that --list shows", status=2
         )
     fixed = dict(_pair("--set", each) for each in which.set_)
-    wishes = OpenApiOptions(which.prefix, which.credential, frozenset(which.argument), fixed)
+    options = OpenApiOptions(which.prefix, which.credential, frozenset(which.argument), fixed)
     variables = dict(_pair("--server-variable", each) for each in which.server_variable)
     choice = ServerChoice(which.server.rstrip("/"), variables)
     reading = Reading(which.root, lambda line: err.print(Text(line)))
-    return find(source, which.select, wishes, choice, reading)
+    return find(source, which.select, options, choice, reading)
 
 
 def _pair(flag: str, text: str) -> tuple[str, str]:

@@ -101,10 +101,10 @@ def revoke(file: Path, which: str, /) -> None:
     which
         A name, or an id as `beckon keys list` prints it.
     """
-    kept, gone = _without(_text(file), lambda entry: which in (entry.name, entry.id))
+    remaining, gone = _without(_text(file), lambda entry: which in (entry.name, entry.id))
     if not gone:
         raise CommandError(f"there is no key {which!r} in {file}; see: beckon keys list {file}")
-    _write(file, kept)
+    _write(file, remaining)
     for entry in gone:
         print(f"revoked {entry.id} {entry.name}")
 
@@ -114,15 +114,15 @@ def _without(text: str, meant: Callable[[KeyEntry], bool]) -> tuple[str, Sequenc
 
     All other lines stay unchanged.
     """
-    kept: list[str] = []
+    remaining: list[str] = []
     gone: list[KeyEntry] = []
     for line in text.splitlines(keepends=True):
         entries, _ = read_lines(line)
         if entries and meant(entries[0]):
             gone.append(entries[0])
         else:
-            kept.append(line)
-    return "".join(kept), gone
+            remaining.append(line)
+    return "".join(remaining), gone
 
 
 def _document(entry: KeyEntry) -> dict[str, object]:

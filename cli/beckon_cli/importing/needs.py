@@ -78,8 +78,8 @@ def _file(name: str, part: Part | None) -> str:
 
     Each part of a credential has a file of its own.
     """
-    kept = re.sub(r"[^a-z0-9]+", "-", (part.name or part.kind).lower()) if part else ""
-    return f"{name}-{kept}.secret" if kept else f"{name}.secret"
+    suffix = re.sub(r"[^a-z0-9]+", "-", (part.name or part.kind).lower()) if part else ""
+    return f"{name}-{suffix}.secret" if suffix else f"{name}.secret"
 
 
 def _entry(found: Found[Tool], name: str, part: Part, file: str) -> str:

@@ -85,8 +85,8 @@ def compared(found: Found[Tool], changed: Sequence[Difference]) -> Iterator[Text
 
 def comparison(found: Found[Tool], changed: Sequence[Difference]) -> dict[str, object]:
     """Return the differences as a JSON document, for programs."""
-    told = [{"difference": each.state, found.noun: each.what, "how": each.how} for each in changed]
-    return {"title": found.title, "differences": told}
+    lines = [{"difference": each.state, found.noun: each.what, "how": each.how} for each in changed]
+    return {"title": found.title, "differences": lines}
 
 
 def _things(found: Found[Tool]) -> str:

@@ -34,7 +34,7 @@ _HABITS = {
     **{f"BECKON_{service}_DRAIN_SECONDS": "2" for service in ("SHIM", "BROKER", "TOOLS")},
 }
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Platform:
@@ -43,12 +43,12 @@ class Platform:
     `tell` receives a line about the processes that are being waited for.
     """
 
-    def __init__(self, settings: Settings, tell: Tell) -> None:
+    def __init__(self, settings: Settings, report: Report) -> None:
         self.settings = settings
         self.addresses = plan.Addresses("", "", "", "")
         self._missing: dict[ServiceName, str] = {}
-        self._told: set[ServiceName] = set()
-        self._tell = tell
+        self._reported: set[ServiceName] = set()
+        self._report = report
         self._environment = {**_HABITS, **child_environment()}
         self._folder = ManifestFolders((settings.manifests,))
         self._state = Path(tempfile.mkdtemp(prefix="beckon-"))
@@ -126,12 +126,12 @@ class Platform:
 
     async def _reconcile(self) -> None:
         needs = wanted(self._folder.resources, self.addresses.agent)
-        self._tell_missing(needs.missing())
+        self._report_missing(needs.missing())
         for name, process in list(self._tools.items()):
             local = needs.services.get(name)
             if local is None or local.command != process.program.command or process.gave_up:
                 await self._tools.pop(name).stop(_STOP_SECONDS)
-                self._told.discard(name)
+                self._reported.discard(name)
         for local in needs.services.values():
             if local.command and local.service not in self._tools:
                 await self._start_tool(local)
@@ -145,7 +145,7 @@ class Platform:
         self._tools[local.service] = process
         await process.start()
 
-    def _tell_missing(self, missing: Mapping[ServiceName, str]) -> None:
+    def _report_missing(self, missing: Mapping[ServiceName, str]) -> None:
         """Log each Service without a server here once, with the remedy."""
         for name, cure in missing.items():
             if self._missing.get(name) != cure:
@@ -177,7 +177,7 @@ class Platform:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while waiting := [one for one in waiting if not await self._is_settled(client, one)]:
-                        self._tell("waiting for " + ", ".join(process.program.name for process in waiting))
+                        self._report("waiting for " + ", ".join(process.program.name for process in waiting))
                         await asyncio.sleep(0.05)
         return ", ".join(process.program.name for process in waiting)
 
@@ -198,11 +198,11 @@ class Platform:
 
         They are started again when a manifest changes.
         """
-        failed = {name for name, process in self._tools.items() if process.gave_up} - self._told
+        failed = {name for name, process in self._tools.items() if process.gave_up} - self._reported
         for name in sorted(failed):
             logger.warning("%s does not start; its message stands above", name)
         if failed:
-            self._told |= failed
+            self._reported |= failed
             self._write_generated(wanted(self._folder.resources, self.addresses.agent))
 
 

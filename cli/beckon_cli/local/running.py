@@ -20,7 +20,7 @@ async def running_platform(settings: Settings) -> AsyncIterator[Platform]:
         cure = "name one with --manifests (beckon up) or BECKON_MANIFESTS"
         raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)
     with err.status("starting the local platform …") as status:
-        platform = Platform(settings, tell=lambda line: status.update(f"{line} …"))
+        platform = Platform(settings, report=lambda line: status.update(f"{line} …"))
         try:
             await platform.start()
         except BaseException:

@@ -81,7 +81,7 @@ def wanted(resources: Iterable[Resource], agent: str = "") -> WantedService:
     Invalid manifests require nothing. `agent` is the address of the agent that runs here.
     """
     known: dict[ServiceName, Resource] = {}
-    asked: set[ServiceName] = set()
+    wanted: set[ServiceName] = set()
     feeding: dict[ServiceName, str] = {}
     brokers: dict[tuple[str, str], Resource | None] = {("default", "default"): None}
     for resource in resources:
@@ -89,19 +89,19 @@ def wanted(resources: Iterable[Resource], agent: str = "") -> WantedService:
             known[ServiceName(resource.namespace, resource.name)] = resource
         elif resource.kind == "Trigger" and (trigger := _trigger(resource)):
             for name in _services_of(trigger):
-                asked.add(name)
+                wanted.add(name)
                 feeding.setdefault(name, trigger.broker)
             brokers.setdefault((trigger.namespace, trigger.broker), None)
         elif is_event_type(resource):
-            asked.update(_called_directly(resource))
+            wanted.update(_called_directly(resource))
         elif resource.kind == "Broker":
             brokers[resource.namespace, resource.name] = resource
             if (broker := _broker(resource)) and broker.delivery.dead_letter:
-                asked.update(_service_of(broker.delivery.dead_letter, broker.namespace))
-    asked.update(name for name, service in known.items() if _has_local_form(service))
+                wanted.update(_service_of(broker.delivery.dead_letter, broker.namespace))
+    wanted.update(name for name, service in known.items() if _has_local_form(service))
     services = {
         name: replace(_local(name, known.get(name), agent), broker=feeding.get(name, "default"))
-        for name in sorted(asked)
+        for name in sorted(wanted)
     }
     return WantedService(services, brokers)
 

@@ -104,7 +104,7 @@ class _Coercion:
     def _drop(self, value: Any, names: list[str], error: jsonschema_rs.ValidationError) -> bool:
         """Drop unknown members, unless one is a parameter misspelt: dropping it would lose an argument."""
         absent = [
-            name for name in self._validator.schema_around(error).get("properties", ()) if name not in value
+            name for name in self._validator.outer_schema(error).get("properties", ()) if name not in value
         ]
         if any(similar(name, absent) for name in names):
             return False
@@ -114,10 +114,10 @@ class _Coercion:
 
     def _mend_branch(self, holder: Any, key: Any, branch: list[jsonschema_rs.ValidationError]) -> bool:
         """Repair all errors of one alternative, or none of them."""
-        kept, repairs = copy.deepcopy(holder[key]), len(self.repairs)
+        coerced, repairs = copy.deepcopy(holder[key]), len(self.repairs)
         if branch and all(self._mend(error) for error in branch):
             return True
-        holder[key] = kept
+        holder[key] = coerced
         del self.repairs[repairs:]
         return False
 

@@ -112,5 +112,7 @@ class Expansion:
 
 def _outline(target: Schema) -> Schema:
     """Return the loosest schema for the same kind of value."""
-    kept: dict[str, Any] = {name: target[name] for name in ("type", "description", "title") if name in target}
-    return kept
+    expanded: dict[str, Any] = {
+        name: target[name] for name in ("type", "description", "title") if name in target
+    }
+    return expanded

@@ -63,12 +63,12 @@ class _Gemini:
 
     def _union(self, base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> Schema:
         nullable = any(types_of(branch) == ("null",) for branch, _ in branches)
-        kept = [(branch, inner) for branch, inner in branches if types_of(branch) != ("null",)]
-        if not kept:
+        lowered = [(branch, inner) for branch, inner in branches if types_of(branch) != ("null",)]
+        if not lowered:
             return self.members({**base, "type": "null"}, stack)
         if "properties" in base:
-            return self.members(*absorbed(base, kept, stack))
-        each = [self.members(distribute(base, branch), inner) for branch, inner in kept]
+            return self.members(*absorbed(base, lowered, stack))
+        each = [self.members(distribute(base, branch), inner) for branch, inner in lowered]
         flat = [inner for one in each for inner in one.get("anyOf", [one])]
         if nullable:
             flat = [{**one, "nullable": True} for one in flat]

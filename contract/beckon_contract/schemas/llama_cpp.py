@@ -27,7 +27,7 @@ _AS_IT_IS = frozenset({
 _COUNTS = ("maxItems", "maxLength", "minItems", "minLength")
 _FORMATS = ("date", "date-time", "time", "uuid")
 _IN_WORDS = frozenset({*_COUNTS, "format", "multipleOf", "pattern", "uniqueItems"})
-_TELLING = frozenset({"const", "enum", "items", "properties", "type"})
+_DESCRIBING = frozenset({"const", "enum", "items", "properties", "type"})
 
 
 def lower_for_llama_cpp(schema: Schema) -> Schema:
@@ -48,12 +48,12 @@ class _LlamaCpp:
         branches = alternatives(node, self._expansion, stack)
         if branches:
             return self._union(without_alternatives(node), branches, stack)
-        kept = {keyword for keyword in node if _is_kept(keyword, node[keyword])}
-        lowered = {keyword: node[keyword] for keyword in node if keyword in kept}
+        supported = {keyword for keyword in node if _is_supported(keyword, node[keyword])}
+        lowered = {keyword: node[keyword] for keyword in node if keyword in supported}
         lowered |= self._object(node, stack) | self._array(node, stack)
-        if not _TELLING & lowered.keys():
+        if not _DESCRIBING & lowered.keys():
             lowered["type"] = list(TYPES)
-        if description := describe(node, _IN_WORDS - kept):
+        if description := describe(node, _IN_WORDS - supported):
             lowered["description"] = description
         return lowered
 
@@ -82,7 +82,7 @@ class _LlamaCpp:
         return {} if items is None else {"items": self._lower(items, stack)}
 
 
-def _is_kept(keyword: str, value: Any) -> bool:
+def _is_supported(keyword: str, value: Any) -> bool:
     if keyword in _COUNTS:
         return bool(value <= MAX_REPETITIONS)
     if keyword == "format":

@@ -9,7 +9,7 @@ from typing import Any
 
 from beckon_contract.schemas.keywords import Schema, stated_types
 
-_TOGETHER = (
+_LINKED = (
     ("if", "then", "else"),
     ("contains", "minContains", "maxContains"),
 )
@@ -66,7 +66,7 @@ def _both(first: Schema, second: Schema) -> Schema:
 
 def _apart(first: Schema, second: Schema) -> Schema:
     """Drop the first schema's groups of keywords from the second."""
-    taken = {keyword for group in _TOGETHER if first.keys() & set(group) for keyword in group}
+    taken = {keyword for group in _LINKED if first.keys() & set(group) for keyword in group}
     return {keyword: value for keyword, value in second.items() if keyword not in taken}
 
 

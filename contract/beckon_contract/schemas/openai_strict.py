@@ -132,13 +132,13 @@ def _nullable(lowered: Schema) -> Schema:
     """Let an optional property be null, the only way to leave it out."""
     stated = lowered.get("type")
     if stated is None or "object" in stated or "array" in stated:
-        spoken = {"description": lowered["description"]} if "description" in lowered else {}
+        described = {"description": lowered["description"]} if "description" in lowered else {}
         branches = lowered.get("anyOf") or [
             {key: value for key, value in lowered.items() if key != "description"}
         ]
         if {"type": "null"} in branches:
             return lowered
-        return {"anyOf": [*branches, {"type": "null"}], **spoken}
+        return {"anyOf": [*branches, {"type": "null"}], **described}
     types = [stated] if isinstance(stated, str) else stated
     nullable = {**lowered, "type": list(dict.fromkeys([*types, "null"]))}
     if "enum" in lowered and None not in lowered["enum"]:

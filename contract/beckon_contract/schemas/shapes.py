@@ -78,8 +78,8 @@ def lower_whole(schema: Schema, expansion: Expansion, members: Callable[[Schema,
 
 def distribute(base: Schema, branch: Schema) -> Schema:
     """Return one branch with the schema around it, its own words first."""
-    spoken = {keyword: branch[keyword] for keyword in _SPEAKING if keyword in branch}
-    return {**conjunction([base, branch]), **spoken}
+    described = {keyword: branch[keyword] for keyword in _SPEAKING if keyword in branch}
+    return {**conjunction([base, branch]), **described}
 
 
 def items_of(schema: Schema) -> Any:

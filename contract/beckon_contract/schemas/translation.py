@@ -8,10 +8,10 @@ There are no `$id` and no anchors.
 import re
 from typing import Any
 
-from beckon_contract.references import References
 from beckon_contract.schemas.errors import refuse
 from beckon_contract.schemas.keywords import Path, Schema, rebuild
 from beckon_contract.schemas.notation import read_type
+from beckon_contract.schemas.references import References
 from beckon_contract.schemas.respelling import respell
 
 _REF_ALONE = re.compile(r"draft-0[4-7]/")
@@ -51,7 +51,7 @@ class _Translation:
             definitions[name] = self._schema(node, path, base)
         return {**root, "$defs": definitions} if definitions else root
 
-    def _schema(self, node: Any, path: Path, around: str) -> Schema | bool:
+    def _schema(self, node: Any, path: Path, outer: str) -> Schema | bool:
         if isinstance(node, bool):
             return node
         if isinstance(node, str):
@@ -60,10 +60,10 @@ class _Translation:
             return {}
         if not isinstance(node, dict):
             raise refuse("NotASchema", path, 'expected a schema such as {"type": "string"}')
-        return self._object(node, path, around)
+        return self._object(node, path, outer)
 
-    def _object(self, node: Schema, path: Path, around: str) -> Schema:
-        base = self._references.base(node, around)
+    def _object(self, node: Schema, path: Path, outer: str) -> Schema:
+        base = self._references.base(node, outer)
         if self._alone and "$ref" in node:
             node = {"$ref": node["$ref"]}
         return self._members(respell(node, path, openapi=self._openapi), path, base)
@@ -91,11 +91,11 @@ class _Translation:
     def _reference(self, ref: Any, path: Path, base: str) -> str:
         if not isinstance(ref, str):
             raise refuse("InvalidSchema", (*path, "$ref"), "a reference is a string such as #/$defs/NAME")
-        location, node, around = self._references.locate(ref, base, path)
+        location, node, outer = self._references.locate(ref, base, path)
         if location not in self._names:
             name = self._free_name(location)
             self._names[location] = name
-            self._pending.append((name, location, node, around))
+            self._pending.append((name, location, node, outer))
         return f"#/$defs/{self._names[location]}"
 
     def _free_name(self, location: Path) -> str:

@@ -48,7 +48,7 @@ class Validator:
             found[MAX_PROBLEMS:] = [f"and {len(found) - MAX_PROBLEMS} more"]
         return tuple(found)
 
-    def schema_around(self, error: jsonschema_rs.ValidationError) -> Schema:
+    def outer_schema(self, error: jsonschema_rs.ValidationError) -> Schema:
         """Return the schema with the keyword of an error.
 
         The keyword refused the value. The result is empty if the schema cannot be found.
@@ -70,20 +70,20 @@ class Validator:
         got = shorten(error.instance)
         match error.kind:
             case Kind.Required(property=name):
-                return self._missing(_place([*error.instance_path, name]), name, self.schema_around(error))
+                return self._missing(_place([*error.instance_path, name]), name, self.outer_schema(error))
             case Kind.Type(types=types):
                 return f"{place} must be {' or '.join(types)}, got {got}"
             case Kind.Enum(options=options):
                 return f"{place} must be one of {_listed(options)}, got {got}"
             case Kind.AdditionalProperties(unexpected=names) | Kind.UnevaluatedProperties(unexpected=names):
-                return self._unexpected(place, names, self.schema_around(error))
+                return self._unexpected(place, names, self.outer_schema(error))
             case Kind.AnyOf(context=branches) | Kind.OneOfNotValid(context=branches):
                 reasons = dict.fromkeys(self._explain(branch[0]) for branch in branches[:4] if branch)
                 return f"{place} fits none of its alternatives: {'; or '.join(reasons)}"
         return f"{place}: {shorten_text(error.message)}, got {got}"
 
-    def _missing(self, place: str, name: str, around: Schema) -> str:
-        wanted = around.get("properties", {}).get(name)
+    def _missing(self, place: str, name: str, outer: Schema) -> str:
+        wanted = outer.get("properties", {}).get(name)
         if not isinstance(wanted, dict):
             return f"{place} is required and missing"
         types = " or ".join(stated_types(wanted))
@@ -91,8 +91,8 @@ class Validator:
         hint = ": ".join(text for text in (values or types, str(wanted.get("description", ""))) if text)
         return f"{place} is required and missing{f' ({shorten_text(hint)})' if hint else ''}"
 
-    def _unexpected(self, place: str, names: Iterable[str], around: Schema) -> str:
-        known = list(around.get("properties", ()))
+    def _unexpected(self, place: str, names: Iterable[str], outer: Schema) -> str:
+        known = list(outer.get("properties", ()))
         near = [match for name in names for match in similar(name, known)]
         hint = f"; did you mean {_listed(near)}?" if near else f"; there is {_listed(known) or 'nothing'}"
         return f"there is no {_listed(names)} in {place}{hint}"

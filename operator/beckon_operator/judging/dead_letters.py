@@ -9,29 +9,27 @@ from beckon_contract.delivery import Delivery
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
 from beckon_contract.tools import Tool
-from beckon_operator.judging.around import Around, BrokerView
+from beckon_operator.judging.namespace_view import BrokerView, NamespaceView
 from beckon_operator.judging.rules import same_place
 
 DEAD_LETTERED = "DeadLettered"
 
 
-def judge_dead_lettered(tool: Tool, around: Around) -> Condition:
+def judge_dead_lettered(tool: Tool, view: NamespaceView) -> Condition:
     """Return the condition; the first Trigger bypassing the shim decides."""
     if tool.dispatch == "direct":
         return Condition(DEAD_LETTERED, "True", "Direct", "a failure comes in the answer to the call")
-    broker = around.brokers.get(tool.broker)
+    broker = view.brokers.get(tool.broker)
     if broker is None or broker.delivery is None:
         message = f"there is no usable Broker {tool.broker}"
         return Condition(DEAD_LETTERED, "Unknown", "BrokerNotFound", message)
-    listeners = around.listeners(tool.type)
-    by_broker = around.once_a_broker(
-        DEAD_LETTERED, tool.broker, lambda: _of_broker(tool.broker, broker, around)
-    )
-    found = [_of_trigger(listeners[name], around) or by_broker for name in tool.routes] or [by_broker]
+    listeners = view.listeners(tool.type)
+    by_broker = view.once_a_broker(DEAD_LETTERED, tool.broker, lambda: _of_broker(tool.broker, broker, view))
+    found = [_of_trigger(listeners[name], view) or by_broker for name in tool.routes] or [by_broker]
     return next((one for one in found if one.status != "True"), found[0])
 
 
-def _of_trigger(listener: Listener, around: Around) -> Condition | None:
+def _of_trigger(listener: Listener, view: NamespaceView) -> Condition | None:
     """Return the dead-letter condition of a Trigger's own delivery.
 
     It is `None` if the Trigger leaves delivery to the Broker.
@@ -43,36 +41,36 @@ def _of_trigger(listener: Listener, around: Around) -> Condition | None:
     if delivery.dead_letter is None:
         message = (
             f"{name} has a spec.delivery without deadLetterSink, which replaces the Broker's whole; "
-            f'add deadLetterSink: {{uri: "{around.rules.dead_letters}"}}, or leave spec.delivery out'
+            f'add deadLetterSink: {{uri: "{view.rules.dead_letters}"}}, or leave spec.delivery out'
         )
         return Condition(DEAD_LETTERED, "False", "TriggerOverrides", message)
-    return _of_sink(name, delivery, listener.resource, around)
+    return _of_sink(name, delivery, listener.resource, view)
 
 
-def _of_broker(name: str, broker: BrokerView, around: Around) -> Condition:
+def _of_broker(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
     delivery = broker.delivery
     if delivery is None or delivery.dead_letter is None:
         message = (
             f"Broker {name} has no dead-letter sink, so an undeliverable call shows as a time-out; "
-            f'set its spec.delivery.deadLetterSink: {{uri: "{around.rules.dead_letters}"}}'
+            f'set its spec.delivery.deadLetterSink: {{uri: "{view.rules.dead_letters}"}}'
         )
         return Condition(DEAD_LETTERED, "False", "NoDeadLetterSink", message)
-    return _of_sink(f"Broker {name}", delivery, broker.resource, around)
+    return _of_sink(f"Broker {name}", delivery, broker.resource, view)
 
 
-def _of_sink(owner: str, delivery: Delivery, resource: Resource, around: Around) -> Condition:
+def _of_sink(owner: str, delivery: Delivery, resource: Resource, view: NamespaceView) -> Condition:
     sink = delivery.dead_letter
-    url = around.url(sink, resource.status.get("deadLetterSinkUri")) if sink else ""
-    if same_place(url, around.rules.dead_letters):
-        return _good(around)
+    url = view.url(sink, resource.status.get("deadLetterSinkUri")) if sink else ""
+    if same_place(url, view.rules.dead_letters):
+        return _good(view)
     leads = url or "an unknown address"
     message = (
-        f"{owner} sends dead letters to {leads}, not to {around.rules.dead_letters}, "
+        f"{owner} sends dead letters to {leads}, not to {view.rules.dead_letters}, "
         "so an undeliverable call shows as a time-out"
     )
     return Condition(DEAD_LETTERED, "False", "OtherSink", message)
 
 
-def _good(around: Around) -> Condition:
-    message = f"dead letters go to {around.rules.dead_letters}"
+def _good(view: NamespaceView) -> Condition:
+    message = f"dead letters go to {view.rules.dead_letters}"
     return Condition(DEAD_LETTERED, "True", "ToShim", message)

@@ -21,7 +21,7 @@ from beckon_operator.observed import History
 
 DECLARED = "Declared"
 
-_KEPT = f"metadata.annotations[{SCHEMA_DATA}]"
+_PRESERVED = f"metadata.annotations[{SCHEMA_DATA}]"
 _CURE = f"write the JSON Schema in annotation {PARAMETERS} of the EventType, where nothing loses it"
 
 
@@ -68,11 +68,11 @@ def _doubt(found: Declared, history: History, *, remembered: bool) -> str:
     place, event_type = found.parameters_from, found.event_type
     if remembered:
         return "parameters from spec.schemaData, which Knative has erased since"
-    if place == _KEPT:
+    if place == _PRESERVED:
         newer = _newer_text(event_type)
         if newer is not None and not _same(newer, event_type.annotations[SCHEMA_DATA]):
             return f"parameters from {place}, and the manifest that was applied last says something else"
-    if history.applied and (place == _KEPT or place.endswith("spec.schemaData")):
+    if history.applied and (place == _PRESERVED or place.endswith("spec.schemaData")):
         return (
             f"parameters from {place}, and the EventType is written by server-side apply, under which "
             "Knative hides later changes of spec.schemaData"

@@ -7,45 +7,45 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from beckon_contract.addresses import Unaddressable
+from beckon_contract.call_routes import CallRoute, make_route
 from beckon_contract.conditions import READY, Condition, condition
 from beckon_contract.delivery import Reference
 from beckon_contract.entries import Entry
 from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
 from beckon_contract.tools import Tool
-from beckon_contract.ways import Way, way
-from beckon_operator.judging.around import Around, BrokerView, is_knative_service
+from beckon_operator.judging.namespace_view import BrokerView, NamespaceView, is_knative_service
 
 ROUTED = "Routed"
 _NOT_JUDGED = "Knative has not judged it yet"
 
 
-def judge_routed(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
+def judge_routed(entry: Entry, tool: Tool, view: NamespaceView) -> tuple[Condition, Tool]:
     """Return the condition and the tool, with the address for direct calls."""
     if tool.dispatch == "direct":
-        return _direct(entry, tool, around)
-    return next(_obstacles(entry, tool, around), None) or _routed(tool, around), tool
+        return _direct(entry, tool, view)
+    return next(_obstacles(entry, tool, view), None) or _routed(tool, view), tool
 
 
-def ways_of(tool: Tool, around: Around) -> tuple[Way, ...]:
+def routes_of(tool: Tool, view: NamespaceView) -> tuple[CallRoute, ...]:
     """Return the Triggers of a tool's calls with their subscribers.
 
     They may be ready or not. A tool with direct calls has none.
     """
     if tool.dispatch == "direct":
         return ()
-    broker = around.brokers.get(tool.broker)
+    broker = view.brokers.get(tool.broker)
     return tuple(
-        way(listener, broker.delivery if broker else None, _delivers_to(listener, around))
-        for listener in _ways(tool, around)
+        make_route(listener, broker.delivery if broker else None, _delivers_to(listener, view))
+        for listener in _listeners_of(tool, view)
     )
 
 
-def _delivers_to(listener: Listener, around: Around) -> str:
-    return around.url(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
+def _delivers_to(listener: Listener, view: NamespaceView) -> str:
+    return view.url(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
 
 
-def _direct(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
+def _direct(entry: Entry, tool: Tool, view: NamespaceView) -> tuple[Condition, Tool]:
     """Judge a direct call to the service in spec.reference."""
     if entry.unrouted is not None:
         return _no(entry.unrouted.reason, f"spec.reference {entry.unrouted.message}"), tool
@@ -56,36 +56,36 @@ def _direct(entry: Entry, tool: Tool, around: Around) -> tuple[Condition, Tool]:
         what = f"{reference.api_version} {reference.kind}"
         message = f"spec.reference names a {what}; a direct call needs a Service of Kubernetes or of Knative"
         return _no("AddressUnknown", message), tool
-    obstacle = _service_obstacle(reference, around) if is_knative_service(reference) else None
+    obstacle = _service_obstacle(reference, view) if is_knative_service(reference) else None
     if obstacle is not None:
         return obstacle, tool
     try:
-        address = around.address(reference)
+        address = view.address(reference)
     except Unaddressable as error:
         return _no("AddressUnknown", f"spec.reference: {error}"), tool
     return Condition(ROUTED, "True", "Direct", f"calls go to {address}"), replace(tool, address=address)
 
 
-def _obstacles(entry: Entry, tool: Tool, around: Around) -> Iterator[Condition]:
+def _obstacles(entry: Entry, tool: Tool, view: NamespaceView) -> Iterator[Condition]:
     """Yield the obstacles between calls and the service, most urgent first."""
     unrouted = entry.unrouted
     if unrouted is not None and unrouted.field == "spec.reference.namespace":
         yield _no(unrouted.reason, f"{unrouted.field}: {unrouted.message}")
-    broker = around.brokers.get(tool.broker)
+    broker = view.brokers.get(tool.broker)
     if broker is None:
-        yield _no("BrokerNotFound", _missing_broker(tool, around, unrouted.message if unrouted else ""))
+        yield _no("BrokerNotFound", _missing_broker(tool, view, unrouted.message if unrouted else ""))
         return
     if unrouted is not None and unrouted.reason != "TriggerNotReady":
         yield _no(unrouted.reason, unrouted.message)
     yield from _broker_obstacles(tool.broker, broker)
-    yield from _subscriber_obstacles(tool, around)
+    yield from _subscriber_obstacles(tool, view)
     if unrouted is not None:
         yield _no(unrouted.reason, unrouted.message)
 
 
-def _missing_broker(tool: Tool, around: Around, also: str) -> str:
-    where = f"namespace {around.namespace} has no Broker {tool.broker}"
-    known = ", ".join(sorted(around.brokers)[:3])
+def _missing_broker(tool: Tool, view: NamespaceView, also: str) -> str:
+    where = f"namespace {view.namespace} has no Broker {tool.broker}"
+    known = ", ".join(sorted(view.brokers)[:3])
     cure = f"create it, or name one of {known} in the Trigger" if known else "create it"
     return f"{where}; {cure}{f'; besides, {also}' if also else ''}"
 
@@ -97,38 +97,38 @@ def _broker_obstacles(name: str, broker: BrokerView) -> Iterator[Condition]:
         yield _no("BrokerNotReady", f"Broker {name} is not ready: {why}")
 
 
-def _subscriber_obstacles(tool: Tool, around: Around) -> Iterator[Condition]:
+def _subscriber_obstacles(tool: Tool, view: NamespaceView) -> Iterator[Condition]:
     """Yield the subscribers' problems, unless one of them takes the call."""
-    ways = _ways(tool, around)
-    obstacles = [_subscriber_obstacle(way, around) for way in ways]
-    if ways and all(obstacles):
+    listeners = _listeners_of(tool, view)
+    obstacles = [_subscriber_obstacle(listener, view) for listener in listeners]
+    if listeners and all(obstacles):
         yield from (obstacle for obstacle in obstacles if obstacle)
 
 
-def _ways(tool: Tool, around: Around) -> list[Listener]:
+def _listeners_of(tool: Tool, view: NamespaceView) -> list[Listener]:
     """Return the ready Triggers for the call, or else all of them."""
-    listeners = around.listeners(tool.type)
+    listeners = view.listeners(tool.type)
     if tool.routes:
         return [listeners[name] for name in tool.routes]
-    return [way for way in around.router.passing(tool) if way.trigger.broker == tool.broker]
+    return [listener for listener in view.router.passing(tool) if listener.trigger.broker == tool.broker]
 
 
-def _subscriber_obstacle(way: Listener, around: Around) -> Condition | None:
-    reference = way.trigger.subscriber.ref
-    if reference is None or reference.namespace != around.namespace or not is_knative_service(reference):
+def _subscriber_obstacle(listener: Listener, view: NamespaceView) -> Condition | None:
+    reference = listener.trigger.subscriber.ref
+    if reference is None or reference.namespace != view.namespace or not is_knative_service(reference):
         return None
-    return _service_obstacle(reference, around, f", the subscriber of Trigger {way.trigger.name}")
+    return _service_obstacle(reference, view, f", the subscriber of Trigger {listener.trigger.name}")
 
 
-def _service_obstacle(reference: Reference, around: Around, role: str = "") -> Condition | None:
+def _service_obstacle(reference: Reference, view: NamespaceView, role: str = "") -> Condition | None:
     """Return the reason why a Knative Service takes no calls, if any.
 
     A Service with an earlier ready revision takes calls.
     """
     called = f"Knative Service {reference.name}{role}"
-    service = around.services.get(reference.name)
+    service = view.services.get(reference.name)
     if service is None:
-        return _no("ServiceNotFound", f"{called}, does not exist in namespace {around.namespace}; create it")
+        return _no("ServiceNotFound", f"{called}, does not exist in namespace {view.namespace}; create it")
     if service.status.get("latestReadyRevisionName"):
         return None
     ready = condition(service.status, READY)
@@ -140,11 +140,11 @@ def _hint(service: Resource) -> str:
     return f"; see kubectl get revisions -n {service.namespace} -l serving.knative.dev/service={service.name}"
 
 
-def _routed(tool: Tool, around: Around) -> Condition:
-    listeners = around.listeners(tool.type)
-    ways = [listeners[name] for name in tool.routes]
+def _routed(tool: Tool, view: NamespaceView) -> Condition:
+    listeners = view.listeners(tool.type)
+    listeners_of_call = [listeners[name] for name in tool.routes]
     named = _names(tool.routes)
-    if all(way.catches_all for way in ways):
+    if all(listener.catches_all for listener in listeners_of_call):
         message = f"only Triggers without a filter pass its calls ({named}), which may lead anywhere"
         return Condition(ROUTED, "True", "OnlyCatchAll", message)
     return Condition(ROUTED, "True", ROUTED, f"Broker {tool.broker}, Trigger {named}")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from beckon_contract.call_routes import CallRoute
 from beckon_contract.conditions import READY, Condition
 from beckon_contract.entries import Entry, EntryReader
 from beckon_contract.eventtypes import NO_DESCRIPTION
@@ -15,20 +16,19 @@ from beckon_contract.resources import Resource
 from beckon_contract.routes import Listener
 from beckon_contract.tool_resources import ready_from, tool_spec
 from beckon_contract.tools import Skipped, Tool
-from beckon_contract.ways import Way
-from beckon_operator.judging.around import Around, BrokerView
 from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
 from beckon_operator.judging.declaring import judge_declared
 from beckon_operator.judging.last_ready import ObjectVersion
+from beckon_operator.judging.namespace_view import BrokerView, NamespaceView
 from beckon_operator.judging.replying import ANSWERABLE, judge_answerable, reply_triggers
-from beckon_operator.judging.routing import ROUTED, judge_routed, ways_of
+from beckon_operator.judging.routing import ROUTED, judge_routed, routes_of
 from beckon_operator.observed import Observed
 
 AVAILABLE = "Available"
 _WAITS = "calls wait for it and are tried again within their deadline"
 
 
-def judge_available(tool: Tool, around: Around, route: Sequence[Condition]) -> Condition:
+def judge_available(tool: Tool, view: NamespaceView, route: Sequence[Condition]) -> Condition:
     """Return the condition Available.
 
     `route` holds Routed and Answerable; the first that is not True decides.
@@ -38,9 +38,9 @@ def judge_available(tool: Tool, around: Around, route: Sequence[Condition]) -> C
         return Condition(AVAILABLE, missing.status, missing.reason, missing.message)
     if tool.dispatch == "direct":
         return Condition(AVAILABLE, "True", "Direct", "calls need no Broker")
-    broker = around.brokers[tool.broker]
-    outage = around.once_a_broker(AVAILABLE, tool.broker, lambda: _of_broker(tool.broker, broker, around))
-    listeners = around.listeners(tool.type)
+    broker = view.brokers[tool.broker]
+    outage = view.once_a_broker(AVAILABLE, tool.broker, lambda: _of_broker(tool.broker, broker, view))
+    listeners = view.listeners(tool.type)
     unavailable = _all_unavailable([listeners[name] for name in tool.routes])
     # The Broker is named before its Triggers, which are not ready because it is not.
     if unavailable is None or outage.reason == "BrokerUnavailable":
@@ -49,7 +49,7 @@ def judge_available(tool: Tool, around: Around, route: Sequence[Condition]) -> C
     return Condition(AVAILABLE, "False", "TriggerUnavailable", message)
 
 
-def _of_broker(name: str, broker: BrokerView, around: Around) -> Condition:
+def _of_broker(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
     """Return the state of a Broker and its reply Triggers.
 
     All tools of the Broker share it.
@@ -58,7 +58,7 @@ def _of_broker(name: str, broker: BrokerView, around: Around) -> Condition:
         why = broker.ready.words if broker.ready else f"no condition {READY}"
         message = f"Broker {name} is not ready for now ({why}); {_WAITS}"
         return Condition(AVAILABLE, "False", "BrokerUnavailable", message)
-    unavailable = _all_unavailable(reply_triggers(name, around))
+    unavailable = _all_unavailable(reply_triggers(name, view))
     if unavailable is not None:
         called = f"Trigger {unavailable.trigger.name}, which brings replies,"
         message = f"{called} is not ready for now ({unavailable.unavailable}); replies wait for it"
@@ -75,14 +75,14 @@ def _all_unavailable(listeners: Sequence[Listener]) -> Listener | None:
 class Verdict:
     """The content of the Tool of an EventType.
 
-    The conditions are in the order of the contract, Ready last. `ways` are the Triggers of its calls.
+    The conditions are in the order of the contract, Ready last. `routes` are the Triggers of its calls.
     `last_ready` is the Broker and the Triggers of its route that have been ready in their present version.
     """
 
     event_type: Resource
     spec: Mapping[str, Any]
     conditions: tuple[Condition, ...]
-    ways: tuple[Way, ...] = ()
+    routes: tuple[CallRoute, ...] = ()
     last_ready: tuple[ObjectVersion, ...] = ()
 
     @property
@@ -108,7 +108,7 @@ class _Judged:
 
     entry: Entry
     observed: Observed
-    around: Around
+    view: NamespaceView
     verdict: Verdict
 
 
@@ -122,7 +122,7 @@ class NamespaceJudge:
         self.undescribed: Mapping[str, UndescribedEventType] = {}
 
     def judge(
-        self, event_types: Iterable[Observed], around: Around, touched: Collection[str] | None = None
+        self, event_types: Iterable[Observed], view: NamespaceView, touched: Collection[str] | None = None
     ) -> dict[str, Verdict]:
         """Return the verdicts by EventType name; skipped EventTypes have none.
 
@@ -131,61 +131,63 @@ class NamespaceJudge:
         """
         found = {one.resource.key: one for one in event_types}
         resources = {key: one.resource for key, one in found.items()}
-        entries = self._reader.read(resources, around.router, touched)
+        entries = self._reader.read(resources, view.router, touched)
         self.undescribed = {
             entry.resource.name: UndescribedEventType(entry.resource, entry.found.message)
             for entry in entries
             if isinstance(entry.found, Skipped) and entry.found.reason == NO_DESCRIPTION
         }
         self._judged = {
-            entry.resource.name: self._one(entry, found[entry.resource.key], around, touched)
+            entry.resource.name: self._one(entry, found[entry.resource.key], view, touched)
             for entry in entries
             if not isinstance(entry.found, Skipped)
         }
         return {name: one.verdict for name, one in self._judged.items()}
 
     def _one(
-        self, entry: Entry, observed: Observed, around: Around, touched: Collection[str] | None
+        self, entry: Entry, observed: Observed, view: NamespaceView, touched: Collection[str] | None
     ) -> _Judged:
         known = self._judged.get(entry.resource.name)
         if known is None:
-            return _Judged(entry, observed, around, judge_entry(entry, observed, around))
+            return _Judged(entry, observed, view, judge_entry(entry, observed, view))
         if (
             known.entry is entry
             and known.observed is observed
             # What a Trigger is to a tool shows in its entry, unless the Trigger is one for any type.
-            and (known.around is around or touched is not None)
+            and (known.view is view or touched is not None)
         ):
-            return replace(known, around=around)
+            return replace(known, view=view)
         # Most of what changes is a Trigger, and reading the parameters is most of the work.
         declared = known.verdict.conditions[0] if _declares_the_same(known, entry, observed) else None
-        verdict = judge_entry(entry, observed, around, declared)
-        return _Judged(entry, observed, around, known.verdict if known.verdict == verdict else verdict)
+        verdict = judge_entry(entry, observed, view, declared)
+        return _Judged(entry, observed, view, known.verdict if known.verdict == verdict else verdict)
 
 
-def judge_entry(entry: Entry, one: Observed, around: Around, declared: Condition | None = None) -> Verdict:
+def judge_entry(
+    entry: Entry, one: Observed, view: NamespaceView, declared: Condition | None = None
+) -> Verdict:
     """Return the verdict on one EventType; `declared` may be known already."""
     declared = declared or judge_declared(entry, one.history, remembered=one.remembered)
     tool = entry.tool
     if tool is None or declared.status != "True":
         unknown = [_unknown(name) for name in (ROUTED, ANSWERABLE, AVAILABLE, DEAD_LETTERED)]
         return _verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
-    routed, tool = judge_routed(entry, tool, around)
-    answerable = judge_answerable(tool, around)
-    available = judge_available(tool, around, (routed, answerable))
-    dead_lettered = judge_dead_lettered(tool, around)
+    routed, tool = judge_routed(entry, tool, view)
+    answerable = judge_answerable(tool, view)
+    available = judge_available(tool, view, (routed, answerable))
+    dead_lettered = judge_dead_lettered(tool, view)
     conditions = [declared, routed, answerable, available, dead_lettered]
     verdict = _verdict(one.resource, tool_spec(tool), conditions)
-    ways = ways_of(tool, around)
-    return replace(verdict, ways=ways, last_ready=_last_ready(tool, ways, around))
+    routes = routes_of(tool, view)
+    return replace(verdict, routes=routes, last_ready=_last_ready(tool, routes, view))
 
 
-def _last_ready(tool: Tool, ways: Iterable[Way], around: Around) -> tuple[ObjectVersion, ...]:
+def _last_ready(tool: Tool, routes: Iterable[CallRoute], view: NamespaceView) -> tuple[ObjectVersion, ...]:
     if tool.dispatch == "direct":
         return ()
-    replies = (one.trigger.name for one in reply_triggers(tool.broker, around))
-    names = sorted({*(one.trigger for one in ways), *replies})
-    found = (around.last_ready.broker(tool.broker), *map(around.last_ready.trigger, names))
+    replies = (one.trigger.name for one in reply_triggers(tool.broker, view))
+    names = sorted({*(one.trigger for one in routes), *replies})
+    found = (view.last_ready.broker(tool.broker), *map(view.last_ready.trigger, names))
     return tuple(version for version in found if version is not None)
 
 

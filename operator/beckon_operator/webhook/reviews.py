@@ -35,7 +35,7 @@ _POINTER_TO_COPY = f"{_POINTER}/{SCHEMA_DATA.replace('~', '~0').replace('/', '~1
 class Outcome(StrEnum):
     """The outcome of a review, for the metrics."""
 
-    KEPT = "kept"  # the text was copied
+    COPIED = "kept"  # the text was copied
     PRESENT = "present"  # the copy was there already
     REMOVED = "removed"  # the copy was taken away with what it was a copy of
     TOO_LARGE = "too_large"  # the text does not fit into annotations
@@ -73,7 +73,7 @@ class Answer:
         return {"apiVersion": _API_VERSION, "kind": _KIND, "response": response}
 
 
-class _Asked(BaseModel):
+class _RequestedKind(BaseModel):
     """The kind of resource that a request is about."""
 
     group: str
@@ -88,7 +88,7 @@ class _Request(BaseModel):
 
     uid: str = Field(min_length=1, max_length=128)
     operation: str
-    resource: _Asked
+    resource: _RequestedKind
     subresource: str = Field("", alias="subResource")
     namespace: str = ""
     new: dict[str, Any] | None = Field(None, alias="object")
@@ -96,9 +96,9 @@ class _Request(BaseModel):
 
     def is_ours(self) -> bool:
         """Return True for a write of an EventType version with the field."""
-        asked = (self.resource.group, self.resource.resource, self.subresource)
+        kind = (self.resource.group, self.resource.resource, self.subresource)
         return (
-            asked == (GROUP, "eventtypes", "")
+            kind == (GROUP, "eventtypes", "")
             and self.resource.version in _VERSIONS
             and self.operation in _OPERATIONS
         )
@@ -149,7 +149,7 @@ def _judge(uid: str, new: Resource, old: Resource | None) -> Answer:
         # An older copy would be taken for what the author wants now.
         patch = (_REMOVE,) if copy is not None else ()
         return Answer(uid, Outcome.TOO_LARGE, patch, (_too_large(size),), subject)
-    return Answer(uid, Outcome.KEPT, (_add(new, text),), warnings, subject)
+    return Answer(uid, Outcome.COPIED, (_add(new, text),), warnings, subject)
 
 
 _REMOVE: Mapping[str, object] = {"op": "remove", "path": _POINTER_TO_COPY}

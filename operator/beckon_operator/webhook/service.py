@@ -32,23 +32,23 @@ class Service:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; raise `CannotListen`."""
         runners: list[web.AppRunner] = []
-        keeping = asyncio.create_task(self._keeper.run(self._settings.poll_seconds))
+        upkeep = asyncio.create_task(self._keeper.run(self._settings.poll_seconds))
         try:
             health = health_app(self._metrics, self._why_not_ready)
             runners.append(await self._serve(health, self._settings.health_port, "HEALTH_PORT"))
             self.health_url = _url(runners[0], "http")
             logger.info("health on %s", self.health_url)
-            if await _first(self._keeper.loaded, stop, keeping):
+            if await _first(self._keeper.loaded, stop, upkeep):
                 reviews = review_app(self._metrics, self._draining)
                 tls = self._keeper.context
                 runners.insert(0, await self._serve(reviews, self._settings.port, "PORT", tls))
                 self.url = _url(runners[0], "https")
                 logger.info("takes reviews on %s", self.url)
-                await _first(stop, None, keeping)
+                await _first(stop, None, upkeep)
                 await self._drain()
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            upkeep.cancel()
+            await asyncio.gather(upkeep, return_exceptions=True)
             for runner in runners:
                 await runner.cleanup()
 
@@ -72,19 +72,19 @@ class Service:
         return self._keeper.problem or (None if self.url else "it is starting")
 
 
-async def _first(event: asyncio.Event, other: asyncio.Event | None, keeping: asyncio.Task[None]) -> bool:
+async def _first(event: asyncio.Event, other: asyncio.Event | None, upkeep: asyncio.Task[None]) -> bool:
     """Wait for either event; return True if the first is set.
 
     Raises the error of a keeper that has failed.
     """
     waits = {asyncio.create_task(one.wait()) for one in (event, other) if one is not None}
     try:
-        await asyncio.wait({*waits, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*waits, upkeep}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()
-    if keeping.done():
-        keeping.result()
+    if upkeep.done():
+        upkeep.result()
     return event.is_set()
 
 

@@ -52,7 +52,7 @@ def test_schema_data_is_copied_word_for_word() -> None:
 
     found = ask(new)
 
-    assert found.outcome is Outcome.KEPT
+    assert found.outcome is Outcome.COPIED
     assert annotations(new, found) == {COPY: TEXT}
     assert found.warnings == ()
 
@@ -75,7 +75,7 @@ def test_an_object_without_annotations_gets_some(nothing: dict[str, str] | None)
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_both_versions_that_have_the_field_are_served(version: str) -> None:
-    assert ask(event_type(TEXT, version=version)).outcome is Outcome.KEPT
+    assert ask(event_type(TEXT, version=version)).outcome is Outcome.COPIED
 
 
 def test_an_event_type_whose_name_is_still_to_be_made_is_served() -> None:

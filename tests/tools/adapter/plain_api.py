@@ -20,9 +20,9 @@ from beckon_tools.adapter.bridge.settings import NamedServer
 from beckon_tools.adapter.carriers import Carrying
 from beckon_tools.adapter.declared import declare, has_rule
 from beckon_tools.adapter.outbound.credentials import Credential, Credentials
+from beckon_tools.adapter.outbound.egress import EgressClient
 from beckon_tools.adapter.outbound.hosts import AllowedHost, AllowedHosts
 from beckon_tools.adapter.outbound.network import CheckedNetwork, CheckedTransport, Resolve
-from beckon_tools.adapter.outbound.way import Way
 from beckon_tools.adapter.request import HttpRequest
 from beckon_tools.server import listen
 from tests.patience import until
@@ -133,17 +133,17 @@ def way_to(
     credentials: Sequence[Credential] = (),
     resolver: Resolve | None = None,
     tls: ssl.SSLContext | None = None,
-) -> Way:
+) -> EgressClient:
     """Return a way out to these hosts."""
     allowed = AllowedHosts(hosts)
     network = CheckedNetwork(allowed, resolver) if resolver else CheckedNetwork(allowed)
     transport = CheckedTransport(network, 10, tls)
     client = httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False)
-    return Way(client, allowed, Credentials(credentials), LIMIT)
+    return EgressClient(client, allowed, Credentials(credentials), LIMIT)
 
 
 @asynccontextmanager
-async def closing(way: Way) -> AsyncIterator[Way]:
+async def closing(way: EgressClient) -> AsyncIterator[EgressClient]:
     """Give a way out, and close its connections at the end."""
     async with way.client:
         yield way
@@ -200,7 +200,7 @@ class GivenSource:
 
 @asynccontextmanager
 async def adapting(
-    way: Way, *resources: Resource, servers: Sequence[NamedServer] = (), **settings: object
+    way: EgressClient, *resources: Resource, servers: Sequence[NamedServer] = (), **settings: object
 ) -> AsyncIterator[Caller]:
     """Serve an adapter with these EventTypes, and give a caller of it."""
     carrying = Carrying(way, servers)

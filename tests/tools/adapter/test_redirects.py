@@ -6,8 +6,8 @@ import pytest
 import trustme
 
 from beckon_tools.adapter.outbound.credentials import Credential
+from beckon_tools.adapter.outbound.egress import Unreachable
 from beckon_tools.adapter.outbound.hosts import AllowedHost, NotAllowed
-from beckon_tools.adapter.outbound.way import Unreachable
 from tests.tools.adapter.plain_api import (
     SECRET,
     PlainApi,

@@ -7,9 +7,9 @@ import httpx2
 import pytest
 import trustme
 
+from beckon_tools.adapter.outbound.egress import TooLarge, Unreachable
 from beckon_tools.adapter.outbound.hosts import AllowedHost, NotAllowed
 from beckon_tools.adapter.outbound.network import CheckedNetwork
-from beckon_tools.adapter.outbound.way import TooLarge, Unreachable
 from tests.tools.adapter.plain_api import (
     LIMIT,
     PlainApi,

@@ -54,9 +54,9 @@ def _serve(words: Words | None) -> None:
         logger.warning("the proxy of the environment is not used: APIs are called directly")
     if not (settings.allowed_hosts or settings.manifests or settings.mcp_servers):
         logger.warning("no hosts are allowed, so every call is refused; set BECKON_ADAPTER_ALLOWED_HOSTS")
-    kept = words.server.name if words and own else ""
-    app = new_app(settings, tools, lambda book, allowed: _source(settings, book, allowed), kept)
-    run_app(app, "beckon-adapter", tools, wordless=True)  # the library of MCP would write them
+    server = words.server.name if words and own else ""
+    app = new_app(settings, tools, lambda book, allowed: _source(settings, book, allowed), server)
+    run_app(app, "beckon-adapter", tools, redacted=True)  # the library of MCP would write them
 
 
 def _source(settings: AdapterSettings, book: RuleBook, allowed: AllowedHosts) -> Source:

@@ -7,7 +7,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from beckon_contract.jsontext import NotJsonError, dumps, loads
-from beckon_tools.adapter.outbound.way import HttpAnswer
+from beckon_tools.adapter.outbound.egress import HttpAnswer
 from beckon_tools.adapter.rule import JSON, HttpRule
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.results import Media
@@ -119,16 +119,16 @@ def _select(expression: str, answer: HttpAnswer, document: object, host: str) ->
 
 def _fail(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
     said = _words(answer)
-    told = f"{host} answered {answer.status}" + (f": {said}" if said else "")
+    detail = f"{host} answered {answer.status}" + (f": {said}" if said else "")
     if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
-        raise Retry(told, after=_seconds(answer.retry_after))
+        raise Retry(detail, after=_seconds(answer.retry_after))
     if answer.status in _OF_GATEWAYS:
-        raise OutcomeUnknown(f"{told}; the call may have had its effect, and was not repeated")
+        raise OutcomeUnknown(f"{detail}; the call may have had its effect, and was not repeated")
     if answer.status in (400, 422):
-        raise InvalidArguments((told,))
+        raise InvalidArguments((detail,))
     if answer.status in (401, 403, 407):
-        told += "; the credential is for the owner of the HTTP adapter to mend"
-    raise ToolError(told)
+        detail += "; the credential is for the owner of the HTTP adapter to mend"
+    raise ToolError(detail)
 
 
 def _has_not_begun(answer: HttpAnswer) -> bool:
@@ -145,7 +145,7 @@ def _words(answer: HttpAnswer) -> str:
     """Return the API's own error message, as one short line."""
     if is_json(answer.media_type) or not answer.media_type:
         try:
-            said = _told(loads(answer.body))
+            said = _detail_of(loads(answer.body))
         except NotJsonError:
             said = _text(answer) if not answer.media_type else ""
     elif answer.media_type == "text/plain":
@@ -156,13 +156,13 @@ def _words(answer: HttpAnswer) -> str:
     return line if len(line) <= MAX_WORDS else line[:MAX_WORDS].rstrip() + "…"
 
 
-def _told(document: Any) -> str:
+def _detail_of(document: Any) -> str:
     if isinstance(document, str):
         return document
     if isinstance(document, Mapping):
         for name in _WORDS:
             if document.get(name):
-                return _told(document[name])
+                return _detail_of(document[name])
     return dumps(document).decode() if document else ""
 
 

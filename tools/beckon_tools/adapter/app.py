@@ -14,9 +14,9 @@ from beckon_tools.adapter.book import RuleBook
 from beckon_tools.adapter.carriers import Carrying
 from beckon_tools.adapter.declared import declare, has_rule
 from beckon_tools.adapter.outbound.credentials import Credentials
+from beckon_tools.adapter.outbound.egress import EgressClient
 from beckon_tools.adapter.outbound.hosts import AllowedHosts
 from beckon_tools.adapter.outbound.network import CheckedNetwork, CheckedTransport
-from beckon_tools.adapter.outbound.way import Way
 from beckon_tools.adapter.settings import AdapterSettings
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
@@ -108,7 +108,7 @@ def new_app(
     settings: AdapterSettings,
     tools: Settings,
     source: Callable[[RuleBook, AllowedHosts], Source],
-    kept: str = "",
+    server: str = "",
 ) -> AdapterApp:
     """Return the adapter; `source` creates its source of EventTypes.
 
@@ -117,9 +117,11 @@ def new_app(
     """
     allowed = AllowedHosts(settings.allowed_hosts)
     client = _client(allowed, settings.connections, tools.user_agent)
-    way = Way(client, allowed, Credentials(settings.credentials), tools.outbound_limit)
-    carrying = Carrying(way, settings.mcp_servers, kept)
-    book = RuleBook(has_rule, lambda resource: declare(resource, carrying.by_annotation), anywhere=bool(kept))
+    egress = EgressClient(client, allowed, Credentials(settings.credentials), tools.outbound_limit)
+    carrying = Carrying(egress, settings.mcp_servers, server)
+    book = RuleBook(
+        has_rule, lambda resource: declare(resource, carrying.by_annotation), anywhere=bool(server)
+    )
     return AdapterApp(book, source(book, allowed), carrying, tools)
 
 

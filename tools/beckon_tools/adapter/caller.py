@@ -11,8 +11,8 @@ from beckon_contract.tracing import carried
 from beckon_tools.adapter.answers import result_of
 from beckon_tools.adapter.calls import Call, Run
 from beckon_tools.adapter.outbound.credentials import NoCredential
+from beckon_tools.adapter.outbound.egress import EgressClient, HttpAnswer, TooLarge, Unreachable
 from beckon_tools.adapter.outbound.hosts import NotAllowed
-from beckon_tools.adapter.outbound.way import HttpAnswer, TooLarge, Unreachable, Way
 from beckon_tools.adapter.request import HttpRequest, build_request
 from beckon_tools.adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_tools.adapter.templates import UnfitArgument
@@ -29,9 +29,9 @@ _KEY = "idempotency-key"
 
 @dataclass(frozen=True, slots=True)
 class HttpCaller:
-    """Calls HTTP APIs through one `Way`."""
+    """Calls HTTP APIs through one `EgressClient`."""
 
-    way: Way
+    egress: EgressClient
 
     def prepare(self, text: str, parameters: Mapping[str, object]) -> Run:
         """Return the function for the calls of one rule; raise `InvalidRule`."""
@@ -87,7 +87,7 @@ class HttpCaller:
 
     async def _attempt(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
         with asking(request.method, request.url) as span:
-            answer = await self.way.send(_joining(request), rule.credential, rule.timeout)
+            answer = await self.egress.send(_joining(request), rule.credential, rule.timeout)
             span.set_attribute("http.response.status_code", answer.status)
             if answer.status >= 400:
                 failed(span, str(answer.status))

@@ -14,7 +14,7 @@ from beckon_tools.adapter.bridge.settings import NamedServer
 from beckon_tools.adapter.caller import HttpCaller
 from beckon_tools.adapter.calls import Call, Run
 from beckon_tools.adapter.declared import Prepare
-from beckon_tools.adapter.outbound.way import Way
+from beckon_tools.adapter.outbound.egress import EgressClient
 
 if TYPE_CHECKING:
     from beckon_tools.adapter.bridge.caller import McpCaller
@@ -26,30 +26,30 @@ class Carrying:
     `kept` names the MCP server to start before any call.
     """
 
-    def __init__(self, way: Way, servers: Sequence[NamedServer] = (), kept: str = "") -> None:
-        self.ready = not kept
+    def __init__(self, egress: EgressClient, servers: Sequence[NamedServer] = (), server: str = "") -> None:
+        self.ready = not server
         self.differing = Gauge(
             "beckon_mcp_tools_differing",
             "Tools of an MCP server that are no longer what their EventTypes say.",
             ["server"],
             registry=None,
         )
-        self._way = way
-        self._kept = kept
+        self._egress = egress
+        self._server = server
         self._servers = tuple(servers)
         self._bridge: McpCaller | None = None
-        self.by_annotation: Mapping[str, Prepare] = {HTTP: HttpCaller(way).prepare, MCP: self._prepare}
+        self.by_annotation: Mapping[str, Prepare] = {HTTP: HttpCaller(egress).prepare, MCP: self._prepare}
 
     async def keep(self) -> None:
         """Keep the MCP server `kept`, if any, running until cancelled."""
-        if self._kept:
-            await self._mcp().keep(self._kept, self._set_ready)
+        if self._server:
+            await self._mcp().keep(self._server, self._set_ready)
 
     async def close(self) -> None:
         """Close the MCP servers and all connections."""
         if self._bridge is not None:
             await self._bridge.close()
-        await self._way.client.aclose()
+        await self._egress.client.aclose()
 
     def _set_ready(self) -> None:
         self.ready = True
@@ -57,7 +57,7 @@ class Carrying:
     def _mcp(self) -> "McpCaller":
         from beckon_tools.adapter.bridge.caller import McpCaller  # noqa: PLC0415 costs 55 MB, few need it
 
-        self._bridge = self._bridge or McpCaller(self._way, self._servers, self.differing)
+        self._bridge = self._bridge or McpCaller(self._egress, self._servers, self.differing)
         return self._bridge
 
     def _prepare(self, text: str, parameters: Mapping[str, object]) -> Run:
@@ -65,7 +65,7 @@ class Carrying:
         bridge = self._mcp()
         expected = bridge.expect(rule, parameters)
 
-        async def run(arguments: Mapping[str, object], call: Call, _kept: object = expected) -> object:
+        async def run(arguments: Mapping[str, object], call: Call, _server: object = expected) -> object:
             return await bridge.call(rule, arguments, call)
 
         return run

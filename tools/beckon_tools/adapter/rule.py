@@ -165,7 +165,7 @@ class HttpRule(_Strict):
         return value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.has_body and self.method in _WITHOUT_BODY:
             raise ValueError(f"a {self.method} carries no body; remove body, or write method: POST")
         if self.body_type in (FORM, MULTIPART) and self.has_body and not isinstance(self.body, Mapping):
@@ -232,8 +232,8 @@ def parse_rule(text: str, parameters: Mapping[str, Any] | None = None) -> HttpRu
     try:
         rule = HttpRule.model_validate(document)
     except ValidationError as error:
-        told = [_problem(dict(each)) for each in error.errors(include_url=False)]
-        raise InvalidRule({problem.path: problem for problem in reversed(told)}.values()) from None
+        problem = [_problem(dict(each)) for each in error.errors(include_url=False)]
+        raise InvalidRule({problem.path: problem for problem in reversed(problem)}.values()) from None
     if parameters is not None and (strangers := list(_strangers(rule, parameters))):
         raise InvalidRule(strangers)
     return rule

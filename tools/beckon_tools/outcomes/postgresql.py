@@ -101,7 +101,7 @@ class PostgresqlLedger:
             await self._value(_SWEEP)
 
     async def _value(self, statement: str, *arguments: object) -> Any:
-        with _told():
+        with _convert_errors():
             pool = await self._open()
             return await pool.fetchval(statement, *arguments)
 
@@ -123,7 +123,7 @@ class PostgresqlLedger:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:

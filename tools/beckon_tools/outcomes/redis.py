@@ -82,7 +82,7 @@ class RedisLedger:
             await self._redis.aclose()
 
     async def _run(self, script: str, key: str, *arguments: Any) -> object:
-        with _told():
+        with _convert_errors():
             return await cast("Awaitable[object]", self._redis.eval(script, 1, key, *arguments))
 
 
@@ -91,7 +91,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError, TimeoutError) as error:

@@ -270,8 +270,8 @@ def _check_rest(reading: _QuestionReading) -> None:
     unknown = [word for word in reading.text.split() if not SILENT.fullmatch(word)]
     if unknown:
         raise NotUnderstood(f"the words {', '.join(map(repr, unknown[:5]))} are not known here")
-    asked = reading.where or reading.names or reading.columns or reading.order or reading.aggregate
-    if not asked:
+    wanted = reading.where or reading.names or reading.columns or reading.order or reading.aggregate
+    if not wanted:
         raise NotUnderstood("it names no element, family or property")
     if reading.aggregate in ("AVG", "SUM") and not reading.columns:
         raise NotUnderstood("it does not say of which property")

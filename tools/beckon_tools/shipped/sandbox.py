@@ -70,7 +70,7 @@ def select(query: str, load: Callable[[sqlite3.Connection], None]) -> Rows:
     except MemoryError:
         raise QueryError(f"the query takes more than {MAX_MEMORY} bytes of memory; narrow it down") from None
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-        raise QueryError(_told(error)) from None
+        raise QueryError(_error_text(error)) from None
     finally:
         connection.close()
     return Rows(
@@ -108,7 +108,7 @@ def _value(value: Value | bytes) -> Value:
     return f"x'{value.hex()}'" if isinstance(value, bytes) else value
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     message = str(error)
     if message == "interrupted":
         return f"the query takes more than {MAX_STEPS} steps or {MAX_SECONDS:g} seconds; narrow it down"

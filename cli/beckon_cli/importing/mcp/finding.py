@@ -32,8 +32,8 @@ def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> 
 
     `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
     """
-    asked = asyncio.run(ask(place, wanted.token))
-    name = object_name(wanted.name or asked.name or "mcp")[:_LONGEST_NAME].rstrip("-")
+    found = asyncio.run(ask(place, wanted.token))
+    name = object_name(wanted.name or found.name or "mcp")[:_LONGEST_NAME].rstrip("-")
     server = Server(name, place, wanted.credential)
     return Found(
         importer="mcp",
@@ -41,7 +41,7 @@ def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> 
         title=name,
         name=service_name(name),
         source=Source(f"the MCP server {name}", "--name"),
-        present=frozenset(tool.name for tool in asked.tools),
-        results=tuple(import_tools(asked.tools, server, wanted.words)),
+        present=frozenset(tool.name for tool in found.tools),
+        results=tuple(import_tools(found.tools, server, wanted.words)),
         service=service_of(name) if place.command else None,
     )

@@ -43,7 +43,7 @@ class CommandProject:
     """
 
     made: tuple[str, ...]
-    kept: tuple[str, ...]
+    unchanged: tuple[str, ...]
     next: tuple[str, ...]
     unknown: tuple[str, ...]
 
@@ -55,7 +55,7 @@ class CommandProject:
         """Yield the outcome as lines, for people."""
         for name in self.made:
             yield Text(f"added    {name}")
-        for name in self.kept:
+        for name in self.unchanged:
             said = f"{name}: yours differs; --renew writes it anew"
             yield Text.assemble(("kept     ", "yellow"), said)
         for each in self.unknown:
@@ -64,25 +64,27 @@ class CommandProject:
             yield Text(f"{'Next:' if number == 0 else '':<8}{line}")
 
 
-def make_project(folder: Path, recipe: Recipe, bridge: Bridge, wishes: CommandOptions) -> CommandProject:
+def make_project(folder: Path, recipe: Recipe, bridge: Bridge, options: CommandOptions) -> CommandProject:
     """Write the missing files of a project folder.
 
     A file that differs belongs to its owner and is left alone, unless `wishes.renew` is set.
     """
-    image = wishes.image or f"dev.local/{bridge.service}:0.1.0"
-    secret = wishes.secret or bridge.service
-    running = Running(image, recipe.command, recipe.typed, wishes.environment, secret)
-    made, kept = [], []
-    for name, text in _files(recipe, bridge, running, wishes.base_image).items():
+    image = options.image or f"dev.local/{bridge.service}:0.1.0"
+    secret = options.secret or bridge.service
+    running = Running(image, recipe.command, recipe.typed, options.environment, secret)
+    made, unchanged = [], []
+    for name, text in _files(recipe, bridge, running, options.base_image).items():
         path = folder / name
         before = path.read_text(encoding="utf-8") if path.exists() else None
-        if before is None or (wishes.renew and before != text):
+        if before is None or (options.renew and before != text):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             made.append(name)
         elif before != text:
-            kept.append(name)
-    return CommandProject(tuple(made), tuple(kept), tuple(_next(folder, running, bridge)), recipe.unknown)
+            unchanged.append(name)
+    return CommandProject(
+        tuple(made), tuple(unchanged), tuple(_next(folder, running, bridge)), recipe.unknown
+    )
 
 
 def refuse_odd_names(environment: Sequence[str]) -> None:

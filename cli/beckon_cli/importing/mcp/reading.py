@@ -56,14 +56,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServerTools:
     """A server's own name, and its tools."""
 
     name: str
     tools: tuple[Tool, ...]
 
 
-async def ask(place: Place, token: str = "") -> Asked:
+async def ask(place: Place, token: str = "") -> ServerTools:
     """Return a server's name and tools.
 
     `token` is sent as a bearer token, if there is one. Raises `NoServer` and `NoPlace`.
@@ -82,7 +82,7 @@ async def ask(place: Place, token: str = "") -> Asked:
         raise NoServer(f"{place} gave no tools: {type(first).__name__}: {first}") from None
 
 
-async def _ask(place: Place, token: str) -> Asked:
+async def _ask(place: Place, token: str) -> ServerTools:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http:
         if place.command:
@@ -94,4 +94,4 @@ async def _ask(place: Place, token: str) -> Asked:
         async with target as client:
             tools = await list_tools(client)
             server = client.server_info
-            return Asked(server.name if server else "", tuple(tools))
+            return ServerTools(server.name if server else "", tuple(tools))

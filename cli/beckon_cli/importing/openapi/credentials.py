@@ -47,8 +47,8 @@ def credential_for(
     stay arguments.
     """
     is_open = () in operation.security and not wanted
-    ways = [way for way in operation.security if way] if not is_open else []
-    parts = dict.fromkeys(_scheme_parts(ways[0], description.schemes) if ways else ())
+    alternatives = [alternative for alternative in operation.security if alternative] if not is_open else []
+    parts = dict.fromkeys(_scheme_parts(alternatives[0], description.schemes) if alternatives else ())
     schemes = {(each.kind, each.name) for each in description.schemes.values()}
     for each in operation.parameters:
         if each.name not in keep and each.place != "path" and _is_secret(each, schemes, parts):
@@ -62,8 +62,8 @@ def credential_for(
     return Credential(wanted or name, found) if found else Credential(wanted)
 
 
-def _scheme_parts(way: tuple[str, ...], schemes: Mapping[str, Scheme]) -> Iterator[Part]:
-    for title in way:
+def _scheme_parts(alternative: tuple[str, ...], schemes: Mapping[str, Scheme]) -> Iterator[Part]:
+    for title in alternative:
         scheme = schemes.get(title)
         if scheme is not None:
             yield Part(scheme.kind, scheme.name, plain(scheme.hint, 100))

@@ -15,7 +15,13 @@ from beckon_cli.importing.openapi.documents import open_root
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import METHODS, Description, Operation
-from beckon_cli.importing.openapi.reading import BadDescription, Documents, FileDocuments, Tell, UrlDocuments
+from beckon_cli.importing.openapi.reading import (
+    BadDescription,
+    Documents,
+    FileDocuments,
+    Report,
+    UrlDocuments,
+)
 from beckon_cli.importing.openapi.servers import ServerChoice
 from beckon_cli.importing.selection import choose, matches
 
@@ -86,7 +92,7 @@ def _path(pattern: str) -> re.Pattern[str]:
 
 
 def find(
-    source: str, chosen: Iterable[str], wishes: OpenApiOptions, choice: ServerChoice, reading: "Reading"
+    source: str, chosen: Iterable[str], options: OpenApiOptions, choice: ServerChoice, reading: "Reading"
 ) -> Found[Imported]:
     """Read a description and return the results of the import.
 
@@ -95,17 +101,17 @@ def find(
     with httpx.Client(follow_redirects=False) as client:
         documents = reading.open(source, client)
         description = read_description(documents, choice)
-        names = name_operations(description.operations, wishes.prefix)
+        names = name_operations(description.operations, options.prefix)
         meant = select(description.operations, names, list(chosen))
         # References are followed as they are met, so the connection stays until everything is read.
-        results = tuple(import_operations(description, wishes, meant))
+        results = tuple(import_operations(description, options, meant))
     title = f"{description.title} in " if description.title else ""
     named = Source(f"{title}{documents.name}", "--prefix")
     return Found(
         importer="openapi",
         noun="operation",
         title=description.title or named.name,
-        name=api_name(description, wishes),
+        name=api_name(description, options),
         source=named,
         present=frozenset(map(str, description.operations)),
         results=results,
@@ -121,12 +127,12 @@ class Reading:
     """
 
     root: Path | None
-    tell: Tell
+    report: Report
 
     def open(self, source: str, client: httpx.Client) -> Documents:
         """Return the documents of a file or a URL; raise `BadDescription`."""
         if source.startswith(("http://", "https://")):
-            documents = UrlDocuments(source, client, self.tell)
+            documents = UrlDocuments(source, client, self.report)
             documents.name = _public(source)
             return documents
         path = Path(source)

@@ -135,39 +135,39 @@ class Imported:
 
 
 def import_operations(
-    description: Description, wishes: OpenApiOptions, chosen: Sequence[bool] | None = None
+    description: Description, options: OpenApiOptions, chosen: Sequence[bool] | None = None
 ) -> list[Imported | Skipped]:
     """Return the results for the chosen operations, in their order.
 
     By default all operations are chosen.
     """
     operations = description.operations
-    names = name_operations(operations, wishes.prefix)
+    names = name_operations(operations, options.prefix)
     return [
-        _import(operation, name, description, wishes)
+        _import(operation, name, description, options)
         for number, (operation, name) in enumerate(zip(operations, names, strict=True))
         if chosen is None or chosen[number]
     ]
 
 
-def api_name(description: Description, wishes: OpenApiOptions) -> str:
+def api_name(description: Description, options: OpenApiOptions) -> str:
     """Return the short name of an API.
 
     It comes from the given prefix, else from the API's title, else from a server's host.
     """
     host = next((server.partition("//")[2].partition("/")[0] for server in description.servers if server), "")
-    return slug(wishes.prefix or description.title, host)
+    return slug(options.prefix or description.title, host)
 
 
 def _import(
-    operation: Operation, name: str, description: Description, wishes: OpenApiOptions
+    operation: Operation, name: str, description: Description, options: OpenApiOptions
 ) -> Imported | Skipped:
-    api = api_name(description, wishes)
-    credential = credential_for(operation, description, wishes.credential, api, wishes.keep)
+    api = api_name(description, options)
+    credential = credential_for(operation, description, options.credential, api, options.keep)
     if reason := _obstacle(operation) or credential.problem:
         return _skipped(operation, name, reason)
     try:
-        flat, parameters = _fit(operation, credential, wishes.fixed)
+        flat, parameters = _fit(operation, credential, options.fixed)
         rule = rule_for(operation, flat, credential)
         text = write(rule).rstrip("\n")
         parse_rule(text, parameters)

@@ -47,9 +47,9 @@ def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[s
             groups.setdefault("_".join(words), []).append(number)
         for group in groups.values():
             if len(group) > 1:
-                together = [operations[number] for number in group]
+                combined = [operations[number] for number in group]
                 for number in group:
-                    wanted[number] = refined(operations[number], wanted[number], together)
+                    wanted[number] = refined(operations[number], wanted[number], combined)
     taken: set[str] = set()
     return [
         _free([*start, *words], operation, taken) for operation, words in zip(operations, wanted, strict=True)
@@ -79,8 +79,8 @@ def _restates(words: list[str], operation: Operation) -> bool:
     The path has parameters or versions, and the operationId includes them.
     """
     path = split(operation.path.partition("?")[0])
-    told = any(_is_noise(word) for word in path) or "{" in operation.path
-    return told and set(words[1:]) - {"by", "and"} == set(path) - {"by", "and"}
+    shown = any(_is_noise(word) for word in path) or "{" in operation.path
+    return shown and set(words[1:]) - {"by", "and"} == set(path) - {"by", "and"}
 
 
 def _is_noise(word: str) -> bool:
@@ -148,8 +148,8 @@ def _with_parameters(operation: Operation, words: list[str], group: list[Operati
     """
     if operation.id and not _restates(split(operation.id), operation):
         return words
-    asked = [_PARAMETER.findall(each.path) for each in group]
-    shared = set(asked[0]).intersection(*asked[1:])
+    wanted = [_PARAMETER.findall(each.path) for each in group]
+    shared = set(wanted[0]).intersection(*wanted[1:])
     more = [word for name in _PARAMETER.findall(operation.path) if name not in shared for word in split(name)]
     return [*words, "by", *dict.fromkeys(more)] if more else words
 
@@ -187,8 +187,10 @@ def _short(words: list[str], operation: Operation) -> str:
     """Join words to at most 64 characters: without small ones, then with a hash in place of the rest."""
     name = "_".join(words)
     if len(name) > MAX_LENGTH:
-        kept = [word for word in words if word not in ("by", "of", "for", "in", "to", "and", "with", "id")]
-        name = "_".join(dict.fromkeys(kept))
+        unchanged = [
+            word for word in words if word not in ("by", "of", "for", "in", "to", "and", "with", "id")
+        ]
+        name = "_".join(dict.fromkeys(unchanged))
     if len(name) > MAX_LENGTH:
         digest = hashlib.sha256(str(operation).encode()).hexdigest()[:6]
         name = f"{name[: MAX_LENGTH - 7].rpartition('_')[0]}_{digest}"

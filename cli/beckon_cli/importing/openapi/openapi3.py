@@ -44,7 +44,7 @@ def required_schemes(node: Node) -> tuple[tuple[str, ...], ...] | None:
     stated = node.value.get("security")
     if not isinstance(stated, list):
         return None
-    return tuple(tuple(map(str, way)) for way in stated if isinstance(way, Mapping))
+    return tuple(tuple(map(str, style)) for style in stated if isinstance(style, Mapping))
 
 
 def described(operation: Node, method: str, path: str) -> dict[str, Any]:
@@ -82,9 +82,9 @@ def _operation(
     where: tuple[str, ServerChoice, list[str]],
 ) -> Operation:
     said = described(operation, *which)
-    base, choice, around = where
+    base, choice, outer = where
     try:
-        own = servers.read_servers(operation.get("servers"), base, choice) or around
+        own = servers.read_servers(operation.get("servers"), base, choice) or outer
         stated = required_schemes(operation)
         return Operation(
             **said,

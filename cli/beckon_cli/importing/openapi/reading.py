@@ -15,7 +15,7 @@ MAX_DOCUMENTS = 500
 MAX_REDIRECTS = 5
 _SECONDS = 30.0
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class BadDescription(NoSource):
@@ -66,13 +66,13 @@ class UrlDocuments:
     description.
     """
 
-    def __init__(self, url: str, client: httpx.Client, tell: Tell) -> None:
+    def __init__(self, url: str, client: httpx.Client, report: Report) -> None:
         """Fetch the description, and report each redirect.
 
         Raises `BadDescription`.
         """
         self._client = client
-        self._tell = tell
+        self._report = report
         self._allowed: tuple[str, str] | None = None
         self.name = url
         self.start, self._first = self._fetch(url)
@@ -102,7 +102,7 @@ class UrlDocuments:
                 ) from None
             if url.startswith("https:") and not following.startswith("https:"):
                 raise BadDescription(f"{url[:200]} redirects to {following[:200]}, which is not encrypted")
-            self._tell(f"{url[:200]} redirects to {following[:200]}")
+            self._report(f"{url[:200]} redirects to {following[:200]}")
             url = following
         raise BadDescription(f"{self.name[:200]} redirects more than {MAX_REDIRECTS} times")
 

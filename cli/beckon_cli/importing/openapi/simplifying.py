@@ -37,17 +37,17 @@ def simplify(schema: Schema) -> Schema:
         if "$ref" in node and definition(node["$ref"]) in moved:
             target = change(definitions[definition(node["$ref"])])
             beside = {key: value for key, value in node.items() if key != "$ref"}
-            return _together(target, {key: _changed(key, value) for key, value in beside.items()})
+            return _merge_beside(target, {key: _changed(key, value) for key, value in beside.items()})
         return {key: _changed(key, value) for key, value in node.items()}
 
     def _changed(keyword: str, value: Any) -> Any:
         return rebuild(keyword, value, lambda _, child: change(child))
 
-    kept = {name: change(node) for name, node in definitions.items() if name not in moved}
-    return {**change(_root(schema)), **({"$defs": kept} if kept else {})}
+    simplified = {name: change(node) for name, node in definitions.items() if name not in moved}
+    return {**change(_root(schema)), **({"$defs": simplified} if simplified else {})}
 
 
-def _together(target: Any, beside: Schema) -> Any:
+def _merge_beside(target: Any, beside: Schema) -> Any:
     """Return a referenced schema merged with the keywords beside its reference.
 
     If both have the same keyword, both apply. Description, default and examples beside the reference take

@@ -13,7 +13,7 @@ from beckon_contract.parameter_changes import parameters_changed
 
 logger = logging.getLogger(__name__)
 
-_MOST_TOLD = 10
+_MAX_LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Agreement:
     def __init__(self, differing: Gauge) -> None:
         self._expected: WeakSet[Expected] = WeakSet()
         self._differing = differing
-        self._told: dict[str, tuple[str, ...]] = {}
+        self._logged: dict[str, tuple[str, ...]] = {}
 
     def expect(self, server: str, tool: str, parameters: Mapping[str, Any]) -> Expected:
         """Add the tool of an EventType to the comparison.
@@ -50,21 +50,21 @@ class Agreement:
 
     def compare(self, server: str, tools: Sequence[Tool]) -> None:
         """Compare the tools of a server with the expected ones."""
-        asked = [each for each in self._expected if each.server == server]
+        listed = [each for each in self._expected if each.server == server]
         there = {tool.name: tool for tool in tools}
-        found = tuple(sorted(set(_differences(asked, there))))
+        found = tuple(sorted(set(_differences(listed, there))))
         self._differing.labels(server).set(len(found))
-        if found == self._told.get(server, ()):
+        if found == self._logged.get(server, ()):
             return
-        self._told[server] = found
+        self._logged[server] = found
         if not found:
             logger.info("the tools of the MCP server %s are again those of the EventTypes", server)
             return
-        more = f", and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        more = f", and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
         logger.warning(
             "the MCP server %s is no longer what was imported: %s%s; import it again",
             server,
-            "; ".join(found[:_MOST_TOLD]),
+            "; ".join(found[:_MAX_LISTED]),
             more,
         )
 

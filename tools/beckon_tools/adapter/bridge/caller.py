@@ -32,9 +32,9 @@ from beckon_tools.adapter.bridge.servers import HttpServer, Server
 from beckon_tools.adapter.bridge.settings import SETTING, NamedServer
 from beckon_tools.adapter.calls import Call, Report
 from beckon_tools.adapter.outbound.credentials import Credentials, NoCredential
+from beckon_tools.adapter.outbound.egress import EgressClient, TooLarge, Unreachable
 from beckon_tools.adapter.outbound.hosts import NotAllowed
 from beckon_tools.adapter.outbound.limited import LimitedTransport
-from beckon_tools.adapter.outbound.way import TooLarge, Unreachable, Way
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.results import Media
 
@@ -137,8 +137,8 @@ Place = tuple[str, str | None]
 class McpCaller:
     """Calls MCP servers named by the owner, or at allowed URLs."""
 
-    def __init__(self, way: Way, named: Sequence[NamedServer], differing: Gauge) -> None:
-        self._way = way
+    def __init__(self, egress: EgressClient, named: Sequence[NamedServer], differing: Gauge) -> None:
+        self._egress = egress
         self._named = {one.name: one for one in named}
         self._servers: dict[Place, Server] = {}
         self._agreement = Agreement(differing)
@@ -187,11 +187,11 @@ class McpCaller:
     async def _called(
         self, server: Server, rule: McpRule, arguments: Mapping[str, object], call: Call
     ) -> CallToolResult:
-        if (tell := call.report) is None:
+        if (send_report := call.report) is None:
             return await server.call(rule.tool, arguments, rule.timeout)
 
         async def report(done: float, total: float | None, message: str) -> None:
-            await tell(done, total, str(self._without_secrets(rule, message)))
+            await send_report(done, total, str(self._without_secrets(rule, message)))
 
         async with passed_on(report) as heard:
             return await server.call(rule.tool, arguments, rule.timeout, heard)
@@ -234,7 +234,7 @@ class McpCaller:
         text = dumps(value)
         if rule.credential is not None:
             url = httpx2.URL(entry.url if entry else rule.server)
-            text = self._way.credentials.seal(rule.credential, url).hide(text)
+            text = self._egress.credentials.seal(rule.credential, url).hide(text)
         for secret in secrets:
             text = text.replace(dumps(secret)[1:-1], _HIDDEN)
         hidden: object = loads(text)
@@ -247,7 +247,7 @@ class McpCaller:
         server = self._servers[place]
         if isinstance(server, HttpServer):
             url = httpx2.URL(server.url)
-            self._way.allowed.find(url.scheme, url.host, url.port)
+            self._egress.allowed.find(url.scheme, url.host, url.port)
         return server
 
     def _connect(self, rule: McpRule) -> Server:
@@ -269,8 +269,8 @@ class McpCaller:
 
     def _by_url(self, url: str, credential: str | None) -> HttpServer:
         client = httpx2.AsyncClient(
-            transport=LimitedTransport(self._way.client, self._way.limit),
-            auth=_Sealing(self._way.credentials, credential) if credential else None,
+            transport=LimitedTransport(self._egress.client, self._egress.limit),
+            auth=_Sealing(self._egress.credentials, credential) if credential else None,
             timeout=None,
             trust_env=False,
         )

@@ -15,12 +15,12 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Tool, ToolListChangedNotification
 
-from beckon_tools.adapter.bridge.failures import first, is_lost, told
+from beckon_tools.adapter.bridge.failures import convert_errors, first, is_lost
 from beckon_tools.adapter.bridge.servers import LISTING_SECONDS, list_tools
 from beckon_tools.adapter.bridge.settings import NamedServer
 from beckon_tools.adapter.bridge.stderr import logged
 from beckon_tools.adapter.bridge.watched import watched
-from beckon_tools.adapter.outbound.way import Unreachable
+from beckon_tools.adapter.outbound.egress import Unreachable
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class CommandServer:
     ) -> CallToolResult:
         """Call the tool, starting the command if it is not running."""
         sent = False
-        with told(lambda: sent):
+        with convert_errors(lambda: sent):
             run = await self._started()
             try:
                 async with asyncio.timeout(seconds):
@@ -66,7 +66,7 @@ class CommandServer:
 
     async def tools(self) -> Sequence[Tool]:
         """Return the tools of the command, starting it if needed."""
-        with told(lambda: False):
+        with convert_errors(lambda: False):
             run = await self._started()
             async with asyncio.timeout(LISTING_SECONDS):
                 return await list_tools(run.client.result())
@@ -80,7 +80,7 @@ class CommandServer:
         pause = _FIRST_PAUSE
         while True:
             try:
-                with told(lambda: False):
+                with convert_errors(lambda: False):
                     run = await self._started()
             except Unreachable:
                 pause = min(pause * 2, _LONGEST_PAUSE)

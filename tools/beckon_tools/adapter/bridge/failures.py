@@ -9,8 +9,8 @@ from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from beckon_tools.adapter.outbound.credentials import NoCredential
+from beckon_tools.adapter.outbound.egress import TooLarge, Unreachable
 from beckon_tools.adapter.outbound.hosts import NotAllowed
-from beckon_tools.adapter.outbound.way import TooLarge, Unreachable
 from beckon_tools.errors import ToolError
 
 LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)
@@ -18,7 +18,7 @@ _OURS = (NotAllowed, NoCredential, TooLarge)
 
 
 @contextlib.contextmanager
-def told(sent: Callable[[], bool]) -> Iterator[None]:
+def convert_errors(sent: Callable[[], bool]) -> Iterator[None]:
     """Convert the errors of a call to those of outgoing requests.
 
     Connections raise groups of errors. `sent` returns True once the server may have received the call.

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Tool
 
-from beckon_tools.adapter.bridge.failures import told
+from beckon_tools.adapter.bridge.failures import convert_errors
 
 LISTING_SECONDS = 30.0
 _MOST_TOOLS = 2000
@@ -55,14 +55,14 @@ class HttpServer:
     ) -> CallToolResult:
         """Connect, call the tool, and disconnect."""
         sent = False
-        with told(lambda: sent):
+        with convert_errors(lambda: sent):
             async with asyncio.timeout(seconds), self._connection() as client:
                 sent = True
                 return await client.call_tool(tool, dict(arguments), progress_callback=heard)
 
     async def tools(self) -> Sequence[Tool]:
         """Connect, list the tools, and disconnect."""
-        with told(lambda: False):
+        with convert_errors(lambda: False):
             async with asyncio.timeout(LISTING_SECONDS), self._connection() as client:
                 return await list_tools(client)
 

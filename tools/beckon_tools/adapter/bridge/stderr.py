@@ -28,7 +28,7 @@ async def logged(name: str, secrets: Sequence[str] = ()) -> AsyncIterator[TextIO
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
     )
-    lines = asyncio.create_task(_log(stream, _Lines(name, secrets)))
+    lines = asyncio.create_task(_log(stream, _LineReader(name, secrets)))
     try:
         with os.fdopen(writing, "w") as file:
             yield file
@@ -38,7 +38,7 @@ async def logged(name: str, secrets: Sequence[str] = ()) -> AsyncIterator[TextIO
         transport.close()
 
 
-class _Lines:
+class _LineReader:
     """Logs lines, at most `_MOST` in `_SECONDS`; counts the others."""
 
     def __init__(self, name: str, secrets: Sequence[str]) -> None:
@@ -53,7 +53,7 @@ class _Lines:
         if not text:
             return
         if time.monotonic() - self._began > _SECONDS:
-            self.tell()
+            self.log_omitted()
         if self._logged >= _MOST:
             self._left_out += 1
             return
@@ -62,14 +62,14 @@ class _Lines:
             text = text.replace(secret, _HIDDEN)  # before the cut, which may go through one
         logger.info("%s: %s", self._name, text[:_LONGEST])
 
-    def tell(self) -> None:
+    def log_omitted(self) -> None:
         """Log the number of omitted lines, and start to count again."""
         if self._left_out:
             logger.warning("%s: %d more lines were left out of the log", self._name, self._left_out)
         self._began, self._logged, self._left_out = time.monotonic(), 0, 0
 
 
-async def _log(stream: asyncio.StreamReader, lines: _Lines) -> None:
+async def _log(stream: asyncio.StreamReader, lines: _LineReader) -> None:
     rest = b""
     try:
         while chunk := await stream.read(_CHUNK):
@@ -81,4 +81,4 @@ async def _log(stream: asyncio.StreamReader, lines: _Lines) -> None:
                 rest = b""
         lines.take(rest)
     finally:
-        lines.tell()
+        lines.log_omitted()

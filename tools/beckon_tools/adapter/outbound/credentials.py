@@ -94,7 +94,7 @@ class Credentials:
             raise NoCredential(
                 f"the HTTP adapter has no credential {name!r}; its owner can add it ({SETTING})"
             )
-        return _together(name, parts)
+        return _combine(name, parts)
 
 
 def _part(entry: Credential, url: httpx2.URL) -> Sealed:
@@ -108,7 +108,7 @@ def _part(entry: Credential, url: httpx2.URL) -> Sealed:
     return _sealed(entry, _read(entry))
 
 
-def _together(name: str, parts: Sequence[Sealed]) -> Sealed:
+def _combine(name: str, parts: Sequence[Sealed]) -> Sealed:
     headers = [pair for part in parts for pair in part.headers.items()]
     query = [pair for part in parts for pair in part.query.items()]
     if len({each.lower() for each, _ in headers}) < len(headers) or len(dict(query)) < len(query):
@@ -126,7 +126,7 @@ def _read(entry: Credential) -> str:
     try:
         content = entry.file.read_bytes()[:_LARGEST].decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        logger.warning("the credential %s cannot be read: %s", entry.name, _told(entry, error))
+        logger.warning("the credential %s cannot be read: %s", entry.name, _error_text(entry, error))
         content = ""
     if not content or not content.isprintable():
         raise NoCredential(
@@ -135,7 +135,7 @@ def _read(entry: Credential) -> str:
     return content
 
 
-def _told(entry: Credential, error: Exception) -> str:
+def _error_text(entry: Credential, error: Exception) -> str:
     return f"{entry.file}: {error.strerror}" if isinstance(error, OSError) else f"{entry.file} is not ASCII"
 
 

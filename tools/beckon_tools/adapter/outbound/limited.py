@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from beckon_tools.adapter.outbound.way import TooLarge
+from beckon_tools.adapter.outbound.egress import TooLarge
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):

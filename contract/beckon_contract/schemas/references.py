@@ -28,12 +28,12 @@ class References:
         self._anchors: dict[tuple[str, str], Path] = {}
         self._index()
 
-    def base(self, node: Schema, around: str) -> str:
+    def base(self, node: Schema, outer: str) -> str:
         """Return the base URI inside a schema, given the one around it."""
         identity = node.get("$id")
         if not isinstance(identity, str) or identity.startswith("#") or (self._alone and "$ref" in node):
-            return around
-        return urldefrag(urljoin(around, identity)).url
+            return outer
+        return urldefrag(urljoin(outer, identity)).url
 
     def locate(self, ref: str, base: str, path: Path) -> tuple[Path, Any, str]:
         """Return the target of a `$ref`.
@@ -82,11 +82,11 @@ class References:
     def _index(self) -> None:
         pending: list[tuple[Path, object, str]] = [((), self._document, "")]
         while pending:
-            path, node, around = pending.pop()
+            path, node, outer = pending.pop()
             if not isinstance(node, dict):
                 continue
-            base = self.base(node, around)
-            if base != around:
+            base = self.base(node, outer)
+            if base != outer:
                 self._resources.setdefault(base, path)
             self._note_anchors(node, base, path)
             pending.extend((path + inner, child, base) for inner, child in _raw_children(node))

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from beckon_contract.call_routes import CallRoute, read_routes
 from beckon_contract.resources import from_object
-from beckon_contract.ways import Way, read_ways
 from beckon_operator.tools import document, wanted
 from tests.operator.documents import (
     KSERVICE,
@@ -24,11 +24,11 @@ TO_SERVICE = {"subscriber": {"ref": KSERVICE}}
 SINK = {"deadLetterSink": {"uri": f"{SHIM}/dead-letters"}}
 
 
-def ways(*documents: Document) -> list[Way]:
+def ways(*documents: Document) -> list[CallRoute]:
     """Return what an agent reads of the Tool that the operator writes among these objects."""
     judged = Judged(event_type(), reply_trigger(), *documents)
     written = document(wanted(judged.verdict()), None, "2026-01-01T00:00:00Z")
-    return read_ways(from_object(written).status)
+    return read_routes(from_object(written).status)
 
 
 def test_a_tool_says_which_service_its_trigger_leads_to() -> None:
@@ -96,14 +96,14 @@ def test_a_direct_tool_has_no_ways() -> None:
     notes = {"beckon.dev/dispatch": "direct", "beckon.dev/parameters": "{}"}
     judged = Judged(broker(), event_type(spec={"reference": reference}, annotations=notes))
 
-    assert judged.verdict().ways == ()
+    assert judged.verdict().routes == ()
 
 
 def test_a_way_follows_its_trigger() -> None:
     judged = Judged(broker(), event_type(), reply_trigger(), trigger())
     judged.see(trigger(spec={"subscriber": {"uri": "http://elsewhere.example"}}))
 
-    assert [one.address for one in judged.verdict().ways] == ["http://elsewhere.example"]
+    assert [one.address for one in judged.verdict().routes] == ["http://elsewhere.example"]
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_a_way_follows_its_trigger() -> None:
     ],
 )
 def test_what_no_operator_has_written_is_no_way(written: dict[str, Any]) -> None:
-    assert read_ways(written) == []
+    assert read_routes(written) == []
 
 
 def test_of_an_odd_way_the_rest_is_read() -> None:
     odd = {"trigger": "t", "retries": True, "deadLetters": 1, "subscriber": {"kind": "Service"}, "address": 3}
 
-    assert read_ways({"ways": [odd]}) == [Way("t")]
+    assert read_routes({"ways": [odd]}) == [CallRoute("t")]

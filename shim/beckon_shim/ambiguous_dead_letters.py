@@ -13,7 +13,7 @@ from beckon_shim.waiters import Waiter, Waiters
 _REMEMBERED = 1024
 
 
-class Doubts:
+class AmbiguousDeadLetters:
     """Decides how long a doubted call waits.
 
     It waits `grace` seconds, or to its deadline if something answers such calls: its type has been answered

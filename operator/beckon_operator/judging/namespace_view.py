@@ -30,7 +30,7 @@ class BrokerView:
     last_ready: ObjectVersion | None = None
 
 
-class Around:
+class NamespaceView:
     """The surroundings of one namespace at one moment.
 
     After a change a new object is made.

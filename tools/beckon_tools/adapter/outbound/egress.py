@@ -52,7 +52,7 @@ class HttpAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EgressClient:
     """Sends requests to allowed hosts, with credentials.
 
     `limit` is the largest answer in bytes, compressed or decompressed.
@@ -162,8 +162,8 @@ def _next(
     if target.userinfo:
         raise NotAllowed(f"{url.host} redirects to a URL with credentials in it")
     if response.status_code == 303 and request.method not in _SAFE:
-        kept = tuple(pair for pair in request.headers if not pair[0].startswith("content-"))
-        request = replace(request, method="GET", headers=kept, body=b"")
+        headers_left = tuple(pair for pair in request.headers if not pair[0].startswith("content-"))
+        request = replace(request, method="GET", headers=headers_left, body=b"")
     moved = replace(request, url=str(target.copy_with(fragment=None)))
     if (target.scheme, target.host, target.port) == (url.scheme, url.host, url.port):
         if request.method not in _SAFE and response.status_code in (301, 302):

@@ -34,7 +34,7 @@ def wants_reports(headers: list[RawHeader]) -> bool:
     )
 
 
-class Telling:
+class ProgressStream:
     """The answer to one call: whole, or a stream from the first report on."""
 
     __slots__ = ("_begun", "_loop", "_newest", "_respond", "_timer", "receipt")
@@ -51,7 +51,7 @@ class Telling:
         """Send a report now, or shortly after the previous one."""
         self._newest = event
         if self._timer is None:
-            self._tell()
+            self._send()
 
     def end(self, answer: Answer) -> None:
         """Send the answer, after the last report."""
@@ -63,13 +63,13 @@ class Telling:
         last = b"" if self._newest is None else _progress(self._newest)
         self._respond(Piece(_HEADERS, last + _end(answer), answer))
 
-    def _tell(self) -> None:
+    def _send(self) -> None:
         self._timer = None
         if self._newest is None:
             return
         event, self._newest = self._newest, None
         self._begun = True
-        self._timer = self._loop.call_later(_EVERY, self._tell)
+        self._timer = self._loop.call_later(_EVERY, self._send)
         headers = _HEADERS if self.receipt is None else [*_HEADERS, self.receipt]
         self._respond(Piece(headers, _progress(event)))
 

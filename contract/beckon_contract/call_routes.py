@@ -17,7 +17,7 @@ FIELD = "ways"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CallRoute:
     """One Trigger of a tool's calls.
 
     `filter` is what it asks for, in few words; `subscriber` the object that it leads to, `None` for a plain
@@ -45,14 +45,14 @@ class Way:
         return f"{there}{name}" if kind == "Service" else f"{kind} {there}{name}"
 
 
-def way(listener: Listener, broker: Delivery | None, address: str) -> Way:
+def make_route(listener: Listener, broker: Delivery | None, address: str) -> CallRoute:
     """Return the way of a Trigger.
 
     Its own delivery replaces that of its Broker as a whole. Only the origin of the address is stored: paths
     and queries of webhooks are as good as keys.
     """
     delivery = listener.trigger.delivery or broker
-    return Way(
+    return CallRoute(
         listener.trigger.name,
         listener.asks_for,
         listener.trigger.subscriber.ref,
@@ -62,7 +62,7 @@ def way(listener: Listener, broker: Delivery | None, address: str) -> Way:
     )
 
 
-def way_document(found: Way) -> dict[str, Any]:
+def route_document(found: CallRoute) -> dict[str, Any]:
     """Return a way for the status of a Tool, without unknown values."""
     subscriber = found.subscriber
     optional: dict[str, Any] = {
@@ -81,7 +81,7 @@ def way_document(found: Way) -> dict[str, Any]:
     return {"trigger": found.trigger} | {name: said for name, said in optional.items() if said is not None}
 
 
-def read_ways(status: Mapping[str, Any]) -> list[Way]:
+def read_routes(status: Mapping[str, Any]) -> list[CallRoute]:
     """Return the ways in the status of a Tool.
 
     There are none if an older operator wrote it.
@@ -90,11 +90,11 @@ def read_ways(status: Mapping[str, Any]) -> list[Way]:
     return list(_read(written)) if isinstance(written, list) else []
 
 
-def _read(written: list[object]) -> Iterator[Way]:
+def _read(written: list[object]) -> Iterator[CallRoute]:
     for one in written:
         if isinstance(one, Mapping) and (trigger := _text(one, "trigger")):
             retries, dead_letters = one.get("retries"), one.get("deadLetters")
-            yield Way(
+            yield CallRoute(
                 trigger,
                 _text(one, "filter"),
                 _reference(one.get("subscriber")),
