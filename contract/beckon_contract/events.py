@@ -234,10 +234,7 @@ def encode_header(value: str) -> str:
 
 
 def _received(event: CloudEvent, *, relayed: bool) -> CloudEvent:
-    """Return the event after a check of its data content type.
-
-    Raises `EventError` if that has no subtype, unless the event is `relayed`.
-    """
+    """Return the event; raise `EventError` for a content type without subtype, unless `relayed`."""
     if not relayed and not is_media_type(event.datacontenttype):
         raise EventError(_NO_MEDIA_TYPE.format(event.datacontenttype))
     return event
@@ -329,11 +326,7 @@ def _build(attributes: dict[str, Any], data: bytes | None) -> CloudEvent:
 
 
 def _plainly_valid(event: CloudEvent) -> bool:
-    """Return True if the attributes are plainly valid.
-
-    They are printable ASCII under good names. This fast check passes nearly every event; `False` only means
-    that the event needs `_check`.
-    """
+    """Return True for printable ASCII under good names; any other event needs `_check`."""
     extensions = event.extensions
     try:
         values = "".join(extensions.values())  # type: ignore[arg-type]  # other than text goes the long way
