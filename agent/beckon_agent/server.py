@@ -20,7 +20,7 @@ def spare() -> None:
 
     FastAPI loads it, 1.7 MB, to look for models of it.
     """
-    # `None` is how Python is told that a module cannot be imported, and FastAPI is prepared for that.
+    # `None` makes a module impossible to import, and FastAPI is prepared for that.
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # typeshed knows modules only
 
 

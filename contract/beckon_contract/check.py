@@ -41,7 +41,7 @@ def _names(namespace: str, catalogue: Catalogue) -> set[str]:
 
 def _unknown(resource: Resource, field: str, names: Iterable[str], known: set[str]) -> Iterator[Finding]:
     for name in sorted(set(names) - known):
-        # Others may be in other manifests: only what looks like a slip of the pen is told.
+        # Others may be in other manifests: only likely slips of the pen are reported.
         if near := get_close_matches(name, sorted(known), n=1, cutoff=0.8):
             message = f"no EventType of these manifests is called {name!r}; is {near[0]!r} meant?"
             yield warning(resource, field, message)

@@ -35,7 +35,7 @@ def check_event_type(resource: Resource) -> Iterator[Finding]:
 def check_tool(tool: Tool, resource: Resource, routes: Sequence[Listener]) -> Iterator[Finding]:
     """Yield warnings about an EventType with a tool.
 
-    `ways` are the Triggers of its routes.
+    `routes` are the Triggers of its calls.
     """
     if tool.parameters_from == "spec.schemaData":
         yield warning(

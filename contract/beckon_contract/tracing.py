@@ -28,7 +28,7 @@ def start(service: str, environment: Mapping[str, str], *, redacted: bool = Fals
     """Start exporting the spans of this process.
 
     Returns the function that sends the last spans and ends the export. `service` is the name if
-    OTEL_SERVICE_NAME gives none. If the environment names no collector, nothing is loaded. With `wordless`
+    OTEL_SERVICE_NAME gives none. If the environment names no collector, nothing is loaded. With `redacted`
     the words of errors are left out of all spans, also those of libraries. Raises `ValueError` for a
     variable that cannot be used.
     """

@@ -54,7 +54,7 @@ async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any
             resolve(_end, result)
 
     def resolve(how: Callable[..., None], value: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: no task waits any more
             loop.call_soon_threadsafe(how, ended, value)
 
     threading.Thread(target=work, name="tool", daemon=True).start()

@@ -37,7 +37,7 @@ def run(tool: AnyTool, settings: Settings) -> None:
 def run_app(asgi_app: Application, service: str, settings: Settings, *, redacted: bool = False) -> None:
     """Serve an application, called `service` in traces, as `run` serves a tool.
 
-    With `wordless` its spans have no error messages.
+    With `redacted` its spans have no error messages.
     """
     try:
         stop_tracing = tracing.start(service, os.environ, redacted=redacted)

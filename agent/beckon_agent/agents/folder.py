@@ -208,7 +208,7 @@ class FolderAgents:
             self._agents.drop(*place)
         for place, resource in written.items():
             if self._known.get(place) != resource:
-                self._changes += 1  # files have no generation that tells one change from the next
+                self._changes += 1  # files have no generation that distinguishes their changes
                 self._agents.take(replace(resource, generation=self._changes))
         self._known = written
 

@@ -70,7 +70,7 @@ class ProtectedResource:
 
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", LATE_REPLIES})
-"""They are asked by what has no credential; to a stranger they tell nothing of agents.
+"""Callers of these have no credential; the answers name no agents.
 
 A late reply proves itself: who was not sent the call cannot answer it.
 """

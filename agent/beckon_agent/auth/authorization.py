@@ -21,7 +21,7 @@ from beckon_contract.catalogue import Catalogue
 from beckon_contract.tools import Refusal, Skipped, Tool
 
 Mask = tuple[int, ...]
-"""The numbers of the tool rules that name a principal: whoever has the same mask has the same tools."""
+"""The numbers of the tool rules that name a principal: principals with the same mask have the same tools."""
 
 
 def may_use(access: Access, who: Principal, *, deny_by_default: bool = False) -> bool:
@@ -108,7 +108,7 @@ class PermittedAgents:
         found = self._registry.find(name)
         if isinstance(found, AgentHandle):
             return self._permitted(found)
-        # The rules of an agent that is not served may be unreadable: nobody is told of it who was not let in.
+        # The rules of an agent that is not served may be unreadable: callers without access do not see it.
         return None if current_principal().kind == "nobody" else found
 
     def hosted(self) -> Sequence[AgentHandle]:

@@ -111,7 +111,7 @@ class KeySet:
     async def _refresh(self, *, unless_newer_than: float) -> None:
         if self._known is not None and self._known.at > unless_newer_than:
             return
-        async with self._fetching:  # whoever waited here finds what another has fetched
+        async with self._fetching:  # a task that waited here finds what another has fetched
             if time.monotonic() < self._next_fetch:
                 return
             try:

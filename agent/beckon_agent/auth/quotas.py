@@ -34,7 +34,7 @@ _SHORTEST_PAUSE = 0.01
 _ADMISSION = 60.0  # seconds from the admission of a run to its first request to the model
 _FIRST_GUESS = 500  # tokens of a request to the model, before the first one of an agent has its answer
 _LEARNING = 0.2  # how much the last request changes what is reserved for the next one
-_SPARE = 60.0  # seconds that a place outlives its call, so that a slow end frees nobody else's
+_SPARE = 60.0  # seconds that a place outlives its call, so that a slow end frees no other call's
 
 _WORDS: dict[Measure, str] = {"requests": "requests", "tokens": "tokens", "toolCalls": "tool calls"}
 

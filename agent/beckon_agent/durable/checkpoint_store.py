@@ -166,7 +166,7 @@ _LONGEST_PAUSE = 5.0
 _STORE_SECONDS = 600.0
 
 AfterLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
-"""Makes a step of the store with all that the run has told and that its log does not have yet."""
+"""Makes a step of the store with the published events that its log does not have yet."""
 
 
 class StoredCheckpoints:

@@ -145,7 +145,7 @@ class RunEngine:
         worker = self._legs.get(run_id)
         if worker is not None:
             with contextlib.suppress(NotHeld):
-                await worker.write()  # once the run has ended, nobody may
+                await worker.write()  # once the run has ended, no process may
         if await self._store.runs.end(run_id, None, Ended("cancelled")):
             self._stop(run_id)
         return await self._store.runs.get(run_id)

@@ -172,7 +172,7 @@ def from_json(result: object) -> CallOutcome:
 
     Raises `NotReadable` if it is nested too deeply.
     """
-    check_depth(result)  # what cannot be written as JSON again could not be told to anybody
+    check_depth(result)  # a value that cannot be written as JSON again could not be sent
     return CallOutcome(result, failed=is_failure(result))
 
 

@@ -8,7 +8,7 @@ import aiohttp
 
 from beckon_agent.tool_calls.outcome import NEVER_CONNECTED, CallOutcome
 
-MAX_TRIES = 4  # where nobody answers at an address; who is busy is asked as long as there is time
+MAX_TRIES = 4  # where no server answers at an address; a busy one is tried until the deadline
 _PAUSE = 0.2
 
 

@@ -43,7 +43,7 @@ _STOP: Final = frozenset(
     which who whom whose why will with would you your
     """.split()  # noqa: SIM905 -- a list of words reads best as text
 )
-"""Words that are in every other text and tell no tool from another."""
+"""Words of every other text, which distinguish no tools."""
 
 _ONE_AT_A_TIME = threading.Lock()  # a stemmer keeps the word it works on in itself
 
@@ -281,7 +281,7 @@ def _firsts(leaders: Iterable[int], families: list[str]) -> dict[str, int]:
 
 
 _SMALL: Final = 256
-"""Up to so many tools an index takes some hundredths of a second, and nobody has to do with an old one."""
+"""Up to so many tools an index takes some hundredths of a second, and no request has to use an old one."""
 
 
 class Indexes:

@@ -51,7 +51,7 @@ def foreground_of_our_own() -> Iterator[None]:
     terminal = sys.stdin.fileno()
     before = os.tcgetpgrp(terminal)
     # The one who is not in the foreground may not change it, unless it does not listen. And
-    # nobody would wake us from Ctrl-Z: the shell waits for `make`.
+    # no program would wake us from Ctrl-Z: the shell waits for `make`.
     for number in (signal.SIGTTOU, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     os.setpgid(0, 0)

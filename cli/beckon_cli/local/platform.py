@@ -40,7 +40,7 @@ Report = Callable[[str], None]
 class Platform:
     """All processes of the local platform.
 
-    `tell` receives a line about the processes that are being waited for.
+    `report` receives a line about the processes that are being waited for.
     """
 
     def __init__(self, settings: Settings, report: Report) -> None:

@@ -112,7 +112,7 @@ def new_app(
 ) -> AdapterApp:
     """Return the adapter; `source` creates its source of EventTypes.
 
-    `kept` names the MCP server of an image that contains the EventTypes, too. It runs before the adapter
+    `server` names the MCP server of an image that contains the EventTypes, too. It runs before the adapter
     is ready, and calls are accepted from every namespace.
     """
     allowed = AllowedHosts(settings.allowed_hosts)

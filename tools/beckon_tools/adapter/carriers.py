@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Carrying:
     """All carriers of rules, over one client for outgoing requests.
 
-    `kept` names the MCP server to start before any call.
+    `server` names the MCP server to start before any call.
     """
 
     def __init__(self, egress: EgressClient, servers: Sequence[NamedServer] = (), server: str = "") -> None:
@@ -41,7 +41,7 @@ class Carrying:
         self.by_annotation: Mapping[str, Prepare] = {HTTP: HttpCaller(egress).prepare, MCP: self._prepare}
 
     async def keep(self) -> None:
-        """Keep the MCP server `kept`, if any, running until cancelled."""
+        """Keep the MCP server `server`, if any, running until cancelled."""
         if self._server:
             await self._mcp().keep(self._server, self._set_ready)
 

@@ -199,7 +199,7 @@ async def _stream(
                 b"".join(_to_chunks(completion, happened, with_usage=with_usage)) if happened else KEEP_ALIVE
             )
         yield _DONE
-    except Exception as error:  # the status is out: the stream is the only place left to tell of it
+    except Exception as error:  # the status is sent: only the stream can report the error
         yield b"data: " + orjson.dumps(to_api_error(error).document()) + b"\n\n"
     finally:
         await events.close()

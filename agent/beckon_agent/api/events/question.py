@@ -1,7 +1,7 @@
 """The user message for the model, made from an event.
 
 A question is passed on unchanged, any other event with its attributes and data. The text of an event is a
-user's message, whoever sent it: never an instruction of ours.
+user's message, from any sender: never an instruction of ours.
 """
 
 from collections.abc import Mapping

@@ -138,7 +138,7 @@ def is_answer(event: CloudEvent, hosted: AgentHandle, rules: EventRules) -> bool
 def run_id_of(event: CloudEvent, agent: str, owner: str) -> str:
     """Return the id of an event's run, made of source and id.
 
-    These two identify an event. Owner and agent are part of the run's id as well: nobody gets the answer
+    These two identify an event. Owner and agent are part of the run's id as well: no caller gets the answer
     of another caller by knowing the id of an event.
     """
     parts = (owner, agent, event.source, event.id)

@@ -142,7 +142,7 @@ class RequestIds:
         except Exception:
             logger.exception("request %s: %s %r failed", chosen, scope["method"], scope["path"])
             if not whole:
-                raise  # the server breaks the connection, so that nobody takes half an answer for a whole one
+                raise  # the server breaks the connection: no client takes half an answer for a whole one
 
 
 def _chosen(headers: Iterable[tuple[bytes, bytes]]) -> str:

@@ -128,7 +128,7 @@ class ResponseStreamer:
         if not encoder.reached:
             return None
         if encoder.paused and not following.output and run.status in ("cancelled", "failed"):
-            encoder.state = None  # nobody will answer its questions any more
+            encoder.state = None  # no person will decide its approvals any more
         return encoder.document(run)
 
     async def _happened(self, run: StoredRun) -> list[EngineEvent]:
@@ -138,7 +138,7 @@ class ResponseStreamer:
             found = [event async for _, event in events]
         if run.status != "cancelled":
             return found
-        # A run that is cancelled may end before it has told of its last calls; the store knows of them.
+        # A run that is cancelled may end before it published its last calls; the store has them.
         noted = list(events_of_turns(run, await self.store.runs.past(run.id)))
         return max(found, noted, key=_calls)
 
@@ -190,7 +190,7 @@ async def server_sent(
                 if number > starting_after or event["type"] == PROGRESS:
                     yield _line(event)
         yield _DONE
-    except Exception as error:  # the status is out: the stream is the only place left to tell of it
+    except Exception as error:  # the status is sent: only the stream can report the error
         said = to_api_error(error)
         members = {"code": said.code, "message": said.message, "param": None}
         yield _line({"type": "error", "sequence_number": number, **members})

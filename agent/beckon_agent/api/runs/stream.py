@@ -55,7 +55,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
     """
     number, heard = after, ReportsSeen()
     while True:
-        run = await store.runs.get(run_id)  # before the log: what is told until the end is in it then
+        run = await store.runs.get(run_id)  # before the log: all events until the end are in it then
         while page := await store.events.after(run_id, number, most=_PAGE):
             for number, document in page:
                 name, members = _to_members(document)
@@ -72,7 +72,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
 def _to_members(document: Any) -> tuple[str, dict[str, Any]]:
     event = event_from_document(document)
     members = asdict(event)
-    members.pop("messages", None)  # of the end: they are the conversation, which the run's face tells
+    members.pop("messages", None)  # of the end: they are the conversation, which other routes show
     return _NAMES[type(event)], shown_document(members)
 
 

@@ -45,7 +45,7 @@ class SqlEventLog:
         return [(row[0], row[1]) for row in rows]
 
 
-_GRACE = 86_400.0  # seconds; whoever relies on a document has said so less than an hour ago
+_GRACE = 86_400.0  # seconds; a user of a document has renewed it less than an hour ago
 _PAGE = 500
 
 

@@ -39,11 +39,11 @@ class CommandOptions:
 class CommandProject:
     """The outcome: files written, files left alone, next steps, unknowns.
 
-    The files in `kept` were changed by their owner.
+    The files in `left_alone` were changed by their owner.
     """
 
     made: tuple[str, ...]
-    unchanged: tuple[str, ...]
+    left_alone: tuple[str, ...]
     next: tuple[str, ...]
     unknown: tuple[str, ...]
 
@@ -55,7 +55,7 @@ class CommandProject:
         """Yield the outcome as lines, for people."""
         for name in self.made:
             yield Text(f"added    {name}")
-        for name in self.unchanged:
+        for name in self.left_alone:
             said = f"{name}: yours differs; --renew writes it anew"
             yield Text.assemble(("kept     ", "yellow"), said)
         for each in self.unknown:
@@ -67,12 +67,12 @@ class CommandProject:
 def make_project(folder: Path, recipe: Recipe, bridge: Bridge, options: CommandOptions) -> CommandProject:
     """Write the missing files of a project folder.
 
-    A file that differs belongs to its owner and is left alone, unless `wishes.renew` is set.
+    A file that differs belongs to its owner and is left alone, unless `options.renew` is set.
     """
     image = options.image or f"dev.local/{bridge.service}:0.1.0"
     secret = options.secret or bridge.service
     running = Running(image, recipe.command, recipe.typed, options.environment, secret)
-    made, unchanged = [], []
+    made, left_alone = [], []
     for name, text in _files(recipe, bridge, running, options.base_image).items():
         path = folder / name
         before = path.read_text(encoding="utf-8") if path.exists() else None
@@ -81,9 +81,9 @@ def make_project(folder: Path, recipe: Recipe, bridge: Bridge, options: CommandO
             path.write_text(text, encoding="utf-8")
             made.append(name)
         elif before != text:
-            unchanged.append(name)
+            left_alone.append(name)
     return CommandProject(
-        tuple(made), tuple(unchanged), tuple(_next(folder, running, bridge)), recipe.unknown
+        tuple(made), tuple(left_alone), tuple(_next(folder, running, bridge)), recipe.unknown
     )
 
 

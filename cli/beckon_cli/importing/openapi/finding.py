@@ -123,7 +123,7 @@ def find(
 class Reading:
     """The settings for reading a description.
 
-    `root` is the folder that its references may not leave. `tell` receives a line for each redirect.
+    `root` is the folder that its references may not leave. `report` receives a line for each redirect.
     """
 
     root: Path | None

@@ -38,12 +38,12 @@ def test_a_failed_span_is_exported_without_its_words_and_otherwise_whole() -> No
 
 def test_a_span_without_words_is_exported_as_it_is() -> None:
     exporter = InMemorySpanExporter()
-    wordless = RedactingSpanExporter(exporter)
+    redacting = RedactingSpanExporter(exporter)
     span = TracerProvider(shutdown_on_exit=False).get_tracer("a").start_span("fine")
     span.end()
     assert isinstance(span, ReadableSpan)
 
-    wordless.export([span])
+    redacting.export([span])
 
     assert exporter.get_finished_spans() == (span,)
-    assert wordless.force_flush()
+    assert redacting.force_flush()
