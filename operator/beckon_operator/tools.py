@@ -34,7 +34,7 @@ class ToolSeen:
     """A Tool as last seen, with a digest of its content.
 
     `owner` is the uid of the EventType that it was made for, empty if it has another owner. `preserved` is
-    metadata of the Tool that a new version keeps. `last_ready` lists the Broker and the Triggers that have been
+    metadata of the Tool that a new version keeps. `last_ready` lists the Broker and the Triggers that were
     ready, from its status. `answering` is the condition that agents write.
     """
 
