@@ -70,6 +70,7 @@ class Hook:
     def until_ready(self) -> None:
         """Wait until both replicas are ready and the API server gets through to them."""
         self.kube.run("rollout", "status", "deployment/beckon-webhook", "--timeout=90s", timeout=100)
+        until(self.is_asked, what="an API server that gets through to the webhook")
 
     def is_asked(self) -> bool:
         """Whether an EventType would get its copy; nothing is stored."""
@@ -104,7 +105,6 @@ def deployed(kube: Kube, **settings: str) -> Iterator[Hook]:
     kube.apply(hook.manifest)
     try:
         hook.until_ready()
-        until(hook.is_asked, what="an API server that knows of the webhook")
         yield hook
     finally:
         for one in wide:
