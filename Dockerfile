@@ -53,11 +53,12 @@ COPY contract contract
 COPY runtime runtime
 COPY manifests manifests
 COPY kube kube
+COPY demo demo
 COPY agent agent
 COPY --from=page /src/agent/beckon_agent/page/vendor agent/beckon_agent/page/vendor
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./manifests ./kube ./agent \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./manifests ./kube ./demo ./agent \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-manifests beckon-kube beckon-agent \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-manifests beckon-kube beckon-demo beckon-agent \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS shim-environment

@@ -24,12 +24,24 @@ from supply_chain.packages import (
 )
 
 IMAGES = {
-    "agent": ("contract", "runtime", "manifests", "kube", "agent"),
+    "agent": ("contract", "runtime", "manifests", "kube", "demo", "agent"),
     "shim": ("contract", "runtime", "kube", "shim"),
     "operator": ("contract", "runtime", "operator"),
     "tools": ("contract", "runtime", "manifests", "kube", "tools"),
 }
-ROOMS = ("contract", "runtime", "manifests", "kube", "broker", "shim", "operator", "agent", "tools", "cli")
+ROOMS = (
+    "contract",
+    "runtime",
+    "manifests",
+    "kube",
+    "broker",
+    "shim",
+    "operator",
+    "agent",
+    "demo",
+    "tools",
+    "cli",
+)
 _NAMESPACE = uuid.UUID("5b9e1b2a-3f5e-5d7c-9a43-0c7d7c0f2a11")
 
 

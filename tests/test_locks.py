@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from supply_chain.sbom import IMAGES as ROOMS_OF
+
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ("agent", "shim", "operator", "tools")
 LOCKS = ["requirements-build.lock", *(f"{image}/requirements.lock" for image in IMAGES)]
@@ -42,9 +44,7 @@ def test_what_goes_into_an_image_is_a_part_of_the_one_lock(lock: str) -> None:
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_the_lock_of_an_image_holds_what_its_rooms_ask_for(image: str) -> None:
-    asked = declared(image)
-    for room in [name.removeprefix("beckon-") for name in asked if name.startswith("beckon-")]:
-        asked |= declared(room)
+    asked = {name for room in ROOMS_OF[image] for name in declared(room)}
 
     missing = {name for name in asked if not name.startswith("beckon-")} - pinned(
         f"{image}/requirements.lock"

@@ -5,7 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("contract", "runtime", "manifests", "kube", "broker", "shim", "operator", "agent", "tools", "cli")
+ROOMS = (
+    "contract",
+    "runtime",
+    "manifests",
+    "kube",
+    "broker",
+    "shim",
+    "operator",
+    "agent",
+    "demo",
+    "tools",
+    "cli",
+)
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 

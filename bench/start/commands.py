@@ -41,7 +41,7 @@ COMMANDS = (
     _imports("import: adapter", "beckon_tools.adapter.__main__"),
     _imports("import: broker", "beckon_broker.__main__"),
     _imports("import: a tool", "beckon_tools.__main__, beckon_tools.shipped.calculator"),
-    _imports("import: demo model", "beckon_agent.demo.__main__"),
+    _imports("import: demo model", "beckon_demo.__main__"),
     _imports("import: shim", "beckon_shim.__main__"),
 )
 

@@ -21,9 +21,6 @@ NOT_FOR_ALL = (
     "Stemmer",
 )
 
-# The demo model has three routes, and checks its requests itself.
-NOT_FOR_THE_DEMO_MODEL = (*NOT_FOR_ALL, "aiohttp", "fastapi", "httpx", "opentelemetry", "sqlalchemy")
-
 
 def loaded(module: str, names: tuple[str, ...]) -> str:
     """Return which of these modules the import of another one brings, in a process of its own."""
@@ -34,7 +31,3 @@ def loaded(module: str, names: tuple[str, ...]) -> str:
 
 def test_the_agent_begins_without_what_few_need() -> None:
     assert loaded("beckon_agent.__main__", NOT_FOR_ALL) == "[]"
-
-
-def test_the_demo_model_begins_without_a_framework() -> None:
-    assert loaded("beckon_agent.demo.__main__", NOT_FOR_THE_DEMO_MODEL) == "[]"

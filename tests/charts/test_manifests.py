@@ -10,10 +10,10 @@ import pytest
 import yaml
 from pydantic_settings import BaseSettings
 
-from beckon_agent.demo.settings import Settings as DemoSettings
 from beckon_agent.settings import Settings as AgentSettings
 from beckon_cli.settings_page import names
 from beckon_contract.acceptance import PROGRESS_MARK
+from beckon_demo.settings import Settings as DemoSettings
 from beckon_operator.settings import Settings as OperatorSettings
 from beckon_operator.webhook.settings import WebhookSettings
 from beckon_shim.settings import Settings as ShimSettings

@@ -235,7 +235,7 @@ def test_the_messages_that_are_explained_are_those_of_the_code() -> None:
 
 def texts_in_code() -> Iterator[str]:
     """Yield every text in the code, what is filled in left out."""
-    for room in ("contract", "broker", "shim", "agent", "tools", "cli"):
+    for room in ("contract", "broker", "shim", "agent", "demo", "tools", "cli"):
         for path in (ROOT / room).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.JoinedStr):

@@ -81,7 +81,7 @@ def test_a_polite_signal_ends_all_of_it_with_zero(tmp_path: Path, number: signal
     assert not [pid for pid in processes if is_running(pid)]
 
 
-@pytest.mark.parametrize("module", ["beckon_broker", "beckon_shim", "beckon_agent", "beckon_agent.demo"])
+@pytest.mark.parametrize("module", ["beckon_broker", "beckon_shim", "beckon_agent", "beckon_demo"])
 def test_a_part_that_is_killed_comes_back_and_calls_are_answered_again(
     running: LocalPlatform, module: str
 ) -> None:

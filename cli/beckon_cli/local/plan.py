@@ -66,9 +66,7 @@ def core_programs(
         ),
     ]
     if where.demo:
-        programs.append(
-            _program("demo model", "beckon_agent.demo", where.demo, BECKON_DEMO_PORT=_port(where.demo))
-        )
+        programs.append(_program("demo model", "beckon_demo", where.demo, BECKON_DEMO_PORT=_port(where.demo)))
     model = (
         {"OPENAI_BASE_URL": where.demo + "/v1", "BECKON_MODEL": settings.model or "demo"}
         if where.demo

@@ -10,7 +10,7 @@ VERSION = "0.1.0"
 
 # Each image, a target of the Dockerfile, and the rooms whose packages it holds.
 IMAGES: Mapping[str, tuple[str, ...]] = {
-    "agent": ("contract", "runtime", "manifests", "kube", "agent"),
+    "agent": ("contract", "runtime", "manifests", "kube", "demo", "agent"),
     "shim": ("contract", "runtime", "kube", "shim"),
     "operator": ("contract", "runtime", "operator"),
     "tools": ("contract", "runtime", "manifests", "kube", "tools"),

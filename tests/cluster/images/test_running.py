@@ -69,7 +69,7 @@ def test_the_agent_answers_and_stops_when_it_is_told_to(images: Images) -> None:
 
 def test_the_demo_model_is_in_the_agents_image(images: Images) -> None:
     port = free_port()
-    command = ["python", "-m", "beckon_agent.demo"]
+    command = ["python", "-m", "beckon_demo"]
 
     with images["agent"].started(command, {"BECKON_DEMO_PORT": str(port)}) as model:
         wait_for(f"http://127.0.0.1:{port}/healthz", model)

@@ -9,8 +9,8 @@ import zoneinfo
 from collections.abc import Mapping
 from typing import Final
 
-from beckon_agent.demo.tools import Parameter, Tool
-from beckon_agent.demo.words import ARITHMETIC, DATE, words
+from beckon_demo.tools import Parameter, Tool
+from beckon_demo.words import ARITHMETIC, DATE, words
 
 _DIGITS: Final = r"-?\d{1,15}(?:\.\d{1,15})?"
 _NUMBER = re.compile(rf"(?<![\w.]){_DIGITS}(?!\w)")

@@ -13,7 +13,7 @@ class Settings(ServingSettings):
     model_config = SettingsConfigDict(
         env_prefix="BECKON_DEMO_",
         extra="ignore",
-        cli_prog_name="python -m beckon_agent.demo",
+        cli_prog_name="python -m beckon_demo",
         cli_kebab_case=True,
     )
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from beckon_agent.demo.conversation import Result
-from beckon_agent.demo.tools import Tool
+from beckon_demo.conversation import Result
+from beckon_demo.tools import Tool
 
 LABEL: Final = "[demo model] "
 """Stands before every answer: this is no language model, and it never pretends to be one."""

@@ -20,10 +20,10 @@ import pytest
 import uvicorn
 
 from beckon_agent.core.model_types import TextDelta, ToolCall
-from beckon_agent.demo.app import build_app
-from beckon_agent.demo.settings import Settings
 from beckon_agent.dialects.base import Item
 from beckon_agent.dialects.registry import DIALECTS
+from beckon_demo.app import build_app
+from beckon_demo.settings import Settings
 from tests.patience import PATIENCE
 
 TOOLS: list[Any] = [
@@ -252,7 +252,7 @@ async def test_its_models_and_its_health_are_told_and_other_paths_refused() -> N
 
 async def test_the_process_tells_its_address_serves_and_stops_cleanly() -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "beckon_agent.demo", "--port", "0", stderr=asyncio.subprocess.PIPE
+        sys.executable, "-m", "beckon_demo", "--port", "0", stderr=asyncio.subprocess.PIPE
     )
     try:
         assert process.stderr is not None
@@ -274,12 +274,10 @@ async def test_a_port_that_is_taken_or_no_port_gives_one_clear_line(taken: bool)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1]) if taken else "many"
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "beckon_agent.demo", "--port", port, stderr=asyncio.subprocess.PIPE
+            sys.executable, "-m", "beckon_demo", "--port", port, stderr=asyncio.subprocess.PIPE
         )
         _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     assert process.returncode == 2
-    assert errors.decode().startswith(
-        f"beckon_agent.demo: {'cannot listen' if taken else 'BECKON_DEMO_PORT: '}"
-    )
+    assert errors.decode().startswith(f"beckon_demo: {'cannot listen' if taken else 'BECKON_DEMO_PORT: '}")
     assert errors.decode().count("\n") == 1

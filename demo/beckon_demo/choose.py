@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from beckon_agent.demo.fill import has_value_for
-from beckon_agent.demo.tools import Tool
-from beckon_agent.demo.words import question_words, related, words
 from beckon_contract.names import RESERVED
+from beckon_demo.fill import has_value_for
+from beckon_demo.tools import Tool
+from beckon_demo.words import question_words, related, words
 
 _PARTS = re.compile(r"\s+and\s+(?:also\s+|then\s+)?|;\s*|(?<=[?!])\s+|,\s*then\s+", re.IGNORECASE)
 _IN_NAME: Final = 3.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from beckon_agent.demo.words import words
+from beckon_demo.words import words
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ import uvicorn
 from pydantic import ValidationError
 from pydantic_settings import CliApp
 
-from beckon_agent.demo.app import build_app
-from beckon_agent.demo.settings import Settings
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
+from beckon_demo.app import build_app
+from beckon_demo.settings import Settings
 from beckon_runtime.asgi import server_config
 
 _CLOSING_SECONDS = 5
 
-logger = logging.getLogger("beckon_agent.demo")
+logger = logging.getLogger("beckon_demo")
 
 
 def main() -> int:
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _refuse(reason: str) -> int:
-    sys.stderr.write(f"beckon_agent.demo: {reason}\n")
+    sys.stderr.write(f"beckon_demo: {reason}\n")
     return 2
 
 

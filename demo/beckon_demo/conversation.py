@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from beckon_agent.demo.tools import Tool, read_tools
+from beckon_demo.tools import Tool, read_tools
 
 Style = Literal["native", "prompted", "chatglm3"]
 Message = Mapping[str, object]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import beckon_agent.demo
-from beckon_agent.demo.conversation import Conversation, Result
-from beckon_agent.demo.reply import Rules, reply
-from beckon_agent.demo.tools import read_tools
+import beckon_demo
+from beckon_demo.conversation import Conversation, Result
+from beckon_demo.reply import Rules, reply
+from beckon_demo.tools import read_tools
 
 
 def _tool(name: str, description: str, required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
@@ -227,9 +227,9 @@ def test_where_nothing_fits_it_says_what_it_is_and_what_can_be_asked() -> None:
 
 
 def test_it_is_a_program_of_its_own_that_imports_nothing_of_the_agent() -> None:
-    sources = [path.read_text("utf-8") for path in Path(beckon_agent.demo.__path__[0]).glob("*.py")]
+    sources = [path.read_text("utf-8") for path in Path(beckon_demo.__path__[0]).glob("*.py")]
     imported = re.findall(r"^(?:from|import) (beckon_[\w.]+)", "\n".join(sources), re.MULTILINE)
 
     assert len(imported) > 10
-    allowed = ("beckon_agent.demo.", "beckon_contract.", "beckon_runtime.")
+    allowed = ("beckon_demo.", "beckon_contract.", "beckon_runtime.")
     assert all(name.startswith(allowed) for name in imported)

@@ -5,12 +5,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beckon_agent.demo.answer import answer, no_match
-from beckon_agent.demo.choose import Choice, best, choose
-from beckon_agent.demo.conversation import Conversation
-from beckon_agent.demo.fill import fill
-from beckon_agent.demo.tools import Tool
-from beckon_agent.demo.words import with_operators
+from beckon_demo.answer import answer, no_match
+from beckon_demo.choose import Choice, best, choose
+from beckon_demo.conversation import Conversation
+from beckon_demo.fill import fill
+from beckon_demo.tools import Tool
+from beckon_demo.words import with_operators
 
 
 @dataclass(frozen=True, slots=True)

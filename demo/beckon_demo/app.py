@@ -11,11 +11,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from beckon_agent.demo.conversation import read_conversation
-from beckon_agent.demo.reply import reply
-from beckon_agent.demo.requests import MODELS, BadRequest, read_request
-from beckon_agent.demo.settings import Settings
-from beckon_agent.demo.wire import Head, Json, chunks, completion, usage
+from beckon_demo.conversation import read_conversation
+from beckon_demo.reply import reply
+from beckon_demo.requests import MODELS, BadRequest, read_request
+from beckon_demo.settings import Settings
+from beckon_demo.wire import Head, Json, chunks, completion, usage
 
 
 def build_app(settings: Settings) -> Starlette:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from beckon_agent.demo.reply import Call, Reply
+from beckon_demo.reply import Call, Reply
 
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from beckon_agent.demo.reply import Rules
+from beckon_demo.reply import Rules
 
 MODELS: Final = ("demo", "demo-no-tools", "demo-prompted", "demo-chatglm3")
 """`demo` takes tools; the others refuse them, as a server without a tool parser does, and read prompts."""
