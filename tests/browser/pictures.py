@@ -66,7 +66,7 @@ def chat(on: Stage) -> None:
     on.page.get_by_role("link", name="New chat").click()
     query = f"{DENSEST} order by density_g_cm3 desc limit 4"
     on.model.play(
-        asks_for(("sql", {"question": "Which elements are the densest?", "query": query})),
+        asks_for(("sql", {"query": query})),
         says("Osmium and iridium are the densest, both above **22 g/cm³**: twice as dense as lead."),
     )
     ask(on.page, "Which elements are the densest?")
@@ -99,7 +99,7 @@ def run(on: Stage) -> None:
     on.model.play(
         asks_for(
             ("stock_count", {"item": "lead weights"}),
-            ("sql", {"question": "How dense is lead?", "query": lead}),
+            ("sql", {"query": lead}),
             ("reserve_book", {"id": 2, "reader": "Ann"}),
         ),
         asks_for(("calculator", {"expression": "15 * 11.34"})),

@@ -26,6 +26,15 @@ COLUMNS = {
     "radioactive": "INTEGER NOT NULL",
 }
 
+SCHEMA = (
+    f"Table {TABLE} ({', '.join(COLUMNS)}): one row a chemical element. "
+    "category is one of nonmetal, noble gas, alkali metal, alkaline earth metal, metalloid, halogen, "
+    "post-transition metal, transition metal, lanthanide, actinide; phase (at room temperature) one of "
+    "solid, liquid, gas; block one of s, p, d, f; temperatures are in kelvin; discovered is a year, "
+    "NULL for antiquity; radioactive is 0 or 1."
+)
+"""The table as a model reads of it."""
+
 Row = tuple[str | int | float | None, ...]
 
 
