@@ -40,7 +40,7 @@ def main() -> int:
     logger.info("the demo model (a stand-in, no language model) answers at http://%s:%d/v1", host, port)
     server = uvicorn.Server(
         server_config(
-            build_app(settings),
+            build_app(),
             settings.origin_policy(settings.host),
             settings.connection_limits(),
             closing_seconds=_CLOSING_SECONDS,

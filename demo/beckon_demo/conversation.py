@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from beckon_demo.tools import Tool, read_tools
-
 Style = Literal["native", "prompted", "chatglm3"]
 Message = Mapping[str, object]
 
@@ -23,6 +21,62 @@ _DECODER: Final = json.JSONDecoder()
 _OBSERVATION: Final = "<|observation|>"
 _RESPONSE: Final = re.compile(r'\{\s*"functionResponse"')
 _CHATGLM3_CALL: Final = re.compile(r"([\w.\-]+)\s*\n```python\ntool_call\(")
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_STOP: Final = frozenset(
+    _WORD.findall("""
+    a about all also am an and any are as at be been but by can could current did do does e for from
+    g get give given had has have he her hey hi him his how i if in into is it its just let like may
+    me might my need no not now of off on one or our out please she should so some tell that the
+    their them then there these they this those to too up us use using value want was we were what
+    whats when where which who why will with would you your""")
+)
+"""Words that choose no tool."""
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text or a name, in lower case, without the stop list."""
+    found = (word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text)))
+    return [word for word in found if word not in _STOP]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a tool.
+
+    `schema` is its JSON Schema, `hints` the words of its name and description.
+    """
+
+    name: str
+    required: bool
+    schema: Mapping[str, object]
+    hints: frozenset[str]
+
+    @property
+    def type(self) -> str:
+        """The JSON type, the first that is not null; string by default."""
+        kind = self.schema.get("type")
+        named = (one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))
+        return next((one for one in named if one != "null"), "string")
+
+    @property
+    def choices(self) -> list[object]:
+        """The values of an enum; empty if any value is allowed."""
+        found = self.schema.get("enum")
+        return list(found) if isinstance(found, list) else []
+
+    def named(self, *topics: str) -> bool:
+        """Return True if the name has one of these words."""
+        return not set(topics).isdisjoint(words(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """One tool to choose."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +92,14 @@ class Conversation:
     """The last question, its results so far, and the offered tools."""
 
     question: str
-    tools: tuple[Tool, ...]
+    tools: tuple[OfferedTool, ...]
     results: tuple[Result, ...]
     style: Style
 
 
 def read_conversation(messages: Sequence[Message], tools: Sequence[object]) -> Conversation:
     """Read OpenAI's messages; the tools of the request go before those of a prompt."""
-    system = "\n".join(text_of(one) for one in messages if one.get("role") in ("system", "developer"))
+    system = "\n".join(_text(one) for one in messages if one.get("role") in ("system", "developer"))
     style = "native" if tools else _style(system)
     question = ""
     results: list[Result] = []
@@ -62,7 +116,34 @@ def read_conversation(messages: Sequence[Message], tools: Sequence[object]) -> C
     return Conversation(question[:_MAX_QUESTION], tuple(read_tools(declared)), tuple(results), style)
 
 
-def text_of(message: Message) -> str:
+def read_tools(declarations: Sequence[object]) -> list[OfferedTool]:
+    """Read OpenAI's `tools` entries or bare function objects; those without a name are left out."""
+    functions = (_mapping(_mapping(entry).get("function")) or _mapping(entry) for entry in declarations)
+    return [
+        OfferedTool(str(one["name"]), str(one.get("description") or ""), _parameters(one.get("parameters")))
+        for one in functions
+        if one.get("name")
+    ]
+
+
+def _parameters(schema: object) -> tuple[Parameter, ...]:
+    required = _mapping(schema).get("required")
+    return tuple(
+        Parameter(
+            name,
+            isinstance(required, list) and name in required,
+            _mapping(one),
+            frozenset([*words(name), *words(str(_mapping(one).get("description") or ""))]),
+        )
+        for name, one in _mapping(_mapping(schema).get("properties")).items()
+    )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(message: Message) -> str:
     """Return the text of a message, or of its text parts."""
     content = message.get("content")
     if isinstance(content, list):
@@ -90,19 +171,16 @@ def _declarations(system: str) -> list[object]:
 
 
 def _called(message: Message) -> dict[str, str]:
-    """Return the tool names of an assistant message's calls, by id.
-
-    Calls without an id have their position as the key.
-    """
+    """Return the tool names of an assistant message's calls, by id or, without ids, by position."""
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         return {str(call["id"]): str(call["function"]["name"]) for call in calls}
-    return {str(place): name for place, name in enumerate(_CHATGLM3_CALL.findall(text_of(message)))}
+    return {str(place): name for place, name in enumerate(_CHATGLM3_CALL.findall(_text(message)))}
 
 
 def _read(message: Message, style: Style, called: Mapping[str, str]) -> tuple[list[Result], str]:
     """Return the results and the question in a message."""
-    text, role = text_of(message), message.get("role")
+    text, role = _text(message), message.get("role")
     if role == "tool":
         return [Result(called.get(str(message.get("tool_call_id")), "tool"), text)], ""
     if role != "user":
@@ -124,9 +202,8 @@ def _responses(text: str) -> tuple[list[Result], str]:
             value, end = _DECODER.raw_decode(text, found.start())
         except (ValueError, RecursionError):
             break
-        response = value["functionResponse"]
-        if isinstance(response, Mapping):
-            content = response.get("response")
-            written = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-            results.append(Result(str(response.get("name")), written))
+        response = _mapping(value["functionResponse"])
+        content = response.get("response")
+        written = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        results.append(Result(str(response.get("name")), written))
     return results, text[end:].strip()

@@ -21,11 +21,6 @@ class Settings(ServingSettings):
     port: int = Field(
         8090, ge=0, le=65535, description="The port to listen on; 0 takes a free one and logs it."
     )
-    chunk_characters: int = Field(4, ge=1, description="Characters in one piece of a stream.")
-    chunk_seconds: float = Field(0.0, ge=0, le=10, description="Seconds between two pieces of a stream.")
-    max_request_bytes: int = Field(
-        16_000_000, ge=1_000, description="The largest request that is read, in bytes."
-    )
     log_level: LogLevel = Field(
         "info",
         validation_alias=AliasChoices("BECKON_LOG_LEVEL", "log_level"),

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import beckon_demo
-from beckon_demo.conversation import Conversation, Result
+from beckon_demo.conversation import Conversation, Result, read_tools
 from beckon_demo.reply import Rules, reply
-from beckon_demo.tools import read_tools
 
 
 def _tool(name: str, description: str, required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
@@ -50,13 +49,9 @@ SHIPPED = [
     ),
     _tool(
         "sql",
-        "Answer a question about the chemical elements from a database: properties, counts, averages.",
-        ("question",),
-        question=TEXT,
-        query={
-            "type": "string",
-            "description": "The question as a SELECT; columns melting_point, boiling_point",
-        },
+        "Query a database of the chemical elements in SQL. Table elements (number, name, melting_point_k).",
+        ("query",),
+        query={"type": "string", "description": "One SELECT in SQLite's dialect"},
     ),
     _tool(
         "text_to_speech",
@@ -93,10 +88,17 @@ def _calls(
         ("What is the weather in Paris?", [("get_current_weather", {"location": "Paris"})]),
         ("what is the weather in paris", [("get_current_weather", {"location": "paris"})]),
         (
-            "Which element has the highest melting point?",
-            [("sql", {"question": "Which element has the highest melting point?"})],
+            "Run SELECT name FROM elements WHERE number > 3 AND number < 9; please",
+            [("sql", {"query": "SELECT name FROM elements WHERE number > 3 AND number < 9; please"})],
         ),
-        ("What is the boiling point of iron?", [("sql", {"question": "What is the boiling point of iron?"})]),
+        (
+            "What has the database on `select name from elements limit 3`?",
+            [("sql", {"query": "select name from elements limit 3"})],
+        ),
+        (
+            "Query the database: which metal is it?",
+            [("sql", {"query": "Query the database: which metal is it?"})],
+        ),
         (
             "What is 2+2 and what time is it in Europe/Paris?",
             [("calculator", {"expression": "2+2"}), ("current_time", {"timezone": "Europe/Paris"})],
@@ -114,14 +116,11 @@ def _calls(
         ),
         ('Say "hello world" slow', [("text_to_speech", {"text": "hello world", "speed": "slow"})]),
         ("Read aloud: good morning", [("text_to_speech", {"text": "good morning"})]),
+        ("Read aloud: bread and butter", [("text_to_speech", {"text": "bread and butter"})]),
         ("Track 10111", [("track", {"symbol": "10111"})]),
         (
             "What is the price of AAPL and MSFT?",
             [("track", {"symbol": "AAPL"}), ("track", {"symbol": "MSFT"})],
-        ),
-        (
-            "Which metal is the densest and when was it discovered?",
-            [("sql", {"question": "Which metal is the densest and when was it discovered?"})],
         ),
         ("Tell me a joke", []),
         ("Hello!", []),

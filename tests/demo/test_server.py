@@ -23,7 +23,6 @@ from beckon_agent.core.model_types import TextDelta, ToolCall
 from beckon_agent.dialects.base import Item
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_demo.app import build_app
-from beckon_demo.settings import Settings
 from tests.patience import PATIENCE
 
 TOOLS: list[Any] = [
@@ -54,10 +53,10 @@ TIME = ("current_time", {"timezone": "Europe/Paris"})
 
 
 @asynccontextmanager
-async def _demo(**changes: Any) -> AsyncIterator[str]:
+async def _demo(**changes: int) -> AsyncIterator[str]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(build_app(Settings(**changes)), lifespan="off", log_config=None)
+    config = uvicorn.Config(build_app(**changes), lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
