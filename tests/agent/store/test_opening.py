@@ -1,4 +1,5 @@
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -41,40 +42,37 @@ async def test_an_empty_database_becomes_what_the_revisions_lead_to(empty: str, 
     assert await _read(empty, _differences) == []
 
 
-async def test_a_database_of_the_first_revision_keeps_what_it_holds(empty: str) -> None:
-    await _at_revision(database_at(empty), "0001")
-    await execute(empty, "INSERT INTO segments (id, input, added) VALUES (7, '[{\"role\":\"user\"}]', '[]')")
-    columns = "id, owner, agent, face, request, background, kept, status, created_at, segment"
-    values = "'r1', 'ann', 'beckon', 'chat', '{}', false, true, 'queued', 1.5, 7"
-    await execute(empty, f"INSERT INTO runs ({columns}) VALUES ({values})")
+NEXT_REVISION = """
+import sqlalchemy as sa
+from alembic import op
 
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("runs", sa.Column("later", sa.Integer, nullable=False, server_default="5"))
+"""
+
+
+async def test_a_database_of_an_older_revision_keeps_what_it_holds(
+    empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = await open_store(empty)
-
-    run = await store.runs.get("r1")
-    assert run is not None
-    assert (run.owner, run.status, run.created_at, run.input) == ("ann", "queued", 1.5, [{"role": "user"}])
-    assert (await store.counters.take("k", 1, limit=1, window=1)).allowed
+    await begun(store, "r1")
     await store.aclose()
-
-
-async def test_conversations_of_before_were_used_last_when_their_last_run_was_begun(empty: str) -> None:
-    await _at_revision(database_at(empty), "0006")
-    await execute(empty, "INSERT INTO segments (id, input, added) VALUES (7, '[]', '[]')")
-    for name, created_at in (("c1", 1.0), ("c2", 2.0), ("c3", 3.0)):
-        values = f"'{name}', 'ann', '{{}}', {created_at}, 7"
-        columns = "id, owner, metadata, created_at, head"
-        await execute(empty, f"INSERT INTO conversations ({columns}) VALUES ({values})")
-    columns = "id, owner, agent, face, request, conversation, background, kept, status, created_at, segment"
-    for name, conversation, created_at in (("r1", "c1", 9.5), ("r2", "c1", 5.0), ("r3", "c2", 2.5)):
-        values = (
-            f"'{name}', 'ann', 'a', 'f', '{{}}', '{conversation}', false, true, 'queued', {created_at}, 7"
-        )
-        await execute(empty, f"INSERT INTO runs ({columns}) VALUES ({values})")
+    own = Path(migrations.__file__).parent
+    newer = shutil.copytree(own, tmp_path / "migrations", ignore=shutil.ignore_patterns("__pycache__"))
+    (newer / "versions" / "r0002_later.py").write_text(NEXT_REVISION)
+    monkeypatch.setattr(migrations, "__file__", str(newer / "__init__.py"))
+    monkeypatch.setattr(migrations, "HEAD", "0002")
 
     store = await open_store(empty)
 
-    found = await store.history.conversations("ann", query="", after=None, most=9)
-    assert [(one.conversation.id, one.used_at) for one in found] == [("c1", 9.5), ("c3", 3.0), ("c2", 2.5)]
+    assert (run := await store.runs.get("r1")) is not None
+    assert run.holder == ME
+    assert await execute(empty, "SELECT later FROM runs") == [(5,)]
+    assert await execute(empty, "SELECT version_num FROM beckon_schema") == [("0002",)]
     await store.aclose()
 
 

@@ -116,7 +116,6 @@ conversations = Table(
     Column("head", _COUNTED, ForeignKey("segments.id"), nullable=False, index=True),
     Column("used_at", Double, nullable=False, server_default="0"),
     Index("ix_conversations_used", "owner", "used_at", "id"),
-    Index("ix_conversations_owner", "owner", "created_at", "id"),  # for replicas of before revision 8
 )
 
 runs = Table(
