@@ -85,7 +85,7 @@ class Service:
                 model = watch.model(counted)
                 tools = SelectableTools(hosted.catalogue, hosted.chooser)
                 run = Run(hosted.agent, model, tools, self.caller, options, context=context)
-                async with aclosing(watch.events(run.events(messages))) as events:
+                async with aclosing(watch.events(run.stream_events(messages))) as events:
                     async for event in events:
                         yield event
 
@@ -97,7 +97,7 @@ class Service:
         await self.admit(hosted)
         tool_call = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self.place():
-            finished = await self.caller.make(
+            finished = await self.caller.make_call(
                 prepare_calls([tool_call], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
                 agent=hosted.agent,

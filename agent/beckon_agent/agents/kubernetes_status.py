@@ -93,8 +93,8 @@ async def read_verdict(client: ModelClient, name: str) -> Verdict:
     """
     try:
         async with asyncio.timeout(_PATIENCE):
-            names = await client.models()
-            if name and not _listed(name, names) and not await client.knows(name):
+            names = await client.list_models()
+            if name and not _listed(name, names) and not await client.has_model(name):
                 return _missing(name, names)
     except ModelAuthError:
         return Verdict("False", "Unauthorized", "the server does not accept the key")

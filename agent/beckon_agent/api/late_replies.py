@@ -122,7 +122,7 @@ def _call_of(event: CloudEvent, face: LateReplySink) -> str:
     if not isinstance(call, str):
         unnamed = f"the reply does not name its call; set its attribute {CAUSE!r} to the id of the call"
         raise _problem(400, "unnamed-call", "Unnamed call", unnamed)
-    if not isinstance(token, str) or not face.keys.prove(token, call):
+    if not isinstance(token, str) or not face.keys.is_proven(token, call):
         logger.warning("request %s: a late reply does not belong to its call", request_id())
         forged = f"the attribute {attribute!r} is not the one that was given with the call"
         raise _problem(403, "not-of-this-call", "Not of this call", forged)

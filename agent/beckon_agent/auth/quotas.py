@@ -251,7 +251,7 @@ class LimitedCaller(ToolCaller):
     ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal."""
         if not isinstance(call.action, Tool) or not (agent.terms.policies or agent.terms.quotas):
-            return await super().make(
+            return await super().make_call(
                 call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
             )
         begun = time.monotonic()
@@ -261,7 +261,7 @@ class LimitedCaller(ToolCaller):
                 agent, current_principal().id, call.action, event_id, patience=patience
             ):
                 left = remaining - (time.monotonic() - begun)
-                return await super().make(
+                return await super().make_call(
                     call, event_id=event_id, agent=agent, remaining=left, may_be_late=may_be_late
                 )
         except LimitReached as error:

@@ -28,14 +28,14 @@ class CallBudget:
     budget: int | None = None
 
     @classmethod
-    def of(cls, event: CloudEvent) -> "CallBudget":
+    def from_event(cls, event: CloudEvent) -> "CallBudget":
         """Return the depth and budget of a run started by this event.
 
         Raises `EventError` for an attribute that is no integer.
         """
-        return cls(max(0, _integer(event, DEPTH) or 0), _integer(event, BUDGET))
+        return cls(max(0, _read_integer(event, DEPTH) or 0), _read_integer(event, BUDGET))
 
-    def tokens(self, limit: int | None) -> int | None:
+    def token_limit(self, limit: int | None) -> int | None:
         """Return the token limit of a run with its own `limit`.
 
         That is the lower one of `limit` and `budget`, and `None` without either.
@@ -43,7 +43,7 @@ class CallBudget:
         limits = [tokens for tokens in (limit, self.budget) if tokens is not None]
         return min(limits, default=None)
 
-    def onward(
+    def to_attributes(
         self, limit: int | None, usage: Usage | None, elsewhere: int = 0, *, shares: int = 1
     ) -> dict[str, AttributeValue]:
         """Return the attributes of an event sent by a run.
@@ -53,9 +53,9 @@ class CallBudget:
         answer yet (decision 0026).
         """
         attributes: dict[str, AttributeValue] = {DEPTH: self.depth + 1}
-        tokens = self.tokens(limit)
+        tokens = self.token_limit(limit)
         if tokens is not None:
-            left = max(0, tokens - _total(usage) - elsewhere)
+            left = max(0, tokens - _total_tokens(usage) - elsewhere)
             attributes[BUDGET] = min(_MOST, left // shares)
         return attributes
 
@@ -66,7 +66,7 @@ _sending: ContextVar[Mapping[str, AttributeValue]] = ContextVar("sending")
 
 
 @contextmanager
-def propagate(attributes: Mapping[str, AttributeValue]) -> Iterator[None]:
+def propagate_attributes(attributes: Mapping[str, AttributeValue]) -> Iterator[None]:
     """Set the attributes of events sent by this task.
 
     `onward` makes them.
@@ -83,7 +83,7 @@ def current_attributes() -> Mapping[str, AttributeValue]:
 
     Outside of any run the event begins a chain.
     """
-    return _sending.get(ROOT.onward(None, None))
+    return _sending.get(ROOT.to_attributes(None, None))
 
 
 def usage_attribute(usage: Usage | None, elsewhere: int = 0) -> dict[str, AttributeValue]:
@@ -92,7 +92,7 @@ def usage_attribute(usage: Usage | None, elsewhere: int = 0) -> dict[str, Attrib
     The mapping is empty if no tokens were counted.
     """
     uncounted = usage is None and not elsewhere
-    return {} if uncounted else {USED: min(_MOST, _total(usage) + elsewhere)}
+    return {} if uncounted else {USED: min(_MOST, _total_tokens(usage) + elsewhere)}
 
 
 def reported_cost(reply: CloudEvent) -> int:
@@ -101,16 +101,16 @@ def reported_cost(reply: CloudEvent) -> int:
     It is 0 without the attribute, or if the attribute is no integer.
     """
     try:
-        return max(0, _integer(reply, USED) or 0)
+        return max(0, _read_integer(reply, USED) or 0)
     except EventError:
         return 0
 
 
-def _total(usage: Usage | None) -> int:
+def _total_tokens(usage: Usage | None) -> int:
     return 0 if usage is None else usage.total_tokens
 
 
-def _integer(event: CloudEvent, name: str) -> int | None:
+def _read_integer(event: CloudEvent, name: str) -> int | None:
     """Read an integer attribute, as text or as a number.
 
     Text comes from a header. Return `None` if it is absent; raises `EventError` for anything else than an

@@ -44,7 +44,7 @@ class Principal:
     groups: frozenset[str]
     kind: Kind
 
-    def document(self) -> dict[str, object]:
+    def to_document(self) -> dict[str, object]:
         """Return the principal as a JSON object, for a run's `request`."""
         return {"id": self.id, "groups": sorted(self.groups), "kind": self.kind}
 
@@ -83,7 +83,7 @@ def principal_to_request() -> dict[str, object]:
     The mapping is empty without a principal.
     """
     who = _current_principal.get(None)
-    return {} if who is None else {_MEMBER: who.document()}
+    return {} if who is None else {_MEMBER: who.to_document()}
 
 
 def principal_of(request: Mapping[str, object]) -> Principal:

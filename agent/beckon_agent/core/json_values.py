@@ -12,7 +12,7 @@ _DEEPEST = 100
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def loads(text: str | bytes) -> object:
+def parse_json(text: str | bytes) -> object:
     """Parse JSON; raises `ValueError` for anything else.
 
     The standard parser is the fallback: it accepts input that some servers write and RFC 8259 does not allow,
@@ -29,7 +29,7 @@ def loads(text: str | bytes) -> object:
     return parsed
 
 
-def dumps(value: object) -> str:
+def to_json(value: object) -> str:
     """Return the JSON text of a value.
 
     Values without a JSON form become their `str`.
@@ -58,17 +58,17 @@ def is_object(text: str) -> bool:
         return False
 
 
-def mapping(value: object) -> Mapping[str, object]:
+def as_mapping(value: object) -> Mapping[str, object]:
     """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def sequence(value: object) -> Sequence[object]:
+def as_sequence(value: object) -> Sequence[object]:
     """Return the value if it is an array, else an empty one."""
     return value if isinstance(value, list) else ()
 
 
-def text(value: object) -> str:
+def as_text(value: object) -> str:
     """Return a string as well-formed UTF-8 text.
 
     Lone surrogates become U+FFFD; a value of another type becomes an empty string.
@@ -76,7 +76,7 @@ def text(value: object) -> str:
     return well_formed(value) if isinstance(value, str) else ""
 
 
-def piece(value: object) -> str:
+def as_string(value: object) -> str:
     """Return the value if it is a string, else an empty one.
 
     Surrogates are included: the next piece may have the other half.
@@ -119,7 +119,7 @@ class Joiner:
         return well_formed(half)
 
 
-def clean(value: object, depth: int = 0) -> object:
+def clean_strings(value: object, depth: int = 0) -> object:
     """Return a JSON value with all its strings well-formed.
 
     Other values nested deeper than 100 levels become null. Keys stay as they are.
@@ -129,15 +129,15 @@ def clean(value: object, depth: int = 0) -> object:
     if depth > _DEEPEST:
         return None
     if isinstance(value, list):
-        return [clean(member, depth + 1) for member in value]
+        return [clean_strings(member, depth + 1) for member in value]
     if isinstance(value, dict):
-        return {key: clean(member, depth + 1) for key, member in value.items()}
+        return {key: clean_strings(member, depth + 1) for key, member in value.items()}
     return value
 
 
 def first_piece(source: Mapping[str, object], *keys: str) -> str:
     """Return the first non-empty string among these members, as `piece` does."""
-    return next((found for key in keys if (found := piece(source.get(key)))), "")
+    return next((found for key in keys if (found := as_string(source.get(key)))), "")
 
 
 def first_text(source: Mapping[str, object], *keys: str) -> str:

@@ -20,7 +20,7 @@ answered later by an event, `client` is the client's to make, `done` has its res
 Decision = Literal["approved", "denied"]
 
 
-def _note() -> Any:
+def _store_field() -> Any:
     """Return a field set by the store, ignored in comparisons.
 
     A step stays the same, whenever and however often it was taken.
@@ -70,8 +70,8 @@ class StoredRun(NewRun):
     worked: float = 0.0
     since: float | None = None
     lost: int = 0
-    takeovers: int | None = _note()
-    taken_over_at: float | None = _note()
+    takeovers: int | None = _store_field()
+    taken_over_at: float | None = _store_field()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class StoredTurn:
     written: Sequence[Mapping[str, object]] | None = None
     asked: Mapping[str, Any] | None = None
     seconds: float | None = None
-    ended_at: float | None = _note()
+    ended_at: float | None = _store_field()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,13 +150,13 @@ class StoredCall:
     decision: Decision | None = None
     decided_by: str | None = None
     decision_reason: str | None = None
-    attempts: int | None = _note()
-    sent_at: float | None = _note()
-    finished_at: float | None = _note()
-    decided_at: float | None = _note()
-    deliveries: int | None = _note()
-    report: Mapping[str, Any] | None = _note()
-    due: float | None = _note()
+    attempts: int | None = _store_field()
+    sent_at: float | None = _store_field()
+    finished_at: float | None = _store_field()
+    decided_at: float | None = _store_field()
+    deliveries: int | None = _store_field()
+    report: Mapping[str, Any] | None = _store_field()
+    due: float | None = _store_field()
 
 
 @dataclass(frozen=True, slots=True)

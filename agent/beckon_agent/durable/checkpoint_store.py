@@ -192,7 +192,7 @@ class StoredCheckpoints:
         self._asking = asking
         self._after_what_was_said = said
 
-    async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
+    async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         """Store an answer of the model with its calls and its prompt.
 
         Events of the run not yet in the log are stored with it.
@@ -204,7 +204,7 @@ class StoredCheckpoints:
             lambda said: self._journal.add_turn(self._run_id, self._holder, stored, calls_to_store, said)
         )
 
-    async def sending(self, call: ToolCallState, *, seconds: float) -> None:
+    async def record_sending(self, call: ToolCallState, *, seconds: float) -> None:
         """Mark a call as sent before making it, unless it is refused.
 
         If the store does not answer, it is unknown whether it has the mark, but the call was not posted: so
@@ -214,7 +214,7 @@ class StoredCheckpoints:
             sent = partial(self._journal.sent, self._run_id, self._holder, call.event_id, seconds=seconds)
             await _until_stored(sent)
 
-    async def reply(self, call: ToolCallState) -> CallFinished | None:
+    async def wait_for_reply(self, call: ToolCallState) -> CallFinished | None:
         """Wait until the reply of a call is stored, or overdue.
 
         It is stored by the replica that takes late replies. Return `None` if it is overdue; raises
@@ -234,14 +234,14 @@ class StoredCheckpoints:
             pause = min(1.5 * pause, _LONGEST_LOOK)
         return None
 
-    async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
+    async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:
         """Mark a call as answered later; an answer already stored stays."""
         await self._journal.accepted(
             self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_exchanged(call)
         )
         _confirm(call)
 
-    async def finished(self, call: ToolCallState) -> None:
+    async def record_result(self, call: ToolCallState) -> None:
         """Store the result of a call, or take the one already stored.
 
         A late reply may have come earlier.
@@ -291,4 +291,6 @@ def _confirm(call: ToolCallState) -> None:
 
 
 def _exchanged(call: ToolCallState) -> Exchanged | None:
-    return None if call.noted is None else call.noted.stored(call.event_id, call.prepared.tool_call.name)
+    return (
+        None if call.noted is None else call.noted.to_exchanged(call.event_id, call.prepared.tool_call.name)
+    )

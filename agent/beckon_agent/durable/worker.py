@@ -265,13 +265,13 @@ class _AnnouncedCheckpoints:
     def __init__(self, worker: RunWorker, journal: StoredCheckpoints) -> None:
         self._worker = worker
         self._journal = journal
-        self.sending = journal.sending
-        self.reply = journal.reply
-        self.accepted = journal.accepted
-        self.finished = journal.finished
+        self.sending = journal.record_sending
+        self.reply = journal.wait_for_reply
+        self.accepted = journal.record_acceptance
+        self.finished = journal.record_result
 
-    async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
-        await self._journal.turn(step, turn, calls)
+    async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
+        await self._journal.record_turn(step, turn, calls)
         self._worker.noted(step)
 
 

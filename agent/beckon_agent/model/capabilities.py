@@ -163,14 +163,14 @@ def profile_for(base_url: str, model: str, overrides: Mapping[str, object] | Non
     Raises `ValueError` for an override that is no field of `Profile`.
     """
     host = urlsplit(base_url).netloc.rpartition("@")[2]
-    changes: dict[str, object] = {"tool_budget": _budget(model)}
+    changes: dict[str, object] = {"tool_budget": _default_token_budget(model)}
     for rule in _RULES:
         if rule.applies(host, model):
             changes |= rule.changes
-    return changed(Profile(), {**changes, **(overrides or {})})
+    return with_changes(Profile(), {**changes, **(overrides or {})})
 
 
-def changed(profile: Profile, changes: Mapping[str, object]) -> Profile:
+def with_changes(profile: Profile, changes: Mapping[str, object]) -> Profile:
     """Return the profile with these fields changed; raises `ValueError` for an unknown one."""
     known = [member.name for member in fields(Profile)]
     for name in changes:
@@ -179,7 +179,7 @@ def changed(profile: Profile, changes: Mapping[str, object]) -> Profile:
     return replace(profile, **changes)  # type: ignore[arg-type]  # names checked above
 
 
-def _budget(model: str) -> int | None:
+def _default_token_budget(model: str) -> int | None:
     size = _SIZE.search(model)
     if size is None:
         return None
@@ -234,11 +234,11 @@ def adapted_profile(profile: Profile, error: ModelRefused, sent: Mapping[str, ob
     """
     for pattern, changes in _ADAPTATIONS:
         if pattern.search(error.message):
-            learnt = changed(profile, changes)
+            learnt = with_changes(profile, changes)
             if learnt != profile:
                 return learnt
     if _REFUSAL.search(error.message):
         for name in _DISPENSABLE:
             if name in sent and re.search(rf"\b{name.replace('_', '[_ ]')}\b", error.message, re.IGNORECASE):
-                return changed(profile, {"refuses": profile.refuses | {name}})
+                return with_changes(profile, {"refuses": profile.refuses | {name}})
     return None

@@ -26,7 +26,7 @@ from beckon_agent.core.model_types import (
 from beckon_agent.model.capabilities import Profile, adapted_profile, profile_for
 from beckon_agent.model.errors import ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from beckon_agent.model.messages import call_ids
-from beckon_agent.model.request import Body, chat_body, required_parameters, unstreamed, widened
+from beckon_agent.model.request import Body, chat_body, required_parameters, widen_limit, without_streaming
 from beckon_agent.model.response import AnswerReader
 from beckon_agent.model.transport import Patience, Transport
 
@@ -64,20 +64,20 @@ class ModelClient:
     async def choose_model(self) -> None:
         """Take the server's first model if none was named. Raises `ModelError`."""
         if not self.model:
-            names = await self._transport.models()
+            names = await self._transport.list_models()
             if not names:
-                raise self._transport.unlisted()
+                raise self._transport.no_model_list_error()
             self.model = names[0]
             self.profile = profile_for(self.base_url, self.model)
             _LOG.info("no model was named; taking the first of the server's: %s", self.model)
 
-    async def models(self) -> list[str]:
+    async def list_models(self) -> list[str]:
         """Return the names of the server's listed models. Raises `ModelError`."""
-        return await self._transport.models()
+        return await self._transport.list_models()
 
-    async def knows(self, model: str) -> bool:
+    async def has_model(self, model: str) -> bool:
         """True if the server has a model, listed or not. Raises `ModelError`."""
-        return await self._transport.knows(model)
+        return await self._transport.has_model(model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem]:
         """Yield the answer as it comes: deltas, then the calls, then the whole `Turn`.
@@ -88,25 +88,25 @@ class ModelClient:
         `BROKE_OFF`.
         """
         await self.choose_model()
-        answer = await self._begin(request)
+        answer = await self._start_answer(request)
         spent: Usage | None = None
         if answer.is_lost():
             _LOG.warning("%s ended its stream without a finish reason or text; asking once more", self.model)
-            spent = answer.turn().usage
-            answer = await self._begin(request)
+            spent = answer.to_turn().usage
+            answer = await self._start_answer(request)
         async with aclosing(answer.pieces()) as pieces:
             async for piece in pieces:
                 yield piece
-        turn = answer.turn()
-        turn = replace(turn, usage=_sum(spent, turn.usage))
-        wider = widened(request, turn)
+        turn = answer.to_turn()
+        turn = replace(turn, usage=_add_usages(spent, turn.usage))
+        wider = widen_limit(request, turn)
         if wider is not None:
             _LOG.info("%s used up its limit for reasoning; asking again with a higher one", self.model)
-            answer = await self._begin(wider)
+            answer = await self._start_answer(wider)
             async with aclosing(answer.pieces()) as pieces:
                 async for piece in pieces:
                     yield piece
-            turn = _joined(turn, answer.turn())
+            turn = _join_turns(turn, answer.to_turn())
         turn = await self._with_arguments(answer, turn)
         for call in turn.calls:
             yield call
@@ -124,7 +124,7 @@ class ModelClient:
     ) -> None:
         await self.aclose()
 
-    async def _begin(self, request: ModelRequest) -> "_StreamedAnswer":
+    async def _start_answer(self, request: ModelRequest) -> "_StreamedAnswer":
         """Return an answer at its first piece, after all retries.
 
         If a refusal teaches a change of the profile, the request is sent again with it.
@@ -132,19 +132,19 @@ class ModelClient:
         for _ in range(_MAX_ADAPTATIONS):
             body = chat_body(self.model, request, self.profile)
             try:
-                return await self._tried(request, body)
+                return await self._request_with_retries(request, body)
             except ModelRefused as error:
                 learnt = adapted_profile(self.profile, error, body)
                 if learnt is None:
                     raise
                 _LOG.info("%s teaches how to ask it: %s", self.model, error.message)
                 self.profile = learnt
-        return await self._tried(request, chat_body(self.model, request, self.profile))
+        return await self._request_with_retries(request, chat_body(self.model, request, self.profile))
 
-    async def _tried(self, request: ModelRequest, body: Body) -> "_StreamedAnswer":
+    async def _request_with_retries(self, request: ModelRequest, body: Body) -> "_StreamedAnswer":
         # A closure, because stamina shows the arguments of what it retries to its hooks.
-        async def once() -> _StreamedAnswer:
-            return await self._ask(request, body)
+        async def request_once() -> _StreamedAnswer:
+            return await self._send_request(request, body)
 
         retry = stamina.AsyncRetryingCaller(
             attempts=self._patience.attempts,
@@ -153,9 +153,9 @@ class ModelClient:
             wait_max=self._patience.longest_wait,
             wait_jitter=self._patience.first_wait,
         )
-        return await retry.on(self._wait)(once)
+        return await retry.on(self._retry_delay)(request_once)
 
-    def _wait(self, error: Exception) -> bool | float:
+    def _retry_delay(self, error: Exception) -> bool | float:
         """Return a retry decision: True, False, or a wait in seconds."""
         if not isinstance(error, ModelUnavailable):
             return False
@@ -163,23 +163,23 @@ class ModelClient:
             return True
         return error.retry_after if error.retry_after <= self._patience.longest_retry_after else False
 
-    async def _ask(self, request: ModelRequest, body: Body) -> "_StreamedAnswer":
+    async def _send_request(self, request: ModelRequest, body: Body) -> "_StreamedAnswer":
         """Send one request and read its answer up to the first piece."""
         reader = AnswerReader()
-        rest = self._read(body, reader)
+        rest = self._read_pieces(body, reader)
         return _StreamedAnswer(request, body, reader, await anext(rest, None), rest)
 
-    async def _read(self, body: Body, reader: AnswerReader) -> AsyncGenerator[_Piece]:
+    async def _read_pieces(self, body: Body, reader: AnswerReader) -> AsyncGenerator[_Piece]:
         try:
-            async with aclosing(self._transport.exchange(body, reader.end)) as received:
+            async with aclosing(self._transport.stream_completion(body, reader.mark_whole)) as received:
                 async for payload in received:
                     for piece in reader.feed(payload):
                         yield piece
         except ModelUnavailable:
-            if not reader.finished:
+            if not reader.has_finish_reason:
                 raise
         if not reader.spoke:
-            raise self._transport.silent()
+            raise self._transport.no_answer_error()
         for piece in reader.finish():
             yield piece
 
@@ -189,17 +189,17 @@ class ModelClient:
             return turn
         _LOG.info("%s streamed a call without its arguments; asking once without streaming", self.model)
         try:
-            again = await self._ask(answer.request, unstreamed(answer.body, self.profile))
+            again = await self._send_request(answer.request, without_streaming(answer.body, self.profile))
             async with aclosing(again.pieces()) as pieces:
                 async for _ in pieces:
                     pass
         except ModelError as error:
             _LOG.warning("asking %s without streaming failed: %s", self.model, error)
             return turn
-        second = again.turn()
+        second = again.to_turn()
         if not second.calls or again.lacks_arguments():
             return turn
-        return replace(turn, calls=second.calls, usage=_sum(turn.usage, second.usage))
+        return replace(turn, calls=second.calls, usage=_add_usages(turn.usage, second.usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +223,10 @@ class _StreamedAnswer:
             except ModelError as error:
                 raise StreamBroken(f"the answer broke off: {error.message}", status=error.status) from error
 
-    def turn(self) -> Turn:
+    def to_turn(self) -> Turn:
         """Return the whole answer, once all pieces were taken."""
         taken = call_ids(self.request.messages) | call_ids(self.body["messages"])
-        return self.reader.turn(taken)
+        return self.reader.to_turn(taken)
 
     def is_lost(self) -> bool:
         """True if the answer broke off before its first piece."""
@@ -238,11 +238,11 @@ class _StreamedAnswer:
         return any(required.get(name) for name in self.reader.without_arguments)
 
 
-def _joined(first: Turn, second: Turn) -> Turn:
-    return replace(second, usage=_sum(first.usage, second.usage))
+def _join_turns(first: Turn, second: Turn) -> Turn:
+    return replace(second, usage=_add_usages(first.usage, second.usage))
 
 
-def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
+def _add_usages(first: Usage | None, second: Usage | None) -> Usage | None:
     if first is None or second is None:
         return second or first
     return Usage(

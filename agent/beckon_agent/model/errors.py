@@ -148,32 +148,32 @@ class ErrorReader:
     server: str
     secret: str = field(default="", repr=False)
 
-    def response(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+    def read_response(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """Return the error in an HTTP error response."""
         try:
-            parsed = json_values.loads(body)
+            parsed = json_values.parse_json(body)
         except ValueError:
-            parsed = _plain(body)
-        return self._error(parsed, status, retry_after(headers))
+            parsed = _to_plain_text(body)
+        return self._to_error(parsed, status, retry_after(headers))
 
     def in_answer(self, event: str, data: object) -> ModelError | None:
         """Return the error in a payload of a 200 answer, `None` without one."""
         document = data[0] if isinstance(data, list) and data else data
-        fields = json_values.mapping(document)
+        fields = json_values.as_mapping(document)
         flat = fields.get("object") == "error" or (event == "error" and not fields.get("choices"))
         if not fields.get("error") and not flat:
             return None
-        return self._error(document, None, None)
+        return self._to_error(document, None, None)
 
-    def unavailable(self, reason: str) -> ModelUnavailable:
+    def to_unavailable(self, reason: str) -> ModelUnavailable:
         """Return the error of a server without a readable answer."""
-        return ModelUnavailable(self._clean(f"{self.server} {reason}"))
+        return ModelUnavailable(self._redact_text(f"{self.server} {reason}"))
 
-    def _error(self, body: object, status: int | None, wait: float | None) -> ModelError:
-        document, code = _words(body), _code(body)
-        status = status or _status(body)
-        kind = _kind(status, f"{code} {document}")
-        said = self._clean(document)[:_LONGEST] or "no reason given"
+    def _to_error(self, body: object, status: int | None, wait: float | None) -> ModelError:
+        document, code = _find_message(body), _find_code(body)
+        status = status or _find_status(body)
+        kind = _error_class(status, f"{code} {document}")
+        said = self._redact_text(document)[:_LONGEST] or "no reason given"
         shown = f" ({status})" if status else ""
         error = kind(f"{self.server} refused the request{shown}: {said}", status=status, code=code)
         if isinstance(error, ModelUnavailable):
@@ -183,7 +183,7 @@ class ErrorReader:
             error.retry_after = wait
         return error
 
-    def _clean(self, said: str) -> str:
+    def _redact_text(self, said: str) -> str:
         # A short key is a stand-in such as "none"; striking it out would only garble words.
         if len(self.secret) >= _SHORTEST_SECRET:
             said = said.replace(self.secret, "***")
@@ -201,7 +201,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None if date is None else max(0.0, mktime_tz(date) - time.time())
 
 
-def _kind(status: int | None, words: str) -> type[ModelError]:
+def _error_class(status: int | None, words: str) -> type[ModelError]:
     if status in (401, 402, 403):
         return ModelAuthError
     for kind, pattern in _WORDS:
@@ -214,27 +214,27 @@ def _kind(status: int | None, words: str) -> type[ModelError]:
     return ModelRefused
 
 
-def _words(body: object, depth: int = 0) -> str:
+def _find_message(body: object, depth: int = 0) -> str:
     """Return the message in an error body, from any of its places."""
     if isinstance(body, str):
         return body
     if depth > _DEEPEST:
         return ""
     if isinstance(body, list):
-        return "; ".join(filter(None, (_words(member, depth + 1) for member in body)))
-    fields = json_values.mapping(body)
+        return "; ".join(filter(None, (_find_message(member, depth + 1) for member in body)))
+    fields = json_values.as_mapping(body)
     for key in ("error", "message", "detail", "msg", "title", "error_message"):
-        found = _words(fields.get(key), depth + 1) if key in fields else ""
+        found = _find_message(fields.get(key), depth + 1) if key in fields else ""
         if found:
-            raw = json_values.text(json_values.mapping(fields.get("metadata")).get("raw"))
+            raw = json_values.as_text(json_values.as_mapping(fields.get("metadata")).get("raw"))
             return f"{found}: {raw}" if raw else found
     return ""
 
 
-def _code(body: object) -> str:
+def _find_code(body: object) -> str:
     inner = body[0] if isinstance(body, list) and body else body
-    fields = json_values.mapping(inner)
-    error = json_values.mapping(fields.get("error")) or fields
+    fields = json_values.as_mapping(inner)
+    error = json_values.as_mapping(fields.get("error")) or fields
     for key in ("code", "status", "type"):
         value = error.get(key)
         if isinstance(value, str) and value and not value.isdecimal():
@@ -242,10 +242,10 @@ def _code(body: object) -> str:
     return ""
 
 
-def _status(body: object) -> int | None:
+def _find_status(body: object) -> int | None:
     """Return the HTTP status named by an error in a 200 answer."""
-    inner = json_values.mapping(body)
-    error = json_values.mapping(inner.get("error")) or inner
+    inner = json_values.as_mapping(body)
+    error = json_values.as_mapping(inner.get("error")) or inner
     for key in ("status_code", "code", "status"):
         value = error.get(key)
         if isinstance(value, str) and value.isdecimal():
@@ -255,5 +255,5 @@ def _status(body: object) -> int | None:
     return None
 
 
-def _plain(body: bytes) -> str:
+def _to_plain_text(body: bytes) -> str:
     return _TAGS.sub(" ", body.decode("utf-8", "replace"))

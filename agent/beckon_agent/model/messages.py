@@ -23,7 +23,7 @@ _OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call"})
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
-NO_RESULT = json_values.dumps(
+NO_RESULT = json_values.to_json(
     failure(
         Reason.TOOL_FAILED,
         "The run was interrupted before a result was recorded; the call may have had its effect.",
@@ -34,11 +34,11 @@ NO_RESULT = json_values.dumps(
 
 def call_ids(messages: Iterable[Message]) -> frozenset[str]:
     """Return the ids of all calls in a conversation."""
-    calls = (call for message in messages for call in _entries(message))
-    return frozenset(json_values.text(call.get("id")) for call in calls)
+    calls = (call for message in messages for call in _call_entries(message))
+    return frozenset(json_values.as_text(call.get("id")) for call in calls)
 
 
-def paired(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Message]:
+def pair_calls(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Message]:
     """Return the conversation with each call answered once, right after it.
 
     Blank messages are left out. Ids become unique and nine letters and digits; with `signed_ids`, those with
@@ -47,16 +47,16 @@ def paired(messages: Sequence[Message], *, signed_ids: bool = True) -> list[Mess
     ids: set[str] = set()
     turns: list[_TurnSlots] = []
     for message in messages:
-        role = _role(message)
+        role = _role_of(message)
         if role == "tool":
-            _answer(turns, message)
+            _fill_slot(turns, message)
         else:
-            turns.append(_turn(message, role, ids, signed_ids=signed_ids))
+            turns.append(_open_slots(message, role, ids, signed_ids=signed_ids))
     found: list[Message] = []
     for turn in turns:
         if turn.slots or not is_blank(turn.message.get("content")):
             found.append(turn.message)
-            found.extend(slot.message() for slot in turn.slots)
+            found.extend(slot.to_message() for slot in turn.slots)
     return found
 
 
@@ -73,7 +73,7 @@ class _Slot:
     call_id: str
     result: str | None = None
 
-    def message(self) -> Message:
+    def to_message(self) -> Message:
         """Return the tool message, with a failure for a missing result."""
         content = NO_RESULT if self.result is None else self.result
         return {"role": "tool", "tool_call_id": self.call_id, "content": content}
@@ -87,21 +87,21 @@ class _TurnSlots:
     slots: list[_Slot] = field(default_factory=list)
 
 
-def _turn(message: Message, role: str, ids: set[str], *, signed_ids: bool) -> _TurnSlots:
+def _open_slots(message: Message, role: str, ids: set[str], *, signed_ids: bool) -> _TurnSlots:
     clean: Message = {
-        key: json_values.clean(value)
+        key: json_values.clean_strings(value)
         for key, value in message.items()
         if key not in _OURS and value is not None
     }
     clean["role"] = role
-    clean["content"] = _content(clean.get("content"), parts=role == "user")
+    clean["content"] = _normalise_content(clean.get("content"), parts=role == "user")
     turn = _TurnSlots(clean)
     if role != "assistant":
         return turn
     calls = []
-    for entry in _entries(message):
-        wire_id = json_values.text(entry.get("id"))
-        call = _call(entry)
+    for entry in _call_entries(message):
+        wire_id = json_values.as_text(entry.get("id"))
+        call = _normalise_call(entry)
         if call is None:
             continue
         stays = may_stay(wire_id, signed=signed_ids) and wire_id not in ids
@@ -114,45 +114,45 @@ def _turn(message: Message, role: str, ids: set[str], *, signed_ids: bool) -> _T
     return turn
 
 
-def _answer(turns: Sequence[_TurnSlots], message: Message) -> None:
+def _fill_slot(turns: Sequence[_TurnSlots], message: Message) -> None:
     """Put a result into the place of its call, or drop it.
 
     Its call is the latest with this id and without a result.
     """
-    wire_id = json_values.text(message.get("tool_call_id"))
+    wire_id = json_values.as_text(message.get("tool_call_id"))
     for turn in reversed(turns):
         for slot in turn.slots:
             if slot.wire_id == wire_id and slot.result is None:
-                slot.result = _joined(message.get("content"))
+                slot.result = _join_texts(message.get("content"))
                 return
 
 
-def _role(message: Message) -> str:
-    said = json_values.text(message.get("role"))
+def _role_of(message: Message) -> str:
+    said = json_values.as_text(message.get("role"))
     role = _SYNONYMS.get(said, said)
     if role in _ROLES:
         return role
     return "tool" if message.get("tool_call_id") else "user"
 
 
-def _entries(message: Message) -> list[dict[str, object]]:
+def _call_entries(message: Message) -> list[dict[str, object]]:
     calls = message.get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
-def _call(entry: dict[str, object]) -> dict[str, object] | None:
+def _normalise_call(entry: dict[str, object]) -> dict[str, object] | None:
     """Return a call in a form for any server.
 
     `None` for a call with neither name nor arguments.
     """
-    function = json_values.mapping(entry.get("function"))
-    name, arguments = json_values.text(function.get("name")).strip(), function.get("arguments")
+    function = json_values.as_mapping(entry.get("function"))
+    name, arguments = json_values.as_text(function.get("name")).strip(), function.get("arguments")
     if not name and not arguments:
         return None
     extra = {
         key: value for key, value in entry.items() if key not in {"index", "function"} and value is not None
     }
-    text = arguments if isinstance(arguments, str) else json_values.dumps(arguments)
+    text = arguments if isinstance(arguments, str) else json_values.to_json(arguments)
     return {
         **extra,
         "type": "function",
@@ -164,7 +164,7 @@ def _call(entry: dict[str, object]) -> dict[str, object] | None:
     }
 
 
-def _content(content: object, *, parts: bool) -> str | list[object]:
+def _normalise_content(content: object, *, parts: bool) -> str | list[object]:
     """Return a content as a string, or as its parts.
 
     Parts stay if `parts` is set and some of them are no text.
@@ -172,23 +172,23 @@ def _content(content: object, *, parts: bool) -> str | list[object]:
     if (
         parts
         and isinstance(content, list)
-        and any(json_values.mapping(part).get("type") != "text" for part in content)
+        and any(json_values.as_mapping(part).get("type") != "text" for part in content)
     ):
         return [part for part in content if isinstance(part, dict)]
-    return _joined(content)
+    return _join_texts(content)
 
 
-def _joined(content: object) -> str:
+def _join_texts(content: object) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
-        return json_values.text(content)
+        return json_values.as_text(content)
     if isinstance(content, list):
         pieces = (
-            part if isinstance(part, str) else json_values.mapping(part).get("text") for part in content
+            part if isinstance(part, str) else json_values.as_mapping(part).get("text") for part in content
         )
-        return "".join(map(json_values.text, pieces))
-    return json_values.dumps(content)
+        return "".join(map(json_values.as_text, pieces))
+    return json_values.to_json(content)
 
 
 _PLAIN = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
@@ -198,31 +198,31 @@ _BRIDGE = "Understood."
 """What the assistant says between a result and a user who speaks at once."""
 
 
-def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
+def repair_messages(messages: Sequence[Message], profile: Profile) -> list[Message]:
     """Return a conversation in a form accepted by the profile's server.
 
     Anything stored can be repaired. Repairing a repaired conversation changes nothing.
     """
-    ordered = paired(messages, signed_ids=not profile.nine_char_ids)
-    fitted = [_fitted(message, profile) for message in ordered]
+    ordered = pair_calls(messages, signed_ids=not profile.nine_char_ids)
+    fitted = [_fit_message(message, profile) for message in ordered]
     instructed = _with_instructions(fitted, profile)
     if profile.assistant_after_tool:
-        instructed = list(_bridged(instructed))
-    return _alternating(instructed)
+        instructed = list(_bridge_roles(instructed))
+    return _join_same_roles(instructed)
 
 
-def _fitted(message: Message, profile: Profile) -> Message:
+def _fit_message(message: Message, profile: Profile) -> Message:
     found = {
         key: value
         for key, value in message.items()
         if key in _PLAIN or (profile.replay_extra and key not in _REASONING)
     }
     if profile.string_content and not isinstance(found["content"], str):
-        found["content"] = _text(found["content"])
+        found["content"] = _text_of(found["content"])
     calls = message.get("tool_calls")
     if not calls:
         return found
-    found["tool_calls"] = [call if profile.replay_extra else _plain(call) for call in calls]
+    found["tool_calls"] = [call if profile.replay_extra else _drop_extras(call) for call in calls]
     if is_blank(found["content"]):
         found["content"] = "" if profile.string_content else None
     # DeepSeek takes reasoning back with calls only, and then demands it (hermes-agent#15228).
@@ -232,7 +232,7 @@ def _fitted(message: Message, profile: Profile) -> Message:
     return found
 
 
-def _plain(call: dict[str, object]) -> dict[str, object]:
+def _drop_extras(call: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in call.items() if key in _PLAIN_CALL}
 
 
@@ -251,7 +251,7 @@ def _with_instructions(messages: Sequence[Message], profile: Profile) -> list[Me
     return [{"role": profile.system_role, "content": said}, *rest]
 
 
-def _bridged(messages: Iterable[Message]) -> Iterable[Message]:
+def _bridge_roles(messages: Iterable[Message]) -> Iterable[Message]:
     """Let the assistant speak between a tool and a user (Mistral, code 3230)."""
     before = None
     for message in messages:
@@ -261,7 +261,7 @@ def _bridged(messages: Iterable[Message]) -> Iterable[Message]:
         yield message
 
 
-def _alternating(messages: Iterable[Message]) -> list[Message]:
+def _join_same_roles(messages: Iterable[Message]) -> list[Message]:
     """Join successive messages of one side.
 
     Many chat templates demand turns. Two user messages in a row are left behind by a failed turn.
@@ -274,7 +274,7 @@ def _alternating(messages: Iterable[Message]) -> list[Message]:
         elif is_blank(message["content"]):
             joined[-1] = {**message, "content": before["content"]}
         else:
-            joined[-1] = {**message, "content": _concatenated(before["content"], message["content"])}
+            joined[-1] = {**message, "content": _join_contents(before["content"], message["content"])}
     return joined
 
 
@@ -286,25 +286,25 @@ def _is_joinable(before: Message, message: Message) -> bool:
     return bool(message["role"] == "assistant")
 
 
-def _concatenated(first: object, second: object) -> object:
+def _join_contents(first: object, second: object) -> object:
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
-    return [*_parts(first), *_parts(second)]
+    return [*_content_parts(first), *_content_parts(second)]
 
 
-def _parts(content: object) -> list[object]:
+def _content_parts(content: object) -> list[object]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}]
 
 
-def _text(content: object) -> str:
+def _text_of(content: object) -> str:
     """Return the texts of content parts, and a note for each other part."""
     texts = []
     for part in content if isinstance(content, list) else []:
-        member = json_values.mapping(part)
+        member = json_values.as_mapping(part)
         texts.append(
-            json_values.text(member.get("text"))
-            or f"[{json_values.text(member.get('type')) or 'attachment'} left out]"
+            json_values.as_text(member.get("text"))
+            or f"[{json_values.as_text(member.get('type')) or 'attachment'} left out]"
         )
     return "\n".join(texts)

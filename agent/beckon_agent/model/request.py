@@ -8,7 +8,7 @@ from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Declaration, ModelRequest, Turn
 from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.errors import ModelRefused
-from beckon_agent.model.messages import repair
+from beckon_agent.model.messages import repair_messages
 
 Body = dict[str, Any]
 """The members of one request to `/chat/completions`."""
@@ -37,16 +37,16 @@ def chat_body(model: str, request: ModelRequest, profile: Profile) -> Body:
     }
     body |= _tool_fields(request, profile)
     body = {key: value for key, value in body.items() if value is not None and key not in profile.refuses}
-    return {"model": model, "messages": repair(request.messages, profile), "stream": True, **body}
+    return {"model": model, "messages": repair_messages(request.messages, profile), "stream": True, **body}
 
 
-def unstreamed(body: Body, profile: Profile) -> Body:
+def without_streaming(body: Body, profile: Profile) -> Body:
     """Return the same request without streaming."""
     members = {key: value for key, value in body.items() if key != "stream_options"}
     return {**members, **profile.unstreamed, "stream": False}
 
 
-def widened(request: ModelRequest, turn: Turn) -> ModelRequest | None:
+def widen_limit(request: ModelRequest, turn: Turn) -> ModelRequest | None:
     """Return the request with a higher limit, `None` if none is needed.
 
     It is needed if reasoning used up the limit: such an answer has neither text nor calls, and ends with
@@ -61,9 +61,9 @@ def required_parameters(tools: Sequence[Declaration]) -> dict[str, list[str]]:
     """Return the names of each declared tool's required parameters, by tool."""
     found: dict[str, list[str]] = {}
     for tool in tools:
-        function = json_values.mapping(tool.get("function"))
-        required = json_values.mapping(function.get("parameters")).get("required")
-        found[json_values.text(function.get("name"))] = (
+        function = json_values.as_mapping(tool.get("function"))
+        required = json_values.as_mapping(function.get("parameters")).get("required")
+        found[json_values.as_text(function.get("name"))] = (
             list(map(str, required)) if isinstance(required, list) else []
         )
     return found
@@ -74,14 +74,14 @@ def _tool_fields(request: ModelRequest, profile: Profile) -> Body:
     # Told to choose none, some models leak the markup of calls (DeepSeek R1): they must not see any.
     if not request.tools or choice == "none":
         return {"tool_choice": None, "parallel_tool_calls": None}
-    fields: Body = {"tools": [_declaration(tool, profile) for tool in request.tools]}
+    fields: Body = {"tools": [_to_declaration(tool, profile) for tool in request.tools]}
     if choice is not None and choice != "auto" and not profile.forced_choice:
         fields["tool_choice"] = None
     return fields
 
 
-def _declaration(tool: Declaration, profile: Profile) -> Mapping[str, object]:
-    function = json_values.mapping(tool.get("function"))
+def _to_declaration(tool: Declaration, profile: Profile) -> Mapping[str, object]:
+    function = json_values.as_mapping(tool.get("function"))
     if profile.strict or "strict" not in function:
         return tool
     return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}

@@ -48,7 +48,7 @@ class ThinkSplitter:
             return [TextDelta(piece)] if piece else []
         self._held += piece
         found: list[TextDelta | ReasoningDelta] = []
-        while self._step(found):
+        while self._take_step(found):
             pass
         return found
 
@@ -59,15 +59,15 @@ class ThinkSplitter:
             return [ReasoningDelta(held)] if held else []
         return [TextDelta(held)] if held.strip() else []
 
-    def _step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+    def _take_step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
         """Go on by one decision; return True if another may follow."""
         if self._state is _ThinkState.BEGINNING:
-            return self._begin(found)
+            return self._find_opening(found)
         if self._state is _ThinkState.THINKING:
-            return self._think(found)
+            return self._read_reasoning(found)
         return False
 
-    def _begin(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+    def _find_opening(self, found: list[TextDelta | ReasoningDelta]) -> bool:
         word = self._held.lstrip()
         if not word:
             return False
@@ -82,7 +82,7 @@ class ThinkSplitter:
         self._state, self._held = _ThinkState.ANSWERING, ""
         return False
 
-    def _think(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+    def _read_reasoning(self, found: list[TextDelta | ReasoningDelta]) -> bool:
         thought, closed, rest = self._held.partition(self._closing)
         if closed:
             self._state, self._thought, self._held = _ThinkState.BEGINNING, True, rest
@@ -122,23 +122,23 @@ class AnswerReader:
 
     def feed(self, payload: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
         """Take one payload; yield the pieces to show."""
-        self._usage = _usage(payload) or self._usage
+        self._usage = _read_usage(payload) or self._usage
         choices = payload.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             # Azure's asynchronous filter results are choices without a delta (autogen#6465).
             if isinstance(choice, dict) and choice.get("index", 0) in (0, None):
                 self.spoke = True
-                yield from self._choice(choice)
+                yield from self._read_choice(choice)
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """Yield the pieces still held back."""
         beside, self._beside = self._beside, {}
-        yield from self._message(beside, besides=frozenset(self._brought))
-        yield from self._thought(self._thoughts.close())
-        yield from self._collected(self._splitter.feed(self._words.close()))
-        yield from self._collected(self._splitter.close())
+        yield from self._read_message(beside, besides=frozenset(self._brought))
+        yield from self._read_reasoning(self._thoughts.close())
+        yield from self._collect_pieces(self._splitter.feed(self._words.close()))
+        yield from self._collect_pieces(self._splitter.close())
 
-    def end(self) -> None:
+    def mark_whole(self) -> None:
         """Mark the answer as whole without a finish reason.
 
         The server has shown its end in another manner.
@@ -146,7 +146,7 @@ class AnswerReader:
         self._whole = True
 
     @property
-    def finished(self) -> bool:
+    def has_finish_reason(self) -> bool:
         """True if the server sent a finish reason.
 
         A failure after that spoils nothing.
@@ -156,14 +156,14 @@ class AnswerReader:
     @property
     def broke_off(self) -> bool:
         """True if the answer ended without the server's mark of its end."""
-        return self.spoke and not (self._whole or self.finished)
+        return self.spoke and not (self._whole or self.has_finish_reason)
 
     @property
     def without_arguments(self) -> frozenset[str]:
         """The names of calls without any arguments from the server."""
         return self._calls.without_arguments
 
-    def turn(self, taken: Collection[str]) -> Turn:
+    def to_turn(self, taken: Collection[str]) -> Turn:
         """Return the whole answer, with call ids other than those `taken`."""
         return Turn(
             text="".join(self._text),
@@ -173,15 +173,15 @@ class AnswerReader:
             usage=self._usage,
         )
 
-    def _choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
-        delta, message = choice.get("delta"), json_values.mapping(choice.get("message"))
+    def _read_choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
+        delta, message = choice.get("delta"), json_values.as_mapping(choice.get("message"))
         if delta is not None and message:
             # Perplexity repeats the whole text so far in `message` beside every delta, also an empty one.
             self._beside = message
-        yield from self._message(message if delta is None else json_values.mapping(delta))
-        self._finish_reason = self._finish_reason or json_values.text(choice.get("finish_reason")) or None
+        yield from self._read_message(message if delta is None else json_values.as_mapping(delta))
+        self._finish_reason = self._finish_reason or json_values.as_text(choice.get("finish_reason")) or None
 
-    def _message(
+    def _read_message(
         self, message: Mapping[str, object], *, besides: Collection[str] = ()
     ) -> Iterator[TextDelta | ReasoningDelta]:
         """Read a delta or a message without the parts in `besides`.
@@ -191,53 +191,55 @@ class AnswerReader:
         thought = json_values.first_piece(message, "reasoning_content", "reasoning")
         content = message.get("content")
         if isinstance(content, list):
-            thought += _parts(content, thinking=True)
-            content = _parts(content, thinking=False)
+            thought += _join_parts(content, thinking=True)
+            content = _join_parts(content, thinking=False)
         # A refusal is what the model says instead of an answer, so it is shown as one.
-        text = json_values.piece(content) or json_values.piece(message.get("refusal"))
+        text = json_values.as_string(content) or json_values.as_string(message.get("refusal"))
         calls = message.get("tool_calls")
         if thought and "thought" not in besides:
             self._brought.add("thought")
-            yield from self._thought(self._thoughts.feed(thought))
+            yield from self._read_reasoning(self._thoughts.feed(thought))
         if text and "words" not in besides:
             self._brought.add("words")
-            yield from self._collected(self._splitter.feed(self._words.feed(text)))
+            yield from self._collect_pieces(self._splitter.feed(self._words.feed(text)))
         if calls and "calls" not in besides:
             self._brought.add("calls")
             self._calls.feed(calls)
 
-    def _thought(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
+    def _read_reasoning(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         if piece:
-            yield from self._collected([ReasoningDelta(piece)])
+            yield from self._collect_pieces([ReasoningDelta(piece)])
 
-    def _collected(self, pieces: list[TextDelta | ReasoningDelta]) -> Iterator[TextDelta | ReasoningDelta]:
+    def _collect_pieces(
+        self, pieces: list[TextDelta | ReasoningDelta]
+    ) -> Iterator[TextDelta | ReasoningDelta]:
         for piece in pieces:
             (self._text if isinstance(piece, TextDelta) else self._reasoning).append(piece.text)
             yield piece
 
 
-def _parts(content: list[object], *, thinking: bool) -> str:
+def _join_parts(content: list[object], *, thinking: bool) -> str:
     """Join the texts of content parts: either the thinking ones or the others (Magistral)."""
     texts = []
     for part in content:
-        member = json_values.mapping(part)
+        member = json_values.as_mapping(part)
         inner = member.get("thinking")
         if isinstance(part, str) and not thinking:
             texts.append(part)
         elif (inner is not None) is thinking:
-            texts.append(_thinking(inner) if thinking else json_values.piece(member.get("text")))
+            texts.append(_reasoning_text(inner) if thinking else json_values.as_string(member.get("text")))
     return "".join(texts)
 
 
-def _thinking(inner: object) -> str:
+def _reasoning_text(inner: object) -> str:
     if isinstance(inner, list):
-        return "".join(json_values.piece(json_values.mapping(part).get("text")) for part in inner)
-    return json_values.piece(inner)
+        return "".join(json_values.as_string(json_values.as_mapping(part).get("text")) for part in inner)
+    return json_values.as_string(inner)
 
 
-def _usage(payload: Mapping[str, object]) -> Usage | None:
-    usage = json_values.mapping(payload.get("usage")) or json_values.mapping(
-        json_values.mapping(payload.get("x_groq")).get("usage")
+def _read_usage(payload: Mapping[str, object]) -> Usage | None:
+    usage = json_values.as_mapping(payload.get("usage")) or json_values.as_mapping(
+        json_values.as_mapping(payload.get("x_groq")).get("usage")
     )
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if isinstance(prompt, int) and isinstance(completion, int):

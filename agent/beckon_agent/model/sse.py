@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from beckon_agent.core.json_values import loads
+from beckon_agent.core.json_values import parse_json
 
 MAX_BYTES = 64 * 1024 * 1024
 """More than any model can answer; beyond it the server is broken."""
@@ -44,7 +44,7 @@ class Payload(NamedTuple):
     text: bytes = b""
 
 
-async def payloads(
+async def read_payloads(
     chunks: AsyncIterator[bytes], whole: Callable[[], object] = lambda: None
 ) -> AsyncGenerator[Payload]:
     """Yield the payloads of a response body until `[DONE]` or its end.
@@ -52,7 +52,7 @@ async def payloads(
     `whole` is called when the body is known to be complete: `[DONE]` came, or it is one JSON body. Raises
     `UnreadableAnswer`, and lets the errors of the transport through.
     """
-    lines = _lines(chunks)
+    lines = _split_lines(chunks)
     reader: _EventReader | None = None
     async for raw in lines:
         line = raw.removeprefix(_BYTE_ORDER_MARK)
@@ -61,7 +61,7 @@ async def payloads(
                 continue
             known = _EVENT_LINE.match(line) is not None
             if not (known or _UNKNOWN_FIELD.match(line)):
-                yield await _body(line, lines)
+                yield await _read_body(line, lines)
                 whole()
                 return
             reader = _EventReader(b"" if known else line)
@@ -70,7 +70,7 @@ async def payloads(
             yield payload
         if reader.done:
             whole()
-            await _drain(lines)
+            await _drain_lines(lines)
             return
     if reader:
         reader.end()
@@ -97,7 +97,7 @@ class _EventReader:
             return None
         if line.startswith(b"{"):
             # A proxy that gives up in the middle may write its error without a frame.
-            return self._complete(line)
+            return self._complete_event(line)
         name, _, value = line.partition(b":")
         name, value = name.strip(), value.removeprefix(b" ")
         if name == b"event":
@@ -107,12 +107,12 @@ class _EventReader:
         if value.strip() == b"[DONE]":
             self.done = True
             return None
-        return self._complete(value)
+        return self._complete_event(value)
 
     def close(self) -> None:
         """End an event; raises `UnreadableAnswer` if its data was no JSON."""
         if self._data:
-            raise UnreadableAnswer(_excerpt(b"\n".join(self._data)))
+            raise UnreadableAnswer(_excerpt_of(b"\n".join(self._data)))
 
     def end(self) -> None:
         """End the stream.
@@ -121,15 +121,15 @@ class _EventReader:
         """
         self.close()
         if self._doubtful:
-            raise UnreadableAnswer(_excerpt(self._doubtful))
+            raise UnreadableAnswer(_excerpt_of(self._doubtful))
 
-    def _complete(self, value: bytes) -> Payload | None:
+    def _complete_event(self, value: bytes) -> Payload | None:
         # A payload is one line with every known server, so it is read at once;
         # only data that is no JSON yet waits for the lines after it.
         self._data.append(value)
         text = b"\n".join(self._data)
         try:
-            data = loads(text)
+            data = parse_json(text)
         except ValueError:
             if len(self._data) > _MAX_LINES:
                 raise UnreadableAnswer("one event of more than a thousand lines") from None
@@ -138,7 +138,7 @@ class _EventReader:
         return Payload(self._event, data, text)
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield lines without their ends; any of CR, LF and CRLF ends one."""
     pending = bytearray()
     size = 0
@@ -161,16 +161,16 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield bytes(pending)
 
 
-async def _body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
+async def _read_body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
     """Read the rest as one JSON body."""
     text = b"\n".join([first, *[line async for line in rest]])
     try:
-        return Payload("", loads(text))
+        return Payload("", parse_json(text))
     except ValueError:
-        raise UnreadableAnswer(_excerpt(text)) from None
+        raise UnreadableAnswer(_excerpt_of(text)) from None
 
 
-async def _drain(lines: AsyncIterator[bytes]) -> None:
+async def _drain_lines(lines: AsyncIterator[bytes]) -> None:
     """Read the rest after `[DONE]`, for a short time.
 
     So the connection can serve again.
@@ -181,5 +181,5 @@ async def _drain(lines: AsyncIterator[bytes]) -> None:
                 pass
 
 
-def _excerpt(data: bytes) -> str:
+def _excerpt_of(data: bytes) -> str:
     return data[:300].decode("utf-8", "replace")

@@ -39,12 +39,12 @@ class _OpenCall:
     arguments: str = ""
     extra: dict[str, object] = field(default_factory=dict)
 
-    def add(self, fragment: _Fragment) -> None:
+    def add_fragment(self, fragment: _Fragment) -> None:
         """Append a fragment; the first id and the first name stay."""
         self.wire_id = self.wire_id or fragment.id
         self.name = self.name or fragment.name
         self.arguments += fragment.arguments
-        self.extra = _merged(self.extra, fragment.extra)
+        self.extra = _merge_objects(self.extra, fragment.extra)
 
 
 class CallAccumulator:
@@ -59,7 +59,7 @@ class CallAccumulator:
         entries = deltas if isinstance(deltas, list) else [deltas]
         for entry in entries:
             if isinstance(entry, dict):
-                self._add(_fragment(entry))
+                self._add_fragment(_to_fragment(entry))
 
     @property
     def without_arguments(self) -> frozenset[str]:
@@ -86,16 +86,16 @@ class CallAccumulator:
             finished.append(ToolCall(settled, call.name, arguments, call.extra))
         return tuple(finished)
 
-    def _add(self, fragment: _Fragment) -> None:
-        current = self._current(fragment)
+    def _add_fragment(self, fragment: _Fragment) -> None:
+        current = self._find_open_call(fragment)
         if current is None or _is_another(current, fragment):
             current = _OpenCall(wire_id=fragment.id)
             self._calls.append(current)
         if fragment.index is not None:
             self._by_index[fragment.index] = current
-        current.add(fragment)
+        current.add_fragment(fragment)
 
-    def _current(self, fragment: _Fragment) -> _OpenCall | None:
+    def _find_open_call(self, fragment: _Fragment) -> _OpenCall | None:
         """Return the call to continue with a fragment, `None` for a new one."""
         last = self._calls[-1] if self._calls else None
         if fragment.index is None:
@@ -123,35 +123,35 @@ def _is_another(current: _OpenCall, fragment: _Fragment) -> bool:
     return fragment.index is None or not repeated
 
 
-def _fragment(entry: Mapping[str, object]) -> _Fragment:
-    function = json_values.mapping(entry.get("function"))
+def _to_fragment(entry: Mapping[str, object]) -> _Fragment:
+    function = json_values.as_mapping(entry.get("function"))
     wire_id = entry.get("id")
     return _Fragment(
-        index=_index(entry.get("index")),
-        id=str(wire_id) if isinstance(wire_id, int) else json_values.text(wire_id),
-        name=json_values.text(function.get("name")).strip(),
-        arguments=_arguments(function.get("arguments")),
+        index=_to_index(entry.get("index")),
+        id=str(wire_id) if isinstance(wire_id, int) else json_values.as_text(wire_id),
+        name=json_values.as_text(function.get("name")).strip(),
+        arguments=_arguments_text(function.get("arguments")),
         extra={key: value for key, value in entry.items() if key not in _KNOWN and value is not None},
     )
 
 
-def _index(value: object) -> int | None:
+def _to_index(value: object) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) else None
 
 
-def _arguments(value: object) -> str:
+def _arguments_text(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json_values.dumps(value)
+    return value if isinstance(value, str) else json_values.to_json(value)
 
 
-def _merged(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+def _merge_objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
     """Merge objects into each other; other values are replaced."""
     merged = dict(old)
     for key, value in new.items():
         before = merged.get(key)
         both = isinstance(before, dict) and isinstance(value, dict)
-        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]  # both are mappings or texts
+        merged[key] = _merge_objects(before, value) if both else value  # type: ignore[arg-type]  # both are mappings or texts
     return merged

@@ -17,7 +17,7 @@ import truststore
 
 from beckon_agent.core import json_values
 from beckon_agent.model.errors import ErrorReader, ModelError, ModelUnavailable
-from beckon_agent.model.sse import UnreadableAnswer, payloads
+from beckon_agent.model.sse import UnreadableAnswer, read_payloads
 from beckon_agent.telemetry.model_spans import record_answer, trace_header
 
 _KEEP_ALIVE_SECONDS = 5.0  # no longer than the servers' own, of which that of uvicorn is the shortest known
@@ -68,11 +68,11 @@ class Transport:
         if key and address.username is None:
             self._headers["authorization"] = f"Bearer {key}"
         self._secure = address.scheme == "https"
-        self._proxy = _proxy(address)
+        self._proxy = _proxy_for(address)
         self._timeout = aiohttp.ClientTimeout(sock_connect=patience.connect, sock_read=patience.silence)
         self._opened: aiohttp.ClientSession | None = None
 
-    async def exchange(
+    async def stream_completion(
         self, body: Mapping[str, object], whole: Callable[[], object] = lambda: None
     ) -> AsyncGenerator[Mapping[str, object]]:
         """Send a chat completion request; yield the payloads of its answer.
@@ -82,57 +82,60 @@ class Transport:
         """
         begun = recorded = False
         headers = {**self._headers, "content-type": "application/json", **trace_header()}
-        url, data = self._url("chat/completions"), json_values.dumps(body).encode()
+        url, data = self._url_of("chat/completions"), json_values.to_json(body).encode()
         try:
-            async with self._session.post(url, data=data, headers=headers, proxy=self._proxy) as response:
+            async with self._open_session.post(
+                url, data=data, headers=headers, proxy=self._proxy
+            ) as response:
                 begun = True
-                await self._check(response)
-                async with aclosing(payloads(response.content.iter_any(), whole)) as received:
+                await self._raise_for_status(response)
+                async with aclosing(read_payloads(response.content.iter_any(), whole)) as received:
                     async for event, payload, _ in received:
                         refused = self._errors.in_answer(event, payload)
                         if refused:
                             raise refused
-                        document = json_values.mapping(payload)
+                        document = json_values.as_mapping(payload)
                         recorded = recorded or record_answer(document, streamed=body.get("stream") is True)
                         yield document
         except (aiohttp.ClientError, OSError, UnreadableAnswer) as error:
             raise self._to_model_error(error, begun=begun) from None
 
-    async def models(self) -> list[str]:
+    async def list_models(self) -> list[str]:
         """Return the names of the server's listed models, none without a list.
 
         Raises `ModelError`.
         """
         try:
-            listed = json_values.loads(await self._get("models"))
+            listed = json_values.parse_json(await self._fetch_path("models"))
         except ValueError:
             listed = None
-        entries = json_values.mapping(listed).get("data")
+        entries = json_values.as_mapping(listed).get("data")
         names = (
-            json_values.text(json_values.mapping(entry).get("id")) for entry in json_values.sequence(entries)
+            json_values.as_text(json_values.as_mapping(entry).get("id"))
+            for entry in json_values.as_sequence(entries)
         )
         return [name for name in names if name]
 
-    async def knows(self, model: str) -> bool:
+    async def has_model(self, model: str) -> bool:
         """True if the server has a model, listed or not.
 
         Raises `ModelError`, except for a 404.
         """
         try:
-            await self._get(f"models/{quote(model, safe='')}")
+            await self._fetch_path(f"models/{quote(model, safe='')}")
         except ModelError as error:
             if error.status == 404:
                 return False
             raise
         return True
 
-    def unlisted(self) -> ModelUnavailable:
+    def no_model_list_error(self) -> ModelUnavailable:
         """Return the error of a server without a list of models."""
-        return self._errors.unavailable("gives no list of models; does its base URL end in /v1?")
+        return self._errors.to_unavailable("gives no list of models; does its base URL end in /v1?")
 
-    def silent(self) -> ModelUnavailable:
+    def no_answer_error(self) -> ModelUnavailable:
         """Return the error of an answer ended before it began."""
-        return self._errors.unavailable("ended its answer before it began")
+        return self._errors.to_unavailable("ended its answer before it began")
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -140,7 +143,7 @@ class Transport:
             await self._opened.close()
 
     @property
-    def _session(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         """The connections, opened at their first use.
 
         There is no event loop before.
@@ -157,26 +160,26 @@ class Transport:
             )
         return self._opened
 
-    def _url(self, path: str) -> str:
+    def _url_of(self, path: str) -> str:
         return f"{self._base}/{path}"
 
-    async def _get(self, path: str) -> bytes:
+    async def _fetch_path(self, path: str) -> bytes:
         begun = False
         try:
-            async with self._session.get(
-                self._url(path), headers=self._headers, proxy=self._proxy
+            async with self._open_session.get(
+                self._url_of(path), headers=self._headers, proxy=self._proxy
             ) as response:
                 begun = True
-                await self._check(response)
-                return await _beginning(response, _MOST_OF_A_LIST)
+                await self._raise_for_status(response)
+                return await _read_beginning(response, _MOST_OF_A_LIST)
         except (aiohttp.ClientError, OSError) as error:
             raise self._to_model_error(error, begun=begun) from None
 
-    async def _check(self, response: aiohttp.ClientResponse) -> None:
+    async def _raise_for_status(self, response: aiohttp.ClientResponse) -> None:
         """Raise the error in a response with an error or redirect status."""
         if not response.ok or response.status >= 300:
-            said = await _beginning(response, _MOST_OF_AN_ERROR)
-            raise self._errors.response(response.status, response.headers, said)
+            said = await _read_beginning(response, _MOST_OF_AN_ERROR)
+            raise self._errors.read_response(response.status, response.headers, said)
 
     def _to_model_error(self, error: Exception, *, begun: bool) -> ModelError:
         """Return our error for an error of the transport.
@@ -192,10 +195,10 @@ class Transport:
                 reason = "did not answer in time"
             case _:
                 reason = f"{'dropped the connection' if begun else 'cannot be reached'}: {error}"
-        return self._errors.unavailable(reason)
+        return self._errors.to_unavailable(reason)
 
 
-async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
     """Return the first `most` bytes of a body."""
     content = bytearray()
     async for chunk in response.content.iter_any():
@@ -205,7 +208,7 @@ async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
     return bytes(content[:most])
 
 
-def _proxy(address: SplitResult) -> str | None:
+def _proxy_for(address: SplitResult) -> str | None:
     """Return the environment's proxy for an address.
 
     It comes from the variables known to curl.

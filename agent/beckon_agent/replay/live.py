@@ -60,7 +60,7 @@ class LiveTools:
         self._effects = effects
         self._gate = asyncio.Semaphore(hosted.agent.limits.parallel_calls)
 
-    async def make(self, call: PreparedCall) -> CallFinished:
+    async def make_call(self, call: PreparedCall) -> CallFinished:
         """Make a call, checked against today's tools, with a new event id.
 
         No tool has seen this id before.
@@ -69,7 +69,7 @@ class LiveTools:
             call = call.refused(Reason.DENIED, f"not called: {call.action.name} may have effects")
         agent = self._hosted.agent
         async with self._gate:
-            finished = await self._service.caller.make(
+            finished = await self._service.caller.make_call(
                 call,
                 event_id=f"replay.{secrets.token_hex(8)}",
                 agent=agent,
@@ -90,16 +90,16 @@ class LiveCaller(ToolCaller):
         self._recorded = recorded
         self._live = live
 
-    async def make(
+    async def make_call(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         """Make a call, report it, and return its recorded answer."""
         then = self._recorded.calls.get(event_id)
         if then is not None and then.state == "done":
-            now = await self._live.make(call)
+            now = await self._live.make_call(call)
             called = isinstance(call.action, Tool)
             self._live.report(LiveCall(then.id, then.name, call.arguments, then.result, now.result, called))
-        return await self._recorded.make(
+        return await self._recorded.make_call(
             call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
         )
 
@@ -120,6 +120,6 @@ def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
     """
     if call.state != "done" or call.decision == "denied":
         return None
-    tool_call = ToolCall(call.id, call.name, json_values.dumps(call.arguments))
+    tool_call = ToolCall(call.id, call.name, json_values.to_json(call.arguments))
     action = prepare_calls([tool_call], tools)[0].action
     return action.tool if isinstance(action, NeedsApproval) else action if isinstance(action, Tool) else None

@@ -127,7 +127,7 @@ def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall
         if call.id in raw and not followed_by_parts:
             yield ToolCall(**raw[call.id])
         else:
-            yield ToolCall(call.id, call.name, json_values.dumps(call.arguments), call.extra, call.origin)
+            yield ToolCall(call.id, call.name, json_values.to_json(call.arguments), call.extra, call.origin)
 
 
 def prompt_difference(
@@ -173,7 +173,7 @@ class RecordedCaller(ToolCaller):
         self._order = order
         self._end = end
 
-    async def make(
+    async def make_call(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         """Answer a call; a call refused today gets its refusal."""

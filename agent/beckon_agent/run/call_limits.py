@@ -35,7 +35,7 @@ def limit_calls(
     `added` are the messages added by the run before these calls. Calls made by the client itself, or refused
     already, are not counted.
     """
-    repeated = _repeated(added)
+    repeated = _count_repetitions(added)
     made = 0
     found: list[PreparedCall] = []
     for call in calls:
@@ -43,7 +43,7 @@ def limit_calls(
             found.append(call)
             continue
         made += 1
-        times = repeated.get(_identity(call.tool_call.name, call.arguments), 0)
+        times = repeated.get(_call_identity(call.tool_call.name, call.arguments), 0)
         if made > limits.calls_per_turn:
             message = (
                 f"not called: one turn makes at most {limits.calls_per_turn} calls; "
@@ -61,7 +61,7 @@ def limit_calls(
     return found
 
 
-def _repeated(added: Sequence[Message]) -> dict[_Call, int]:
+def _count_repetitions(added: Sequence[Message]) -> dict[_Call, int]:
     """Return how often in a row each call failed or repeated its result.
 
     The count goes up to the last message.
@@ -72,18 +72,18 @@ def _repeated(added: Sequence[Message]) -> dict[_Call, int]:
         if message.get("role") == "assistant":  # the ids are those of one turn: models use them again
             by_id = {call["id"]: _identity_of(call) for call in message.get("tool_calls") or ()}
         elif message.get("role") == "tool" and (call := by_id.get(message["tool_call_id"])) is not None:
-            _note(found.setdefault(call, _Repetition()), message["content"])
+            _count_result(found.setdefault(call, _Repetition()), message["content"])
     return {call: repetition.times for call, repetition in found.items()}
 
 
-def _note(repetition: _Repetition, result: str) -> None:
-    if _failed(result) or result == repetition.result:
+def _count_result(repetition: _Repetition, result: str) -> None:
+    if _is_failure(result) or result == repetition.result:
         repetition.times += 1
     else:
         repetition.times, repetition.result = 1, result
 
 
-def _failed(result: str) -> bool:
+def _is_failure(result: str) -> bool:
     """True if a result, as sent to the model, is a failure.
 
     A result that was cut is long, and so no failure.
@@ -98,10 +98,10 @@ def _failed(result: str) -> bool:
 
 def _identity_of(call: Mapping[str, Any]) -> _Call:
     function = call["function"]
-    return _identity(function["name"], json_values.mapping(json.loads(function["arguments"])))
+    return _call_identity(function["name"], json_values.as_mapping(json.loads(function["arguments"])))
 
 
-def _identity(name: str, arguments: Mapping[str, object]) -> _Call:
+def _call_identity(name: str, arguments: Mapping[str, object]) -> _Call:
     """Return a call's name and its arguments as sorted JSON.
 
     Two equal calls have the same identity, whatever the order of their arguments.

@@ -20,11 +20,11 @@ async def make_calls(
     when the generator is closed are cancelled.
     """
     happened = _CallEvents()
-    tasks = [happened.begin(call, make) for call in calls]
+    tasks = [happened.start_call(call, make) for call in calls]
     left = len(tasks)
     try:
         while left:
-            news = await happened.next()
+            news = await happened.wait_for_next()
             if isinstance(news, CallProgressed):
                 yield news
                 continue
@@ -48,19 +48,19 @@ class _CallEvents:
         self._queue: asyncio.Queue[str | asyncio.Task[CallFinished | None]] = asyncio.Queue()
         self._reports: dict[str, CallProgressed] = {}
 
-    def begin(self, call: ToolCallState, make: Make) -> asyncio.Task[CallFinished | None]:
+    def start_call(self, call: ToolCallState, make: Make) -> asyncio.Task[CallFinished | None]:
         """Make a call in a task of its own."""
-        with listen_to_reports(partial(self._report, call)):
+        with listen_to_reports(partial(self._queue_report, call)):
             task = asyncio.create_task(_wait_for(call, make))
         task.add_done_callback(self._queue.put_nowait)
         return task
 
-    async def next(self) -> CallProgressed | asyncio.Task[CallFinished | None]:
+    async def wait_for_next(self) -> CallProgressed | asyncio.Task[CallFinished | None]:
         """Wait for a report or the end of a call."""
         news = await self._queue.get()
         return self._reports.pop(news) if isinstance(news, str) else news
 
-    def _report(self, call: ToolCallState, report: ProgressReport) -> None:
+    def _queue_report(self, call: ToolCallState, report: ProgressReport) -> None:
         if call.event_id not in self._reports:
             self._queue.put_nowait(call.event_id)
         tool_call = call.prepared.tool_call

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from beckon_agent.core.call_budget import propagate
+from beckon_agent.core.call_budget import propagate_attributes
 from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
 from beckon_agent.core.run_types import (
     Agent,
@@ -96,14 +96,14 @@ class Run:
         self._called = count_results(self._added) + len(progress.unfinished)
         self._suspended = self._over = False
 
-    async def events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
+    async def stream_events(self, messages: Sequence[Message]) -> AsyncGenerator[RunEvent]:
         """Yield the events of the run, `RunFinished` or `RunSuspended` last.
 
         Raises `ModelError` if the model fails, and the errors of the journal.
         """
         self._messages = [system_message(self._agent, self._options), *messages, *self._added]
         try:
-            async with aclosing(self._steps()) as events:
+            async with aclosing(self._run_steps()) as events:
                 async for event in events:
                     yield event
         except OutOfTime:
@@ -112,10 +112,10 @@ class Run:
             yield RunSuspended()
             return
         if note := _NOTES.get(self._ending):
-            yield TextDelta(f"{self._gap()}[stopped: {note}]")
+            yield TextDelta(f"{self._text_gap()}[stopped: {note}]")
         yield RunFinished(self._ending, self._usage, tuple(self._added), self._elsewhere)
 
-    async def _steps(self) -> AsyncGenerator[RunEvent]:
+    async def _run_steps(self) -> AsyncGenerator[RunEvent]:
         progress = self._context.progress
         async with aclosing(self._call_all(progress.unfinished)) as finished:
             async for event in finished:
@@ -124,7 +124,7 @@ class Run:
         for step in itertools.count(progress.step):
             if self._over or self._suspended:
                 return
-            async with aclosing(self._step(step)) as happened:
+            async with aclosing(self._run_step(step)) as happened:
                 async for news in happened:
                     yield news
 
@@ -137,28 +137,28 @@ class Run:
         if not self._over and (progress.answered or limit):
             self._over, self._ending = True, progress.answered or limit or "stop"
 
-    async def _step(self, step: int) -> AsyncGenerator[RunEvent]:
+    async def _run_step(self, step: int) -> AsyncGenerator[RunEvent]:
         """Ask the model once, and make the requested calls."""
-        offer = await self._in_time(self._offers.next(self._messages, self._model))
+        offer = await self._in_time(self._offers.make_offer(self._messages, self._model))
         turn = Turn()
-        async with aclosing(self._ask(offer.declared, step)) as items:
+        async with aclosing(self._ask_model(offer.declared, step)) as items:
             async for item in items:
                 if isinstance(item, Turn):
                     turn = replace(item, sent=self._offers.sent)
                 else:
                     yield item
-        self._count(turn.usage)
-        calls = [call.checked_by_origin(may_wait=self._context.may_wait) for call in offer.read(turn)]
+        self._count_usage(turn.usage)
+        calls = [call.checked_by_origin(may_wait=self._context.may_wait) for call in offer.read_calls(turn)]
         calls = limit_calls(calls, self._added, self._agent.limits)
         calls = refuse_disallowed(calls, self._options, self._called)
         self._called += sum(isinstance(call.action, Tool | NeedsApproval) for call in calls)
         limit = self._limit_at(step)
         if limit:  # the model would never see what comes of these calls, and they may have effects
             calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
-        calls = offer.searched(calls)
+        calls = offer.answer_searches(calls)
         made = [ToolCallState(f"{self._context.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
-        await self._context.journal.turn(step, turn, made)
-        self._add(assistant_message(turn.text, turn.reasoning, calls))
+        await self._context.journal.record_turn(step, turn, made)
+        self._add_message(assistant_message(turn.text, turn.reasoning, calls))
         async with aclosing(self._call_all(made)) as finished:
             async for event in finished:
                 yield event
@@ -168,16 +168,16 @@ class Run:
         elif not (self._over or self._suspended) and (spent := self._limit_at(step)):  # by agents it called
             self._over, self._ending = True, spent
 
-    async def _ask(
+    async def _ask_model(
         self, tools: Sequence[Tool], step: int
     ) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
         """Yield one answer of the model.
 
         An empty line separates its text from the text before it.
         """
-        if self._left < _TOO_SHORT:
+        if self._seconds_left < _TOO_SHORT:
             raise OutOfTime
-        gap = self._gap()
+        gap = self._text_gap()
         options = options_of_step(self._options, step)
         async with aclosing(self._model.stream(self._messages, tools, options)) as items:
             while (item := await self._in_time(anext(items, None))) is not None:
@@ -190,7 +190,7 @@ class Run:
     async def _in_time(self, coming: Awaitable[Item]) -> Item:
         """Await `coming`; raise `OutOfTime` at the run's time limit."""
         try:
-            async with asyncio.timeout(self._left) as limit:
+            async with asyncio.timeout(self._seconds_left) as limit:
                 return await coming
         except TimeoutError:
             if limit.expired():
@@ -198,11 +198,11 @@ class Run:
             raise
 
     @property
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         """The remaining seconds of this run."""
         return self._deadline - time.monotonic()
 
-    def _gap(self) -> str:
+    def _text_gap(self) -> str:
         return "\n\n" if self._spoke else ""
 
     async def _call_all(
@@ -223,30 +223,30 @@ class Run:
                     call.event_id, tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin
                 )
             else:
-                yield _opening(call)
+                yield _first_event(call)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
-        ours = [call for call in calls if not (self._waits(call) or _is_theirs(call))]
-        async with aclosing(make_calls(ours, lambda call: self._finish(call, calls, gate))) as happened:
+        ours = [call for call in calls if not (self._must_wait(call) or _is_theirs(call))]
+        async with aclosing(make_calls(ours, lambda call: self._finish_call(call, calls, gate))) as happened:
             async for event in happened:
                 yield event
-        self._conclude(calls)
+        self._conclude_step(calls)
 
-    def _conclude(self, calls: Sequence[ToolCallState]) -> None:
+    def _conclude_step(self, calls: Sequence[ToolCallState]) -> None:
         """Add the results to the conversation, or suspend the run.
 
         The run is suspended while a call waits for a person, or for a later answer of its tool. It ends if
         the client has to make a call.
         """
-        self._suspended = any(map(self._waits, calls))
+        self._suspended = any(map(self._must_wait, calls))
         if self._suspended:
             return
         for call in calls:
             if call.finished is not None:
-                self._add(result_message(call.finished, self._agent.limits.result_chars))
+                self._add_message(result_message(call.finished, self._agent.limits.result_chars))
         if any(map(_is_theirs, calls)):
             self._over, self._ending = True, "client_call"
 
-    def _waits(self, call: ToolCallState) -> bool:
+    def _must_wait(self, call: ToolCallState) -> bool:
         """True if a call waits for approval, or for a later answer."""
         return call.finished is None and (call.accepted or self._needs_approval(call))
 
@@ -255,7 +255,7 @@ class Run:
         needs = isinstance(call.prepared.action, NeedsApproval) and not call.accepted
         return needs and self._context.may_wait and call.finished is None
 
-    async def _finish(
+    async def _finish_call(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
     ) -> CallFinished | None:
         """Return the answer of a call, `None` if it comes later.
@@ -264,13 +264,13 @@ class Run:
         """
         if call.finished is None:
             try:
-                call.finished = await self._make(call, calls, gate)
+                call.finished = await self._make_call(call, calls, gate)
             except AnswersLater:
-                await self._context.journal.accepted(call, seconds=self._patience_with(call))
+                await self._context.journal.record_acceptance(call, seconds=self._patience_with(call))
                 call.accepted = True
                 return None
             self._elsewhere += call.finished.tokens  # at once: the next call shares what is left now
-            await self._context.journal.finished(call)
+            await self._context.journal.record_result(call)
         return call.finished
 
     def _patience_with(self, call: ToolCallState) -> float:
@@ -279,7 +279,7 @@ class Run:
         timeout = tool.timeout if isinstance(tool, Tool) else None
         return timeout or self._agent.limits.late_seconds
 
-    async def _make(
+    async def _make_call(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
     ) -> CallFinished:
         """Make one of these calls once there is room.
@@ -288,22 +288,25 @@ class Run:
         """
         begun, tool_call = time.monotonic(), call.prepared.tool_call
         try:
-            async with asyncio.timeout(self._left), gate:
+            async with asyncio.timeout(self._seconds_left), gate:
                 if call.posted:
                     return await self._reply_to(call)
-                await self._context.journal.sending(call, seconds=self._wait_for(call))
+                await self._context.journal.record_sending(call, seconds=self._wait_for(call))
                 try:
-                    with propagate(self._onward(calls)), recording_events() as call.noted:
-                        return await self._caller.make(
+                    with (
+                        propagate_attributes(self._budget_attributes(calls)),
+                        recording_events() as call.noted,
+                    ):
+                        return await self._caller.make_call(
                             call.prepared,
                             event_id=call.event_id,
                             agent=self._agent,
-                            remaining=self._left,
+                            remaining=self._seconds_left,
                             may_be_late=self._context.may_wait,
                         )
                 except ReplyLost as lost:
                     call.posted = True
-                    return await self._context.journal.reply(call) or lost.finished
+                    return await self._context.journal.wait_for_reply(call) or lost.finished
         except TimeoutError:
             reason = Reason.OUTCOME_UNKNOWN if call.posted else Reason.TIMEOUT
             late = failure(reason, f"no answer in time: {_NOTES['time_limit']}")
@@ -313,31 +316,31 @@ class Run:
         """Return the time limit for the reply to a call, in seconds."""
         tool = call.prepared.action
         timeout = tool.timeout if isinstance(tool, Tool) else None
-        return min(timeout or self._agent.limits.call_timeout, self._left)
+        return min(timeout or self._agent.limits.call_timeout, self._seconds_left)
 
     async def _reply_to(self, call: ToolCallState) -> CallFinished:
         """Wait for the reply to a call posted by an earlier process."""
         begun, tool_call = time.monotonic(), call.prepared.tool_call
-        finished = await self._context.journal.reply(call)
+        finished = await self._context.journal.wait_for_reply(call)
         if finished is not None:
             return finished
         outcome = unknown_outcome("the agent was restarted during the call, and no reply came in time")
         return CallFinished(tool_call.id, tool_call.name, outcome.result, True, time.monotonic() - begun)
 
-    def _onward(self, calls: Sequence[ToolCallState]) -> Mapping[str, AttributeValue]:
+    def _budget_attributes(self, calls: Sequence[ToolCallState]) -> Mapping[str, AttributeValue]:
         """Return the budget attributes for the events of a turn's calls.
 
         Each call gets its share of the budget, if there is one.
         """
         shares = max(1, sum(map(_may_cost, calls)))  # none where the call is refused, and not sent
         limit = self._agent.limits.tokens
-        return self._options.chain.onward(limit, self._usage, self._elsewhere, shares=shares)
+        return self._options.chain.to_attributes(limit, self._usage, self._elsewhere, shares=shares)
 
-    def _add(self, message: Message) -> None:
+    def _add_message(self, message: Message) -> None:
         self._messages.append(message)
         self._added.append(message)
 
-    def _count(self, usage: Usage | None) -> None:
+    def _count_usage(self, usage: Usage | None) -> None:
         if usage is None:
             return
         before = self._usage or Usage(0, 0)
@@ -350,14 +353,14 @@ class Run:
 
         The model is not asked again after that step.
         """
-        tokens = self._options.chain.tokens(self._agent.limits.tokens)
+        tokens = self._options.chain.token_limit(self._agent.limits.tokens)
         own = self._usage.total_tokens if self._usage is not None else 0
         if tokens is not None and own + self._elsewhere >= tokens:
             return "token_limit"
         return "step_limit" if step + 1 >= self._agent.limits.steps else None
 
 
-def _opening(call: ToolCallState) -> CallStarted | ClientCallRequested:
+def _first_event(call: ToolCallState) -> CallStarted | ClientCallRequested:
     """Return the first event about a call."""
     tool_call = call.prepared.tool_call
     if _is_theirs(call):

@@ -27,7 +27,7 @@ from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect, guess
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
-from beckon_agent.model.messages import paired
+from beckon_agent.model.messages import pair_calls
 from beckon_agent.telemetry.model_spans import record_model
 from beckon_contract.lowering import Profile
 from beckon_contract.tools import Tool, declare
@@ -75,34 +75,36 @@ class DialectModel:
         """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
         await self._client.choose_model()
         while True:
-            manner = self._manner
+            manner = self._dialect_in_use
             try:
-                async with aclosing(self._speak(messages, tools, options)) as items:
+                async with aclosing(self._stream_answer(messages, tools, options)) as items:
                     async for item in items:
                         yield item
             except SchemaRejected as error:
-                if self._manner == manner and not (self._lower_further(error) or self._fall_back(error)):
+                if self._dialect_in_use == manner and not (
+                    self._lower_further(error) or self._fall_back(error)
+                ):
                     raise
             except ToolsNotSupported as error:
-                if self._manner == manner and not self._fall_back(error):
+                if self._dialect_in_use == manner and not self._fall_back(error):
                     raise
             else:
                 return
 
     @property
-    def _manner(self) -> tuple[str, bool]:
+    def _dialect_in_use(self) -> tuple[str, bool]:
         """The dialect in use, and True if declarations use fewer keywords.
 
         Both may change during a run, when another run has found a better way.
         """
         return self._dialect.name, self._few_keywords
 
-    async def _speak(
+    async def _stream_answer(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         record_model(self._client.model, self._client.base_url)
-        declarations = self._declare(tools)
-        rendered = self._dialect.render(paired(messages), declarations)
+        declarations = self._declare_tools(tools)
+        rendered = self._dialect.render(pair_calls(messages), declarations)
         request = ModelRequest(
             messages=rendered.messages,
             tools=rendered.tools,
@@ -112,7 +114,7 @@ class DialectModel:
             extra=options.extra,
         )
         screen = Screen(messages, declarations)
-        reading = _Reading(self._reader(declarations, screen.allows), in_thread=screen.is_slow)
+        reading = _Reading(self._make_reader(declarations, screen.allow_calls), in_thread=screen.is_slow)
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 match item:
@@ -131,7 +133,7 @@ class DialectModel:
                             refused=tuple(screen.refused),
                         )
 
-    def _reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
+    def _make_reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
         """Return a reader for one answer.
 
         It is the reader of the text dialect or, under native tool calling, of the family of the model.
@@ -141,7 +143,7 @@ class DialectModel:
             speaks = native(self._client.model, self._client.base_url, self._text_calls)
         return speaks.reader(declarations, allows=allows)
 
-    def _declare(self, tools: Sequence[Tool]) -> list[Declaration]:
+    def _declare_tools(self, tools: Sequence[Tool]) -> list[Declaration]:
         """Return the declarations; each is lowered once while in use."""
         lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
         return [self._declared_once(tool, lowering) for tool in tools]
@@ -203,8 +205,8 @@ class _Reading:
     async def feed(self, text: str) -> list[TextDelta]:
         """Read the next piece of the answer; return the text to show."""
         if self._in_thread:
-            return self._take(await asyncio.to_thread(self._reader.feed, text))
-        return self._take(self._reader.feed(text))
+            return self._take_items(await asyncio.to_thread(self._reader.feed, text))
+        return self._take_items(self._reader.feed(text))
 
     async def finish(self, *, called: bool) -> list[TextDelta]:
         """Read the end of the answer; return the text to show.
@@ -212,10 +214,10 @@ class _Reading:
         `called` is True if the server sent calls of its own.
         """
         if self._in_thread:
-            return self._take(await asyncio.to_thread(self._reader.finish, called=called))
-        return self._take(self._reader.finish(called=called))
+            return self._take_items(await asyncio.to_thread(self._reader.finish, called=called))
+        return self._take_items(self._reader.finish(called=called))
 
-    def _take(self, items: Sequence[Item]) -> list[TextDelta]:
+    def _take_items(self, items: Sequence[Item]) -> list[TextDelta]:
         shown = [item for item in items if isinstance(item, TextDelta) and item.text]
         self.text += "".join(item.text for item in shown)
         self.calls.extend(item for item in items if isinstance(item, ToolCall))
@@ -235,19 +237,19 @@ class Screen:
         """True if `allows` may take more than a few milliseconds."""
         return self._provenance.size > _SEARCHED_AT_ONCE
 
-    def allows(self, calls: Sequence[RawCall], markup: str) -> bool:
+    def allow_calls(self, calls: Sequence[RawCall], markup: str) -> bool:
         """True if all of these calls may be made.
 
         Their tools must be offered, and the calls must not come from the conversation.
         """
         unknown = [call for call in calls if call.name not in self._offered]
         if unknown:
-            return self._refuse(unknown, "not_offered")
+            return self._refuse_calls(unknown, "not_offered")
         if self._provenance.brought(calls, markup):
-            return self._refuse(calls, "brought_along")
+            return self._refuse_calls(calls, "brought_along")
         return True
 
-    def _refuse(self, calls: Sequence[RawCall], reason: RefusalReason) -> bool:
+    def _refuse_calls(self, calls: Sequence[RawCall], reason: RefusalReason) -> bool:
         for call in calls[:_NOTED_REFUSALS]:
             name = call.name if call.name in self._offered else ""
             logger.warning(

@@ -47,19 +47,19 @@ class OfferedTools:
     theirs: frozenset[str] = frozenset()
     finder: Finder | None = None
 
-    def read(self, turn: Turn) -> list[PreparedCall]:
+    def read_calls(self, turn: Turn) -> list[PreparedCall]:
         """Return the calls of an answer after inspection."""
         calls = prepare_calls(turn.calls, self.known, cut_off=turn.finish_reason in _CUT_OFF)
         return [call.handed_back() if call.tool_call.name in self.theirs else call for call in calls]
 
-    def searched(self, calls: Sequence[PreparedCall]) -> list[PreparedCall]:
+    def answer_searches(self, calls: Sequence[PreparedCall]) -> list[PreparedCall]:
         """Return the calls, with answers for those of `find_tools`.
 
         A call of `find_tools` sends no event.
         """
-        return [self._answered(call) if call.action is FIND_TOOLS else call for call in calls]
+        return [self._answer_search(call) if call.action is FIND_TOOLS else call for call in calls]
 
-    def _answered(self, call: PreparedCall) -> PreparedCall:
+    def _answer_search(self, call: PreparedCall) -> PreparedCall:
         return (
             call
             if self.finder is None
@@ -82,14 +82,14 @@ class ToolOffers:
         self._options = options
         self.sent = tuple(sent)
 
-    async def next(self, messages: Sequence[Message], model: HasToolLimit) -> OfferedTools:
+    async def make_offer(self, messages: Sequence[Message], model: HasToolLimit) -> OfferedTools:
         """Return the offer for the model's next answer; raises `ModelError`."""
         ours = self._tools.catalogue.current.tools if self._options.use_tools else {}
         theirs = client_tools(self._options, ours, self._agent)
         if not ours and not theirs:
             return OfferedTools()
-        room = _room(await model.tool_limit(), self._agent.limits.tools, len(theirs))
-        selection = await self._tools.chooser.choose(self._situation(ours, messages, room))
+        room = _room_for_tools(await model.tool_limit(), self._agent.limits.tools, len(theirs))
+        selection = await self._tools.chooser.choose(self._to_situation(ours, messages, room))
         self.sent = selection.names
         record_offered_tools(len(ours) + len(theirs))
         searching = {FIND_TOOLS.name: FIND_TOOLS} if selection.finder else {}
@@ -100,7 +100,7 @@ class ToolOffers:
             selection.finder,
         )
 
-    def _situation(self, ours: Mapping[str, Tool], messages: Sequence[Message], room: int) -> Situation:
+    def _to_situation(self, ours: Mapping[str, Tool], messages: Sequence[Message], room: int) -> Situation:
         allowed = self._options.allowed_tools
         return Situation(
             tools=ours,
@@ -109,12 +109,12 @@ class ToolOffers:
             sent=self.sent,
             # Where there is room for all of them, the list stays as it is, and providers' caches fit.
             allowed=None if allowed is None or len(ours) <= room else frozenset(allowed),
-            needed=_forced(self._options),
+            needed=_forced_tools(self._options),
             steady=bool(self.sent),
         )
 
 
-def _room(most: int, wanted: int, theirs: int) -> int:
+def _room_for_tools(most: int, wanted: int, theirs: int) -> int:
     """Return the number of declarations left for our own tools.
 
     The client's tools come first, and count.
@@ -122,11 +122,11 @@ def _room(most: int, wanted: int, theirs: int) -> int:
     return max(0, min(most - theirs, max(1, wanted - theirs)))
 
 
-def _forced(options: Options) -> tuple[str, ...]:
+def _forced_tools(options: Options) -> tuple[str, ...]:
     """Return the name of the tool forced on the first answer, if any.
 
     Forcing a tool that is not declared is an error.
     """
-    function = json_values.mapping(json_values.mapping(options.first_choice).get("function"))
-    name = json_values.text(function.get("name"))
+    function = json_values.as_mapping(json_values.as_mapping(options.first_choice).get("function"))
+    name = json_values.as_text(function.get("name"))
     return (name,) if name else ()

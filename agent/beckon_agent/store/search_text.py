@@ -42,5 +42,5 @@ def _texts(message: Message) -> Iterator[str]:
     content = message.get("content")
     if isinstance(content, str):
         yield content
-    for part in json_values.sequence(content):
-        yield json_values.text(json_values.mapping(part).get("text"))
+    for part in json_values.as_sequence(content):
+        yield json_values.as_text(json_values.as_mapping(part).get("text"))

@@ -143,7 +143,7 @@ def _text(content: object) -> str:
 
 
 def _json(value: object) -> str:
-    return json_values.dumps(value)
+    return json_values.to_json(value)
 
 
 def _cut(text: str) -> str:

@@ -13,8 +13,8 @@ from functools import partial
 import aiohttp
 
 from beckon_agent.core.context import request_id
-from beckon_agent.core.json_values import mapping
-from beckon_agent.model.sse import Payload, UnreadableAnswer, payloads
+from beckon_agent.core.json_values import as_mapping
+from beckon_agent.model.sse import Payload, UnreadableAnswer, read_payloads
 from beckon_agent.tool_calls.outcome import (
     NEVER_CONNECTED,
     PATIENCE,
@@ -67,29 +67,29 @@ async def read_answer(response: aiohttp.ClientResponse, hear: OnReport | None, l
     """
     receipt = response.headers.get(RECEIPT, "")
     if hear is not None and response.content_type == EVENT_STREAM:
-        return _ended(await _last(response, hear), limit, receipt)
+        return _to_answer(await _read_last_payload(response, hear), limit, receipt)
     content = await read_body(response, limit)
     pause = response.headers.get("retry-after", "")
     return ShimAnswer(response.status, response.raw_headers, content, pause, receipt)
 
 
-def _ended(last: Payload, limit: int, receipt: str) -> ShimAnswer:
+def _to_answer(last: Payload, limit: int, receipt: str) -> ShimAnswer:
     content = last.text if len(last.text) <= limit else None
-    status = _STATUS.get(last.event) or mapping(last.data).get("status")
+    status = _STATUS.get(last.event) or as_mapping(last.data).get("status")
     return ShimAnswer(status if isinstance(status, int) else 502, _STRUCTURED, content, receipt=receipt)
 
 
-async def _last(response: aiohttp.ClientResponse, hear: OnReport) -> Payload:
+async def _read_last_payload(response: aiohttp.ClientResponse, hear: OnReport) -> Payload:
     """Return the last payload of a stream; pass its reports to `hear`.
 
     The stream is read to its end, so that the connection can serve again.
     """
     last: Payload | None = None
     try:
-        async with aclosing(payloads(response.content.iter_any())) as frames:
+        async with aclosing(read_payloads(response.content.iter_any())) as frames:
             async for payload in frames:
                 if payload.event == "progress":
-                    _report(payload, hear)
+                    _pass_report(payload, hear)
                 else:
                     last = payload
     except (aiohttp.ClientPayloadError, UnreadableAnswer) as error:
@@ -99,7 +99,7 @@ async def _last(response: aiohttp.ClientResponse, hear: OnReport) -> Payload:
     return last
 
 
-def _report(payload: Payload, hear: OnReport) -> None:
+def _pass_report(payload: Payload, hear: OnReport) -> None:
     try:
         report = read_report(from_structured(payload.text))
     except EventError:
@@ -145,9 +145,9 @@ class BrokerRoute:
         try:
             async with asyncio.timeout(call.wait + _MARGIN):
                 return await retry_until_accepted(
-                    lambda left: self._post(call, event, left),
+                    lambda left: self._post_call(call, event, left),
                     call.wait,
-                    lambda error: call.repeatable or isinstance(error, NEVER_CONNECTED),
+                    lambda error: call.may_be_repeated or isinstance(error, NEVER_CONNECTED),
                     tries=_TRIES,
                 )
         except NotAccepted as busy:
@@ -156,29 +156,31 @@ class BrokerRoute:
                 Reason.UNDELIVERABLE, f"the event platform is busy; the tool was not called{because}"
             )
         except NEVER_CONNECTED as error:
-            self._warn(error)
+            self._log_failure(error)
             return failed_outcome(
                 Reason.UNDELIVERABLE, "the event platform does not answer; the tool was not called"
             )
         except TimeoutError:
             return failed_outcome(Reason.TIMEOUT, f"no answer within {call.wait:g} seconds")
         except (aiohttp.ClientError, OSError) as error:
-            self._warn(error)
+            self._log_failure(error)
             return replace(unknown_outcome("the connection to the event platform was lost"), lost=True)
 
-    def _warn(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
         logger.warning("request %s: the shim at %s does not answer: %s", request_id(), self._url, text)
 
-    async def _post(self, call: OutgoingCall, event: CloudEvent, wait: float) -> CallOutcome:
+    async def _post_call(self, call: OutgoingCall, event: CloudEvent, wait: float) -> CallOutcome:
         headers, body = to_binary(event)
         path = f"/{call.tool.namespace}/{call.tool.broker}"
-        credential = self._keys.sign(path, [(name.encode(), value.encode()) for name, value in headers], body)
+        credential = self._keys.sign_call(
+            path, [(name.encode(), value.encode()) for name, value in headers], body
+        )
         if credential is not None:
             headers.append(("authorization", credential))
         prefer = f"respond-async, wait={wait:.3f}" if call.may_be_late else f"wait={wait:.3f}"
         headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
-        if call.repeatable:
+        if call.may_be_repeated:
             headers.append(("beckon-idempotent", "true"))
         if call.may_be_late:
             headers.append((RECEIPT, "true"))
@@ -190,12 +192,12 @@ class BrokerRoute:
             self._url + path, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
         ) as response:
             answer = await read_answer(response, Latest(hear) if hear else None, self._max_reply_bytes)
-        return self._outcome(call, answer)
+        return self._to_outcome(call, answer)
 
-    def _outcome(self, call: OutgoingCall, answer: ShimAnswer) -> CallOutcome:
+    def _to_outcome(self, call: OutgoingCall, answer: ShimAnswer) -> CallOutcome:
         """Return the outcome in an answer; raises `NotAccepted`."""
         if answer.receipt and answer.status in _WITH_RECEIPT:
-            record_receipt(partial(self._confirm, answer.receipt))
+            record_receipt(partial(self._confirm_receipt, answer.receipt))
         if answer.content is None:
             return too_large(self._max_reply_bytes)
         if answer.status == 200:
@@ -208,7 +210,7 @@ class BrokerRoute:
             raise NotAccepted(retry_after(answer.pause), str(problem.get("detail") or ""))
         return _from_problem(answer.status, problem)
 
-    def _confirm(self, path: str) -> None:
+    def _confirm_receipt(self, path: str) -> None:
         """Send the shim the receipt for a stored reply.
 
         If the receipt does not arrive, the reply comes again.
@@ -218,7 +220,7 @@ class BrokerRoute:
         task.add_done_callback(self._receipts.discard)
 
     async def _post_receipt(self, path: str) -> None:
-        credential = self._keys.sign(path, (), b"")
+        credential = self._keys.sign_call(path, (), b"")
         headers = {} if credential is None else {"authorization": credential}
         try:
             async with (

@@ -83,7 +83,7 @@ class ToolCaller:
         self._dispatcher = dispatcher
         self._observer = observer
 
-    async def make(
+    async def make_call(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal.
@@ -101,7 +101,7 @@ class ToolCaller:
             about(agent=agent.name, tool=name, event_id=event_id),
             trace_tool_call(call.tool_call, call.arguments, agent.name, known=known) as span,
         ):
-            finished, outcome = await self._make(call, event_id, agent, remaining, may_be_late)
+            finished, outcome = await self._make_call(call, event_id, agent, remaining, may_be_late)
             if outcome.later:
                 logger.info("%s answers call %s later", name, event_id)
             elif outcome.lost and may_be_late:
@@ -115,7 +115,7 @@ class ToolCaller:
             raise ReplyLost(finished)
         return finished
 
-    async def _make(
+    async def _make_call(
         self, call: PreparedCall, event_id: str, agent: Agent, remaining: float, may_be_late: bool
     ) -> tuple[CallFinished, CallOutcome]:
         begun = time.monotonic()
@@ -124,7 +124,7 @@ class ToolCaller:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
                 origin = call.tool_call.origin
                 event = OutgoingCall(event_id, tool, call.arguments, agent.source, wait, may_be_late, origin)
-                outcome = await self._send(event)
+                outcome = await self._send_call(event)
             case NeedsApproval() | HandedBack():
                 outcome = _without_approval(call.tool_call)
             case CallOutcome() as outcome:
@@ -136,7 +136,7 @@ class ToolCaller:
             self._observer.call_ended(call.action, tool_spans.outcome_label(finished))
         return finished, outcome
 
-    async def _send(self, call: OutgoingCall) -> CallOutcome:
+    async def _send_call(self, call: OutgoingCall) -> CallOutcome:
         try:
             return await self._dispatcher.send(call)
         except Exception:  # a mistake of ours in one call must not take the others' results with it

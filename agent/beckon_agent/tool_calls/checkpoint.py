@@ -61,18 +61,18 @@ class Checkpoints(Protocol):
     An error raised here ends the run in this process, for another one to resume.
     """
 
-    async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
+    async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         """Record an answer of the model before any of its calls is made."""
         ...
 
-    async def sending(self, call: ToolCallState, *, seconds: float) -> None:
+    async def record_sending(self, call: ToolCallState, *, seconds: float) -> None:
         """Record the sending of a call; its reply is due within `seconds`.
 
         From now on the call may have its effect.
         """
         ...
 
-    async def reply(self, call: ToolCallState) -> CallFinished | None:
+    async def wait_for_reply(self, call: ToolCallState) -> CallFinished | None:
         """Wait for the reply event of a posted call; `None` after the time limit.
 
         Returns `None` at once if replies do not come by events here. Raises `AnswersLater` if the tool says
@@ -80,11 +80,11 @@ class Checkpoints(Protocol):
         """
         ...
 
-    async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
+    async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:
         """Record a call with a later answer, due within `seconds`."""
         ...
 
-    async def finished(self, call: ToolCallState) -> None:
+    async def record_result(self, call: ToolCallState) -> None:
         """Record the answer of a call before the model receives it.
 
         If another answer came before, it replaces this one.
@@ -110,17 +110,17 @@ class RunContext:
 class NoCheckpoints:
     """No checkpoints, for runs without resumption."""
 
-    async def turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
+    async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         """Record nothing."""
 
-    async def sending(self, call: ToolCallState, *, seconds: float) -> None:
+    async def record_sending(self, call: ToolCallState, *, seconds: float) -> None:
         """Record nothing."""
 
-    async def reply(self, call: ToolCallState) -> None:
+    async def wait_for_reply(self, call: ToolCallState) -> None:
         """Return `None` at once: replies do not come by events here."""
 
-    async def accepted(self, call: ToolCallState, *, seconds: float) -> None:
+    async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:
         """Record nothing."""
 
-    async def finished(self, call: ToolCallState) -> None:
+    async def record_result(self, call: ToolCallState) -> None:
         """Record nothing."""

@@ -51,29 +51,29 @@ class DirectRoute:
 
     async def send(self, call: OutgoingCall) -> CallOutcome:
         """Return the outcome of a call, within its `wait` seconds."""
-        event = _expiring(call_event(call), call.wait)
+        event = _with_expiry(call_event(call), call.wait)
         record_call(event)
         try:
             async with asyncio.timeout(call.wait):
                 return await retry_until_accepted(
-                    lambda _: self._post(call.tool, event),
+                    lambda _: self._post_event(call.tool, event),
                     call.wait,
-                    lambda error: call.repeatable or isinstance(error, NEVER_CONNECTED),
+                    lambda error: call.may_be_repeated or isinstance(error, NEVER_CONNECTED),
                 )
         except NotAccepted as busy:
             return failed_outcome(Reason.UNDELIVERABLE, f"the tool takes no calls now: {busy.detail}")
         except NEVER_CONNECTED as error:
-            _warn(call.tool, error)
+            _log_failure(call.tool, error)
             return failed_outcome(
                 Reason.UNDELIVERABLE, "the tool does not answer at its address; it was not called"
             )
         except TimeoutError:
             return failed_outcome(Reason.TIMEOUT, f"the tool gave no answer within {call.wait:g} seconds")
         except (aiohttp.ClientError, OSError) as error:
-            _warn(call.tool, error)
+            _log_failure(call.tool, error)
             return unknown_outcome("the connection to the tool was lost")
 
-    async def _post(self, tool: Tool, event: CloudEvent) -> CallOutcome:
+    async def _post_event(self, tool: Tool, event: CloudEvent) -> CallOutcome:
         headers, body = to_binary(event)
         # A connection a call: a kept one may end just when a call goes out, which must not be repeated
         # blindly, and it would bring every call to the same of the tool's pods.
@@ -86,16 +86,16 @@ class DirectRoute:
             if content is None:
                 return too_large(self._max_reply_bytes)
             if 200 <= response.status < 300:
-                return _answer(response.status, response.raw_headers, response.content_type, content)
+                return _read_answer(response.status, response.raw_headers, response.content_type, content)
             if _was_not_taken(response, tool):
                 raise NotAccepted(
                     retry_after(response.headers.get("retry-after", "")), _error_text(response, content)
                 )
             record_problem(problem_in(content))
-            return _failure(response, content)
+            return _read_failure(response, content)
 
 
-def _expiring(event: CloudEvent, seconds: float) -> CloudEvent:
+def _with_expiry(event: CloudEvent, seconds: float) -> CloudEvent:
     """Return the event with its `expirytime`, so many seconds from now.
 
     The shim sets it, too, for calls through a Broker.
@@ -105,7 +105,7 @@ def _expiring(event: CloudEvent, seconds: float) -> CloudEvent:
     return replace(event, extensions={**event.extensions, "expirytime": stamp})
 
 
-def _answer(status: int, headers: RawHeaders, content_type: str, content: bytes) -> CallOutcome:
+def _read_answer(status: int, headers: RawHeaders, content_type: str, content: bytes) -> CallOutcome:
     if is_event(headers):
         return from_reply(headers, content)
     if not content:
@@ -136,7 +136,7 @@ def _was_not_taken(response: aiohttp.ClientResponse, tool: Tool) -> bool:
     return response.status == 503 and ("retry-after" in response.headers or is_repeatable(tool))
 
 
-def _failure(response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
+def _read_failure(response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
     text = _error_text(response, content)
     if response.status in (400, 422):
         return failed_outcome(Reason.INVALID_ARGUMENTS, text)
@@ -166,6 +166,6 @@ def _error_text(response: aiohttp.ClientResponse, content: bytes) -> str:
     return response.reason or "no reason given"
 
 
-def _warn(tool: Tool, error: Exception) -> None:
+def _log_failure(tool: Tool, error: Exception) -> None:
     text = str(error) or type(error).__name__
     logger.warning("request %s: %s at %s does not answer: %s", request_id(), tool.name, tool.address, text)

@@ -77,7 +77,7 @@ class OutgoingCall:
     origin: CallOrigin = "api"
 
     @property
-    def repeatable(self) -> bool:
+    def may_be_repeated(self) -> bool:
         """True if it may be posted again after an unknown outcome."""
         return is_repeatable(self.tool)
 

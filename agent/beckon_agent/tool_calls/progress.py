@@ -56,15 +56,15 @@ def read_report(event: CloudEvent) -> ProgressReport | None:
         members = event.json()
     except EventError:
         return None
-    if not isinstance(members, Mapping) or (done := _number(members.get("progress"))) is None:
+    if not isinstance(members, Mapping) or (done := _to_number(members.get("progress"))) is None:
         return None
     message = members.get("message")
     return ProgressReport(
-        done, _number(members.get("total")), message[:_LONGEST] if isinstance(message, str) else ""
+        done, _to_number(members.get("total")), message[:_LONGEST] if isinstance(message, str) else ""
     )
 
 
-def _number(value: object) -> float | None:
+def _to_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return None
     return value
@@ -95,11 +95,11 @@ async def with_reports(work: Coroutine[object, object, Result]) -> AsyncGenerato
     heard: list[ProgressReport] = []
     news = asyncio.Event()
 
-    def hear(report: ProgressReport) -> None:
+    def pass_report(report: ProgressReport) -> None:
         heard[:] = [report]
         news.set()
 
-    with listen_to_reports(hear):
+    with listen_to_reports(pass_report):
         task = asyncio.create_task(work)
     task.add_done_callback(lambda _: news.set())
     try:

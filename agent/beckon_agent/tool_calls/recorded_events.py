@@ -32,7 +32,7 @@ class RecordedEvents:
     reply: Document | None = None
     confirm: Callable[[], None] | None = None
 
-    def stored(self, event_id: str, name: str) -> Exchanged:
+    def to_exchanged(self, event_id: str, name: str) -> Exchanged:
         """Return the events in the form of the store."""
         return Exchanged(event_id, name, self.call, self.reply)
 

@@ -26,34 +26,34 @@ class ReplyKeys:
         self._state: tuple[int, int, int] | None = None
         self._ring = Keyring.parse(text) if text else None
         if path is not None:
-            self._read(path)
+            self._read_keys(path)
 
     def __bool__(self) -> bool:
         """True if there are keys at all."""
         return self._ring is not None
 
-    def prove(self, token: str, call_id: str) -> bool:
+    def is_proven(self, token: str, call_id: str) -> bool:
         """True if a token was given to the receiver of this call."""
-        self._refresh()
+        self._refresh_keys()
         claim = verify(self._ring, token) if self._ring is not None else None
         return (
             self._ring is not None and claim is not None and is_of_call(self._ring, claim, call_id.encode())
         )
 
-    def sign(self, path: str, headers: Iterable[RawHeader], body: bytes) -> str | None:
+    def sign_call(self, path: str, headers: Iterable[RawHeader], body: bytes) -> str | None:
         """Return the `authorization` header of a call to the shim, `None` without keys."""
-        self._refresh()
+        self._refresh_keys()
         return None if self._ring is None else sign_request(self._ring, path, headers, body, time.time())
 
-    def _refresh(self) -> None:
+    def _refresh_keys(self) -> None:
         if self._path is None:
             return
         try:
-            self._read(self._path)
+            self._read_keys(self._path)
         except (OSError, ValueError) as error:
             logger.warning("the keys in %s cannot be used, the old ones stay: %s", self._path, error)
 
-    def _read(self, path: Path) -> None:
+    def _read_keys(self, path: Path) -> None:
         found = path.stat()  # of what the link points to: the kubelet swaps the link
         state = found.st_mtime_ns, found.st_size, found.st_ino
         if state != self._state:

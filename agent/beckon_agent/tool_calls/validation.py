@@ -122,18 +122,18 @@ def prepare_calls(
     """
     whole = list(calls)
     half = whole.pop() if cut_off and whole and not json_values.is_object(whole[-1].arguments) else None
-    prepared = [_inspect(call, tools) for one in whole for call in _split(one, tools)]
+    prepared = [_inspect_call(call, tools) for one in whole for call in _split_arguments(one, tools)]
     if half is None:
         return prepared
-    return [*prepared, _cut_off(half) if half.name in tools else _inspect(half, tools)]
+    return [*prepared, _cut_off(half) if half.name in tools else _inspect_call(half, tools)]
 
 
 def _cut_off(call: ToolCall) -> PreparedCall:
-    message = f"the arguments of {_shown(call)} end in the middle: the answer was cut off"
+    message = f"the arguments of {_call_text(call)} end in the middle: the answer was cut off"
     return PreparedCall(call, {}, failed_outcome(Reason.INVALID_ARGUMENTS, message))
 
 
-def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
+def _split_arguments(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
     """Split arguments like `{"path":"a"}{"path":"b"}` into several calls.
 
     Proxies make them of parallel calls (litellm#33678).
@@ -151,10 +151,10 @@ def _split(call: ToolCall, tools: Mapping[str, Tool]) -> Sequence[ToolCall]:
     ]
 
 
-def _inspect(call: ToolCall, tools: Mapping[str, Tool]) -> PreparedCall:
+def _inspect_call(call: ToolCall, tools: Mapping[str, Tool]) -> PreparedCall:
     tool = tools.get(call.name)
     if tool is None:
-        return PreparedCall(call, _as_written(call), _unknown(call, tools))
+        return PreparedCall(call, _as_written(call), _unknown_tool(call, tools))
     try:
         read = read_arguments(call.arguments, Validator(tool.parameters))
     except InvalidArguments as error:
@@ -174,18 +174,18 @@ def _as_written(call: ToolCall) -> Mapping[str, Any]:
     The conversation needs an object, so anything else becomes an empty one.
     """
     try:
-        written = json_values.clean(jsontext.loads(call.arguments))
+        written = json_values.clean_strings(jsontext.loads(call.arguments))
     except jsontext.NotJsonError:
         return {}
-    return json_values.mapping(written)
+    return json_values.as_mapping(written)
 
 
-def _unknown(call: ToolCall, tools: Mapping[str, Tool]) -> CallOutcome:
+def _unknown_tool(call: ToolCall, tools: Mapping[str, Tool]) -> CallOutcome:
     """Suggest a near name, never take it: a guess may run the wrong tool (openai-agents#2232)."""
     near = difflib.get_close_matches(call.name[:SHOWN_NAME], tools, n=1)
     hint = f"; did you mean {near[0]}?" if near else "; use one of the tools you were given"
-    return failed_outcome(Reason.UNKNOWN_TOOL, f"there is no tool {_shown(call)!r}{hint}")
+    return failed_outcome(Reason.UNKNOWN_TOOL, f"there is no tool {_call_text(call)!r}{hint}")
 
 
-def _shown(call: ToolCall) -> str:
+def _call_text(call: ToolCall) -> str:
     return call.name[:SHOWN_NAME]

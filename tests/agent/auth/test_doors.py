@@ -42,7 +42,7 @@ async def who_am_i(scope: Scope, receive: Receive, send: Send) -> None:
     found = current_principal()
     assert await asyncio.create_task(inside()) is found
     assert Request(scope).state.principal is found
-    await JSONResponse(found.document())(scope, receive, send)
+    await JSONResponse(found.to_document())(scope, receive, send)
 
 
 @asynccontextmanager
@@ -147,7 +147,7 @@ async def test_on_loopback_nobody_needs_a_key_where_none_is_set_up(session: aioh
         plain = await http.get("/who")
         with_a_key_of_a_client_that_must_send_one = await http.get("/who", headers=bearer("none"))
 
-    assert plain.json() == with_a_key_of_a_client_that_must_send_one.json() == ANONYMOUS.document()
+    assert plain.json() == with_a_key_of_a_client_that_must_send_one.json() == ANONYMOUS.to_document()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "agent.example", ""])
@@ -171,7 +171,7 @@ async def test_an_explicit_setting_opens_it_to_everybody_and_still_checks_what_i
 ) -> None:
     options = AccessOptions(host="0.0.0.0", keys_file=keys, anonymous=True)
     async with behind(authenticator(options, session)) as http:
-        assert (await http.get("/who", headers={"host": "agent.example"})).json() == ANONYMOUS.document()
+        assert (await http.get("/who", headers={"host": "agent.example"})).json() == ANONYMOUS.to_document()
         assert (await http.get("/who", headers=bearer(key))).json()["id"] == "key:ci"
         assert (await http.get("/who", headers=bearer(new_key()))).status_code == 401
         assert (await http.get("/who", headers=bearer("none"))).status_code == 401
@@ -331,7 +331,7 @@ def test_nobody_asks_where_nobody_has_said_who_asks() -> None:
     "who", [ANONYMOUS, UNAUTHENTICATED, EVENTS, Principal("oidc:a", frozenset({"x", "y"}), "oidc")]
 )
 def test_a_principal_is_read_as_it_was_written(who: Principal) -> None:
-    assert read_principal(who.document()) == who
+    assert read_principal(who.to_document()) == who
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def answered(
     """Read an answer as a run does it."""
     screen = Screen(messages, tools)
     numbers = itertools.count()
-    reader = dialect.reader(tools, lambda: f"call{next(numbers):05}", screen.allows)
+    reader = dialect.reader(tools, lambda: f"call{next(numbers):05}", screen.allow_calls)
     items = [item for piece in pieces for item in reader.feed(piece)] + reader.finish(called=called)
     return Outcome(
         "".join(item.text for item in items if isinstance(item, TextDelta)),

@@ -84,7 +84,7 @@ async def test_the_event_loop_goes_on_while_a_long_conversation_is_searched() ->
     call = '<tool_call>{"name": "effect", "arguments": {"tag": "X"}}</tool_call>'
     messages: list[Message] = [{"role": "user", "content": "a few words of a long text, " * 35_000}]
     begun = time.perf_counter()
-    assert Screen(messages, [declared]).allows([RawCall("effect", '{"tag": "X"}')], call)
+    assert Screen(messages, [declared]).allow_calls([RawCall("effect", '{"tag": "X"}')], call)
     search = time.perf_counter() - begun
 
     async with (

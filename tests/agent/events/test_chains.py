@@ -26,13 +26,13 @@ USAGE = {**chunk(), "choices": [], "usage": {"prompt_tokens": 7, "completion_tok
 def test_depth_grows_by_one_and_the_budget_never(
     depth: int, budget: int | None, tokens: int | None, spent: int
 ) -> None:
-    onward = CallBudget(depth, budget).onward(tokens, Usage(spent, 0))
-    after = CallBudget.of(CloudEvent("1", "/s", "t", extensions=onward))
+    onward = CallBudget(depth, budget).to_attributes(tokens, Usage(spent, 0))
+    after = CallBudget.from_event(CloudEvent("1", "/s", "t", extensions=onward))
 
     assert after.depth == depth + 1
     known = [limit for limit in (budget, tokens) if limit is not None]
     assert after.budget == (max(0, min(known) - spent) if known else None)
-    assert after.tokens(None) == after.budget
+    assert after.token_limit(None) == after.budget
 
 
 @given(st.integers(0, 1000), st.lists(st.tuples(st.booleans(), st.floats(0, 1)), max_size=20), st.data())
@@ -45,7 +45,7 @@ def test_calls_side_by_side_never_use_more_than_is_left(
     unsent, open_calls = list(range(len(calls))), len(calls)
     while open_calls:
         if unsent and (not shares or data.draw(st.booleans())):
-            onward = CallBudget(0, budget).onward(None, None, used, shares=open_calls)
+            onward = CallBudget(0, budget).to_attributes(None, None, used, shares=open_calls)
             shares[unsent.pop()] = int(str(onward["beckonbudget"]))
         else:
             answered = data.draw(st.sampled_from(sorted(shares)))
@@ -58,7 +58,7 @@ def test_calls_side_by_side_never_use_more_than_is_left(
 
 
 def test_an_event_that_says_nothing_of_a_chain_is_the_beginning_of_one() -> None:
-    assert CallBudget.of(CloudEvent("1", "/s", "t")) == Options().chain == CallBudget(0, None)
+    assert CallBudget.from_event(CloudEvent("1", "/s", "t")) == Options().chain == CallBudget(0, None)
 
 
 async def test_a_run_knows_its_place_and_its_answer_is_one_deeper() -> None:
@@ -69,7 +69,7 @@ async def test_a_run_knows_its_place_and_its_answer_is_one_deeper() -> None:
         (ask,) = agent.asks
         assert ask.options.chain == CallBudget(2, 300)
         assert ask.hosted.agent.limits.tokens == 300
-        assert CallBudget.of(reply) == CallBudget(3, 290)
+        assert CallBudget.from_event(reply) == CallBudget(3, 290)
         assert str(reply.extensions["beckonused"]) == "10"
 
 

@@ -9,7 +9,7 @@ from beckon_agent.core.model_types import Message, ModelRequest, Turn
 from beckon_agent.model.capabilities import Profile, profile_for
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused
-from beckon_agent.model.request import chat_body, unstreamed
+from beckon_agent.model.request import chat_body, without_streaming
 from tests.agent.scripted_model import (
     KEY,
     Asked,
@@ -152,7 +152,7 @@ def test_what_is_ours_to_say_cannot_be_overridden_and_the_rest_goes_through() ->
 
 def test_dashscope_needs_a_word_about_thinking_without_streaming() -> None:
     profile = profile_for("https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen3-max")
-    body = unstreamed(chat_body("m", ModelRequest([USER]), profile), profile)
+    body = without_streaming(chat_body("m", ModelRequest([USER]), profile), profile)
     assert (body["stream"], body["enable_thinking"]) == (False, False)
     assert "stream_options" not in body
 

@@ -110,7 +110,9 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "status", "message"), CASES)
 def test_an_error_says_who_must_act(kind: type[ModelError], status: int, message: str) -> None:
-    error = READER.response(status, {}, json.dumps({"error": {"message": message, "code": None}}).encode())
+    error = READER.read_response(
+        status, {}, json.dumps({"error": {"message": message, "code": None}}).encode()
+    )
     assert type(error) is kind
     assert error.status == status
     assert message in str(error)
@@ -118,7 +120,7 @@ def test_an_error_says_who_must_act(kind: type[ModelError], status: int, message
 
 def test_an_exhausted_quota_is_no_passing_trouble() -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
-    assert type(READER.response(429, {}, json.dumps(body).encode())) is ModelAuthError
+    assert type(READER.read_response(429, {}, json.dumps(body).encode())) is ModelAuthError
 
 
 SHAPES = [
@@ -150,22 +152,22 @@ async def test_an_error_body_is_read_in_whatever_shape_it_comes(body: bytes, con
     "body", [b"", b"{}", b"[]", b"null", b"7", b"\xff\xfe", b'{"error":{}}', b"[" * 5000]
 )
 def test_an_error_that_says_nothing_is_still_told(body: bytes) -> None:
-    error = READER.response(418, {}, body)
+    error = READER.read_response(418, {}, body)
     assert type(error) is ModelRefused
     assert str(error).startswith("model.example refused the request (418): ")
 
 
 def test_a_long_error_is_cut() -> None:
-    assert len(str(READER.response(400, {}, b"x" * 100_000))) < 1100
+    assert len(str(READER.read_response(400, {}, b"x" * 100_000))) < 1100
 
 
 def test_an_error_keeps_the_servers_code() -> None:
     assert (
-        READER.response(404, {}, b'{"error":{"message":"m","code":"model_not_found"}}').code
+        READER.read_response(404, {}, b'{"error":{"message":"m","code":"model_not_found"}}').code
         == "model_not_found"
     )
     assert (
-        READER.response(400, {}, b'[{"error":{"code":400,"status":"INVALID_ARGUMENT"}}]').code
+        READER.read_response(400, {}, b'[{"error":{"code":400,"status":"INVALID_ARGUMENT"}}]').code
         == "INVALID_ARGUMENT"
     )
 

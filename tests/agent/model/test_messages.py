@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from beckon_agent.core.call_ids import call_id, derived_id
 from beckon_agent.core.model_types import Message
 from beckon_agent.model.capabilities import Profile, profile_for
-from beckon_agent.model.messages import NO_RESULT, call_ids, repair
+from beckon_agent.model.messages import NO_RESULT, call_ids, repair_messages
 
 MISTRAL = profile_for("https://api.mistral.ai/v1", "mistral-small")
 DEEPSEEK = profile_for("https://api.deepseek.com", "deepseek-chat")
@@ -192,7 +192,7 @@ def test_any_history_becomes_one_that_the_strictest_server_accepts(
     history: list[Message], profile: Profile
 ) -> None:
     before = json.dumps(history)
-    repaired = repair(history, profile)
+    repaired = repair_messages(history, profile)
     assert complaints(repaired, profile) == []
     assert json.dumps(history) == before
 
@@ -200,8 +200,8 @@ def test_any_history_becomes_one_that_the_strictest_server_accepts(
 @settings(max_examples=200, deadline=None)
 @given(HISTORY, st.sampled_from(PROFILES))
 def test_repairing_twice_changes_nothing(history: list[Message], profile: Profile) -> None:
-    once = repair(history, profile)
-    assert repair(once, profile) == once
+    once = repair_messages(history, profile)
+    assert repair_messages(once, profile) == once
 
 
 @settings(max_examples=200, deadline=None)
@@ -209,7 +209,7 @@ def test_repairing_twice_changes_nothing(history: list[Message], profile: Profil
 def test_what_was_repaired_for_one_server_suits_another(
     history: list[Message], first: Profile, then: Profile
 ) -> None:
-    assert complaints(repair(repair(history, first), then), then) == []
+    assert complaints(repair_messages(repair_messages(history, first), then), then) == []
 
 
 def conversation(steps: list[list[str]]) -> list[Message]:
@@ -236,7 +236,7 @@ STEPS = st.lists(st.lists(st.sampled_from(["f", "g"]), min_size=1, max_size=3), 
 def test_a_history_in_order_stays_as_it_is(steps: list[list[str]]) -> None:
     messages = conversation(steps)
     for profile in (GENERIC, MISTRAL, OPENAI):
-        assert repair(messages, profile) == messages
+        assert repair_messages(messages, profile) == messages
 
 
 @given(STEPS, st.integers(0, 20), st.sampled_from(PROFILES))
@@ -245,7 +245,7 @@ def test_an_interruption_at_any_point_spoils_nothing(
 ) -> None:
     messages = conversation(steps)[: cut + 1]
     resumed = [*messages, {"role": "user", "content": "go on"}]
-    repaired = repair(resumed, profile)
+    repaired = repair_messages(resumed, profile)
     assert complaints(repaired, profile) == []
     assert "go on" in str(repaired[-1]["content"])
     assert call_ids(repaired) == call_ids(messages)
@@ -255,7 +255,7 @@ def test_an_interruption_at_any_point_spoils_nothing(
 def test_a_history_without_its_beginning_is_still_valid(
     steps: list[list[str]], cut: int, profile: Profile
 ) -> None:
-    assert complaints(repair(conversation(steps)[cut:], profile), profile) == []
+    assert complaints(repair_messages(conversation(steps)[cut:], profile), profile) == []
 
 
 def results(messages: list[Message]) -> list[str]:
@@ -264,14 +264,14 @@ def results(messages: list[Message]) -> list[str]:
 
 
 def test_a_call_without_a_result_is_answered_with_what_is_known() -> None:
-    repaired = repair([called("aaaaaaaaa", "bbbbbbbbb"), result("bbbbbbbbb", "2")], GENERIC)
+    repaired = repair_messages([called("aaaaaaaaa", "bbbbbbbbb"), result("bbbbbbbbb", "2")], GENERIC)
     assert results(repaired) == [NO_RESULT, "2"]
     assert json.loads(NO_RESULT)["error"]["reason"] == "tool_failed"
 
 
 def test_a_late_result_goes_where_its_call_is() -> None:
     user: Message = {"role": "user", "content": "well?"}
-    repaired = repair([called("aaaaaaaaa"), user, result("aaaaaaaaa", "1")], GENERIC)
+    repaired = repair_messages([called("aaaaaaaaa"), user, result("aaaaaaaaa", "1")], GENERIC)
     assert repaired == [called("aaaaaaaaa"), result("aaaaaaaaa", "1"), user]
 
 
@@ -282,17 +282,17 @@ def test_a_result_without_a_call_and_a_second_result_are_dropped() -> None:
         result("aaaaaaaaa", "1"),
         result("aaaaaaaaa", "2"),
     ]
-    assert repair(history, GENERIC) == history[1:3]
+    assert repair_messages(history, GENERIC) == history[1:3]
 
 
 def test_the_same_id_in_two_turns_is_told_apart_and_each_keeps_its_result() -> None:
     history = [called("call_1"), result("call_1", "one"), called("call_1"), result("call_1", "two")]
-    repaired = repair(history, GENERIC)
+    repaired = repair_messages(history, GENERIC)
     assert results(repaired) == ["one", "two"]
     first, second = (message["tool_calls"][0]["id"] for message in repaired[::2])
     assert first != second
     assert [message["tool_call_id"] for message in repaired[1::2]] == [first, second]
-    assert repair(history, GENERIC) == repaired
+    assert repair_messages(history, GENERIC) == repaired
 
 
 def test_a_result_belongs_to_the_latest_call_with_its_id() -> None:
@@ -302,30 +302,30 @@ def test_a_result_belongs_to_the_latest_call_with_its_id() -> None:
         called("call_1"),
         result("call_1", "two"),
     ]
-    assert results(repair(history, GENERIC)) == [NO_RESULT, "two"]
+    assert results(repair_messages(history, GENERIC)) == [NO_RESULT, "two"]
 
 
 def test_the_same_id_twice_in_one_turn_takes_results_in_their_order() -> None:
-    repaired = repair([called("x", "x"), result("x", "one"), result("x", "two")], GENERIC)
+    repaired = repair_messages([called("x", "x"), result("x", "one"), result("x", "two")], GENERIC)
     assert results(repaired) == ["one", "two"]
     assert len(call_ids(repaired)) == 2
 
 
 def test_a_signed_id_stays_except_where_it_cannot() -> None:
     history = [called("x__thought__sig"), result("x__thought__sig", "1")]
-    assert repair(history, GENERIC) == history
-    assert call_ids(repair(history, MISTRAL)) != {"x__thought__sig"}
+    assert repair_messages(history, GENERIC) == history
+    assert call_ids(repair_messages(history, MISTRAL)) != {"x__thought__sig"}
 
 
 def test_mistral_hears_the_assistant_between_a_result_and_the_user() -> None:
     history = [called("aaaaaaaaa"), result("aaaaaaaaa", "1"), {"role": "user", "content": "well?"}]
-    assert [message["role"] for message in repair(history, MISTRAL)] == [
+    assert [message["role"] for message in repair_messages(history, MISTRAL)] == [
         "assistant",
         "tool",
         "assistant",
         "user",
     ]
-    assert repair(history, GENERIC) == history
+    assert repair_messages(history, GENERIC) == history
 
 
 def test_system_messages_are_one_at_the_beginning_unless_the_server_takes_more() -> None:
@@ -335,9 +335,9 @@ def test_system_messages_are_one_at_the_beginning_unless_the_server_takes_more()
         {"role": "developer", "content": "be kind"},
     ]
     merged = [{"role": "system", "content": "be brief\n\nbe kind"}, {"role": "user", "content": "hi"}]
-    assert repair(history, GENERIC) == merged
-    assert [message["role"] for message in repair(history, OPENAI)] == ["system", "user", "system"]
-    assert repair(history, O1) == [{"role": "user", "content": "be brief\n\nbe kind\n\nhi"}]
+    assert repair_messages(history, GENERIC) == merged
+    assert [message["role"] for message in repair_messages(history, OPENAI)] == ["system", "user", "system"]
+    assert repair_messages(history, O1) == [{"role": "user", "content": "be brief\n\nbe kind\n\nhi"}]
 
 
 def test_a_question_after_a_failed_turn_joins_the_one_before() -> None:
@@ -346,7 +346,7 @@ def test_a_question_after_a_failed_turn_joins_the_one_before() -> None:
         {"role": "assistant", "content": ""},
         {"role": "user", "content": "still there?"},
     ]
-    assert repair(history, GENERIC) == [{"role": "user", "content": "hi\n\nstill there?"}]
+    assert repair_messages(history, GENERIC) == [{"role": "user", "content": "hi\n\nstill there?"}]
 
 
 def test_pictures_stay_where_the_server_takes_them_and_leave_a_word_elsewhere() -> None:
@@ -356,8 +356,12 @@ def test_pictures_stay_where_the_server_takes_them_and_leave_a_word_elsewhere() 
         {"role": "user", "content": "what is it?"},
     ]
     words = {"type": "text", "text": "what is it?"}
-    assert repair(history, GENERIC)[0]["content"] == [{"type": "text", "text": "see"}, picture, words]
-    assert repair(history, ZHIPU)[0]["content"] == "see\n[image_url left out]\n\nwhat is it?"
+    assert repair_messages(history, GENERIC)[0]["content"] == [
+        {"type": "text", "text": "see"},
+        picture,
+        words,
+    ]
+    assert repair_messages(history, ZHIPU)[0]["content"] == "see\n[image_url left out]\n\nwhat is it?"
 
 
 def test_deepseek_gets_its_reasoning_back_with_calls_and_only_there() -> None:
@@ -370,21 +374,23 @@ def test_deepseek_gets_its_reasoning_back_with_calls_and_only_there() -> None:
         called("bbbbbbbbb"),
         result("bbbbbbbbb", "1"),
     ]
-    sent = [message.get("reasoning_content") for message in repair(history, DEEPSEEK)]
+    sent = [message.get("reasoning_content") for message in repair_messages(history, DEEPSEEK)]
     assert sent == [None, None, None, "let me see", None, "", None]
-    assert not [message for message in repair(history, GENERIC) if "reasoning_content" in message]
+    assert not [message for message in repair_messages(history, GENERIC) if "reasoning_content" in message]
 
 
 @pytest.mark.parametrize("profile", [GENERIC, OPENAI])
 def test_unknown_fields_of_a_call_go_back_where_they_are_taken(profile: Profile) -> None:
     message = called("aaaaaaaaa")
     message["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "c2ln"}}
-    repaired = repair([message, result("aaaaaaaaa", "1")], profile)
+    repaired = repair_messages([message, result("aaaaaaaaa", "1")], profile)
     assert ("extra_content" in repaired[0]["tool_calls"][0]) is profile.replay_extra
 
 
 def test_a_result_that_is_no_text_becomes_its_json() -> None:
-    assert results(repair([called("aaaaaaaaa"), result("aaaaaaaaa", {"x": 1})], GENERIC)) == ['{"x":1}']
+    assert results(repair_messages([called("aaaaaaaaa"), result("aaaaaaaaa", {"x": 1})], GENERIC)) == [
+        '{"x":1}'
+    ]
 
 
 def test_ids_are_new_or_the_same_for_the_same_seed() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from beckon_agent.core.model_types import BROKE_OFF, TextDelta, Turn, Usage
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, ModelUnavailable, StreamBroken
-from beckon_agent.model.sse import UnreadableAnswer, payloads
+from beckon_agent.model.sse import UnreadableAnswer, read_payloads
 from tests.agent.scripted_model import (
     KEY,
     QUESTION,
@@ -327,7 +327,7 @@ async def in_chunks(chunks: list[bytes]) -> AsyncIterator[bytes]:
 
 async def read(chunks: list[bytes]) -> list[tuple[str, object]]:
     """Return all payloads of a body in these chunks."""
-    return [(event, data) async for event, data, _ in payloads(in_chunks(chunks))]
+    return [(event, data) async for event, data, _ in read_payloads(in_chunks(chunks))]
 
 
 def test_an_empty_chunk_between_cr_and_lf_is_no_blank_line() -> None:

@@ -35,7 +35,7 @@ async def listed(context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
 async def models(base_url: str, key: str = "") -> list[str]:
     transport = Transport(base_url, key, Patience())
     try:
-        return await transport.models()
+        return await transport.list_models()
     finally:
         await transport.aclose()
 

@@ -12,7 +12,7 @@ from beckon_agent.api.responses.item_lists import to_items
 from beckon_agent.api.responses.items import to_messages
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.core import json_values
-from beckon_agent.model.messages import paired
+from beckon_agent.model.messages import pair_calls
 
 TYPES = st.sampled_from(
     [
@@ -109,9 +109,9 @@ def test_any_body_is_read_or_refused(body: dict[str, Any], alone: bool) -> None:
     except (ValidationError, ApiError):
         return
 
-    json_values.dumps(echo).encode()
+    json_values.to_json(echo).encode()
     orjson.dumps(messages)
-    paired(messages)
+    pair_calls(messages)
 
 
 @given(st.lists(ITEMS, max_size=6))

@@ -89,7 +89,7 @@ async def watched(
             watch = RunObserver(agent.name, metrics, run_id="run-1")
             tools = SelectableTools(source, FittingTools())
             steps = Run(agent, watch.model(DialectModel(client, "native")), tools, caller, Options())
-            return watch.events(steps.events([QUESTION]))
+            return watch.events(steps.stream_events([QUESTION]))
 
         yield Watched(run, model, metrics)
 

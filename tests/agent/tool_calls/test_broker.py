@@ -391,7 +391,7 @@ async def test_a_mistake_of_ours_in_one_call_is_an_error_for_the_model(
     (call,) = prepare_calls([ToolCall("a", "t", "{}")], {"t": broken})
     caller = ToolCaller(Dispatcher(session, "http://127.0.0.1:9"))
 
-    finished = await caller.make(call, event_id="e.1", agent=Agent("a", "n", "", Limits()), remaining=5)
+    finished = await caller.make_call(call, event_id="e.1", agent=Agent("a", "n", "", Limits()), remaining=5)
 
     assert finished.failed
     assert "e.1" in caplog.text

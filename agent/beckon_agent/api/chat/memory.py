@@ -75,8 +75,8 @@ def handed_id(run: str, call_id: str) -> str:
 
 
 def _run_of(message: Message) -> str | None:
-    for call in json_values.sequence(message.get("tool_calls")):
-        found = _HANDED.fullmatch(json_values.text(json_values.mapping(call).get("id")))
+    for call in json_values.as_sequence(message.get("tool_calls")):
+        found = _HANDED.fullmatch(json_values.as_text(json_values.as_mapping(call).get("id")))
         if found:
             return found[1]
     return None
@@ -84,9 +84,9 @@ def _run_of(message: Message) -> str | None:
 
 def _with_own_ids(message: Message) -> Message:
     match message.get("role"):
-        case "assistant" if calls := json_values.sequence(message.get("tool_calls")):
+        case "assistant" if calls := json_values.as_sequence(message.get("tool_calls")):
             own = [
-                {**json_values.mapping(call), "id": _own(json_values.mapping(call).get("id"))}
+                {**json_values.as_mapping(call), "id": _own(json_values.as_mapping(call).get("id"))}
                 for call in calls
             ]
             return {**message, "tool_calls": own}
@@ -96,5 +96,5 @@ def _with_own_ids(message: Message) -> Message:
 
 
 def _own(call_id: object) -> str:
-    found = _HANDED.fullmatch(json_values.text(call_id))
-    return found[2] if found else json_values.text(call_id)
+    found = _HANDED.fullmatch(json_values.as_text(call_id))
+    return found[2] if found else json_values.as_text(call_id)

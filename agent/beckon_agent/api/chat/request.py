@@ -22,7 +22,7 @@ _NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
 
 def client_tools(tools: Sequence[object]) -> tuple[ClientTool, ...]:
     """Return the functions of a request; raises `ApiError` for tools of another kind."""
-    return tuple(_client_tool(json_values.mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
+    return tuple(_client_tool(json_values.as_mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
 
 
 def first_choice(choice: object) -> object:
@@ -34,8 +34,10 @@ def first_choice(choice: object) -> object:
         return None
     if choice == "required":
         return choice
-    name = json_values.text(json_values.mapping(json_values.mapping(choice).get("function")).get("name"))
-    if json_values.mapping(choice).get("type") != "function" or not name:
+    name = json_values.as_text(
+        json_values.as_mapping(json_values.as_mapping(choice).get("function")).get("name")
+    )
+    if json_values.as_mapping(choice).get("type") != "function" or not name:
         message = "must be 'auto', 'none', 'required', or an object that names a function"
         raise unsupported("tool_choice", message)
     return {"type": "function", "function": {"name": name}}

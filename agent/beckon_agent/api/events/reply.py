@@ -122,14 +122,14 @@ class Replier:
 
     def answer(self, said: RunAnswer) -> CloudEvent:
         """Return the reply with an answer."""
-        left = self.chain.onward(self.agent.limits.tokens, said.usage, said.elsewhere)
+        left = self.chain.to_attributes(self.agent.limits.tokens, said.usage, said.elsewhere)
         attributes = {**left, **usage_attribute(said.usage, said.elsewhere)}
         return self._reply(said.data(), attributes)
 
     def failure(self, reason: Reason, message: str) -> CloudEvent:
         """Return the reply with a failure, in the form of tool failures."""
         return self._reply(
-            orjson.dumps(failure(reason, message)), self.chain.onward(self.agent.limits.tokens, None)
+            orjson.dumps(failure(reason, message)), self.chain.to_attributes(self.agent.limits.tokens, None)
         )
 
     def accepted(self) -> CloudEvent:

@@ -80,7 +80,7 @@ class AcceptedEvent:
         """
         limits = self.hosted.agent.limits
         return replace(
-            limits, tokens=self.chain.tokens(limits.tokens), seconds=min(limits.seconds, self.left)
+            limits, tokens=self.chain.token_limit(limits.tokens), seconds=min(limits.seconds, self.left)
         )
 
     @property
@@ -99,7 +99,7 @@ def accept_event(
     """
     if is_answer(event, hosted, rules):
         return None
-    chain = CallBudget.of(event)
+    chain = CallBudget.from_event(event)
     if chain.depth > rules.max_depth:
         raise _refused(
             "too-deep",
@@ -122,7 +122,7 @@ def replier_of(run: StoredRun, hosted: AgentHandle, rules: EventRules) -> Replie
 
 def _replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: EventRules) -> Replier:
     token = event.attributes().get(rules.correlation_attribute)
-    return Replier(event, hosted.agent, run_id, CallBudget.of(event), rules.reply_attribute, token)
+    return Replier(event, hosted.agent, run_id, CallBudget.from_event(event), rules.reply_attribute, token)
 
 
 def is_answer(event: CloudEvent, hosted: AgentHandle, rules: EventRules) -> bool:

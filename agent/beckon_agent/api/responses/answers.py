@@ -25,4 +25,4 @@ def api_errors() -> Iterator[None]:
 
 def as_json(document: dict[str, Any]) -> Response:
     """Return a document as an answer."""
-    return Response(json_values.dumps(document), media_type="application/json")
+    return Response(json_values.to_json(document), media_type="application/json")

@@ -75,12 +75,12 @@ def beside_text(content: str | list[Part]) -> list[Part]:
 def input_parts(content: object) -> list[Part]:
     """Return a chat content as parts of an input message of the API."""
     if isinstance(content, list):
-        return [_input_part(json_values.mapping(part)) for part in content]
-    return [{"type": "input_text", "text": json_values.text(content)}]
+        return [_input_part(json_values.as_mapping(part)) for part in content]
+    return [{"type": "input_text", "text": json_values.as_text(content)}]
 
 
 def _chat_part(part: object, place: str) -> Part:
-    kind = str(json_values.mapping(part).get("type"))
+    kind = str(json_values.as_mapping(part).get("type"))
     match kind:
         case "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text":
             return {"type": "text", "text": read(_TextPart, part, place).text}
@@ -127,20 +127,20 @@ def _chat_file(file: _File, place: str) -> Part:
 def _input_part(part: Any) -> Part:
     match part.get("type"):
         case "image_url":
-            image = json_values.mapping(part.get("image_url"))
+            image = json_values.as_mapping(part.get("image_url"))
             return {
                 "type": "input_image",
-                "detail": json_values.text(image.get("detail")) or "auto",
-                "image_url": json_values.text(image.get("url")),
+                "detail": json_values.as_text(image.get("detail")) or "auto",
+                "image_url": json_values.as_text(image.get("url")),
             }
         case "input_audio":
             return {"type": "input_audio", "input_audio": part.get("input_audio")}
         case "file":
-            file = json_values.mapping(part.get("file"))
+            file = json_values.as_mapping(part.get("file"))
             return {
                 "type": "input_file",
                 "filename": file.get("filename"),
                 "file_data": file.get("file_data"),
             }
         case _:
-            return {"type": "input_text", "text": json_values.text(part.get("text"))}
+            return {"type": "input_text", "text": json_values.as_text(part.get("text"))}

@@ -221,7 +221,7 @@ class Encoder:
         if call.id in self._calls or call.id in self._awaiting or call.id in self._finished:
             return
         self._known[call.id] = call
-        arguments = json_values.dumps(call.arguments)
+        arguments = json_values.to_json(call.arguments)
         item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin)
         index = self._calls[call.id] = self._add(item)
         self._emit_item("response.mcp_call.in_progress", index)
@@ -268,7 +268,7 @@ class Encoder:
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
-        item = output.approval_request(identity, call.name, json_values.dumps(call.arguments), call.origin)
+        item = output.approval_request(identity, call.name, json_values.to_json(call.arguments), call.origin)
         self._done(self._add(item), item)
 
     def _hand_back(self, call: ClientCallRequested) -> None:

@@ -20,7 +20,7 @@ def to_items(messages: Sequence[Message], owner: str) -> list[Item]:
     The ids are made from `owner`, the id of the messages' run or conversation. A tool's message without a
     name answers a call that was handed to a client; see `items`.
     """
-    answers = {json_values.text(message.get("tool_call_id")): message for message in _tools(messages)}
+    answers = {json_values.as_text(message.get("tool_call_id")): message for message in _tools(messages)}
     found: list[Item] = []
     for message in messages:
         for item in _items(message, answers):
@@ -76,8 +76,8 @@ def _items(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
                 yield {
                     "type": "function_call_output",
                     "status": "completed",
-                    "call_id": json_values.text(message.get("tool_call_id")),
-                    "output": json_values.text(message.get("content")),
+                    "call_id": json_values.as_text(message.get("tool_call_id")),
+                    "output": json_values.as_text(message.get("content")),
                 }
         case role:
             yield {
@@ -89,26 +89,26 @@ def _items(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
 
 
 def _said(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
-    if thought := json_values.text(message.get("reasoning_content")):
+    if thought := json_values.as_text(message.get("reasoning_content")):
         yield _nameless(output.reasoning("", thought, "completed"))
-    if said := json_values.text(message.get("content")):
+    if said := json_values.as_text(message.get("content")):
         yield _nameless(output.message("", said, "completed"))
-    for call in json_values.sequence(message.get("tool_calls")):
-        yield _call(json_values.mapping(call), answers)
+    for call in json_values.as_sequence(message.get("tool_calls")):
+        yield _call(json_values.as_mapping(call), answers)
 
 
 def _call(call: Any, answers: dict[str, Message]) -> Item:
-    function = json_values.mapping(call.get("function"))
+    function = json_values.as_mapping(call.get("function"))
     call_id, name, arguments = (
-        json_values.text(call.get("id")),
-        json_values.text(function.get("name")),
+        json_values.as_text(call.get("id")),
+        json_values.as_text(function.get("name")),
         function.get("arguments"),
     )
-    text = arguments if isinstance(arguments, str) else json_values.dumps(arguments)
+    text = arguments if isinstance(arguments, str) else json_values.to_json(arguments)
     answer = answers.get(call_id, {})
     if not answer.get("name"):
         return _nameless(output.function_call("", call_id, name, text, "completed"))
-    content = json_values.text(answer.get("content"))
+    content = json_values.as_text(answer.get("content"))
     return _nameless(
         {**output.mcp_call("", name, text), **output.mcp_answer(content, failed=False)},
     )

@@ -192,13 +192,13 @@ def _read_function_output(conversation: _InputReader, item: Item, place: str) ->
 def _read_mcp_call(conversation: _InputReader, item: Item, place: str) -> None:
     call = read(_McpCall, item, place)
     conversation.call(call.id, call.name, call.arguments)
-    output = call.output if call.error is None else json_values.dumps({"error": _failure(call.error)})
+    output = call.output if call.error is None else json_values.to_json({"error": _failure(call.error)})
     answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": output or ""}
     conversation.answer(answer)
 
 
 def _failure(error: object) -> object:
-    content = json_values.mapping(error).get("content")
+    content = json_values.as_mapping(error).get("content")
     return error if content is None else content
 
 

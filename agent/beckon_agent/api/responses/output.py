@@ -81,7 +81,7 @@ def mcp_answer(result: object, *, failed: bool) -> dict[str, object]:
     if not failed:
         return {
             "status": "completed",
-            "output": result if isinstance(result, str) else json_values.dumps(result),
+            "output": result if isinstance(result, str) else json_values.to_json(result),
         }
     content = result.get("error", result) if isinstance(result, Mapping) else result
     return {"status": "failed", "error": {"type": "mcp_tool_execution_error", "content": content}}

@@ -41,7 +41,7 @@ class Cleaned(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _clean(cls, value: object) -> object:
-        return json_values.clean(value)
+        return json_values.clean_strings(value)
 
 
 class FunctionTool(BaseModel):

@@ -53,7 +53,7 @@ def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent
     others = [call for call in calls if call not in waiting]
     for call in calls:
         if call.state == "client":
-            yield ClientCallRequested(call.id, call.name, json_values.dumps(call.arguments))
+            yield ClientCallRequested(call.id, call.name, json_values.to_json(call.arguments))
         elif call in waiting:
             yield ApprovalRequested(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
@@ -199,4 +199,4 @@ async def server_sent(
 
 
 def _line(event: Event) -> bytes:
-    return f"event: {event['type']}\ndata: {json_values.dumps(event)}\n\n".encode()
+    return f"event: {event['type']}\ndata: {json_values.to_json(event)}\n\n".encode()

@@ -85,8 +85,8 @@ def check_tools(options: Options, ours: Container[str]) -> None:
     existing tool. `ours` are the names of the cluster's tools.
     """
     theirs = _distinct(options.client_tools, ours)
-    chosen_one = json_values.text(
-        json_values.mapping(json_values.mapping(options.first_choice).get("function")).get("name")
+    chosen_one = json_values.as_text(
+        json_values.as_mapping(json_values.as_mapping(options.first_choice).get("function")).get("name")
     )
     for name in filter(None, (chosen_one, *(options.allowed_tools or ()))):
         if name not in theirs and name not in ours:

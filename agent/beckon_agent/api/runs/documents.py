@@ -118,14 +118,14 @@ def _approval(call: StoredCall) -> Document | None:
 
 
 def _error(call: StoredCall) -> Mapping[str, object]:
-    return json_values.mapping(json_values.mapping(call.result).get("error"))
+    return json_values.as_mapping(json_values.as_mapping(call.result).get("error"))
 
 
 def _dead_letter(call: StoredCall) -> str | None:
     """Return the reason of a failed delivery, `None` for other calls."""
     error = _error(call)
     return (
-        json_values.text(shown_document(error.get("message")))
+        json_values.as_text(shown_document(error.get("message")))
         if call.failed and error.get("reason") == "undeliverable"
         else None
     )
@@ -137,7 +137,7 @@ def _shown(value: object) -> tuple[object, bool]:
     A long value is replaced by the first `MOST_SHOWN` characters of its text.
     """
     value = shown_document(value)
-    text = value if isinstance(value, str) else json_values.dumps(value)
+    text = value if isinstance(value, str) else json_values.to_json(value)
     return (value, False) if len(text) <= MOST_SHOWN else (text[:MOST_SHOWN], True)
 
 

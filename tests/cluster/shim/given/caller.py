@@ -63,7 +63,7 @@ class Plain:
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         while True:
             try:
-                credential = KEYS.sign(self._path, raw, body)
+                credential = KEYS.sign_call(self._path, raw, body)
                 signed = {**headers, "authorization": credential or ""}
                 async with self._session.post(SHIM + self._path, data=body, headers=signed) as answer:
                     return _judged(answer.status, await answer.text(), text)
