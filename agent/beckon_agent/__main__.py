@@ -105,7 +105,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             rules = EventRules(max_depth=settings.max_depth, sink=settings.answer_sink)
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
-            pace = EnginePace.of(settings.lease_seconds)
+            pace = EnginePace.from_hold(settings.lease_seconds)
             engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.send)
             policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
@@ -207,7 +207,7 @@ async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[AgentR
             cluster = Cluster(server, _own(settings), namespaces)
         except ValueError as error:
             raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
-        metrics.follow(lambda: cluster.connected, lambda: cluster.age)
+        metrics.follow_connection(lambda: cluster.connected, lambda: cluster.age)
         try:
             yield cluster
         finally:

@@ -106,7 +106,7 @@ def build_app(
         app.include_router(runs.router(storage.store, pace or StreamPace(), owner_of))
         app.include_router(approvals.router(storage.store, storage.engine, owner_of))
         app.include_router(replays.router(storage.store, service, pace or StreamPace(), owner_of))
-        late = LateReplies(storage.store, service.registry, storage.engine.look)
+        late = LateReplies(storage.store, service.registry, storage.engine.look_for_runs)
         count, attribute = service.metrics.late_reply, storage.rules.reply_attribute
         app.include_router(late_replies.router(LateReplySink(late, storage.reply_keys, count, attribute)))
     face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
@@ -114,7 +114,9 @@ def build_app(
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     describe_authentication(app)
-    return TracedRequests(RequestIds(door(app)), service.metrics.request)  # outside of all that may fail
+    return TracedRequests(
+        RequestIds(door(app)), service.metrics.count_request
+    )  # outside of all that may fail
 
 
 def _always(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:

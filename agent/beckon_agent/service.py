@@ -82,10 +82,10 @@ class Service:
             with self.place(), hosted.held():
                 about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
                 watch = RunObserver(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
-                model = watch.model(counted)
+                model = watch.watch_model(counted)
                 tools = SelectableTools(hosted.catalogue, hosted.chooser)
                 run = Run(hosted.agent, model, tools, self.caller, options, context=context)
-                async with aclosing(watch.events(run.stream_events(messages))) as events:
+                async with aclosing(watch.watch_events(run.stream_events(messages))) as events:
                     async for event in events:
                         yield event
 
@@ -103,7 +103,7 @@ class Service:
                 agent=hosted.agent,
                 remaining=_CALL_SECONDS,
             )
-            self.metrics.call(finished, hosted.name)
+            self.metrics.count_call(finished, hosted.name)
             return finished
 
     def has_room(self) -> bool:

@@ -73,7 +73,7 @@ def _of_half(data: Labelled, half: Half) -> list[Question]:
 
 
 def _ranking(index: Index) -> Ranking:
-    return lambda question: index.best(query_of(_messages(question)), max(_DEPTHS))
+    return lambda question: index.find_best(query_of(_messages(question)), max(_DEPTHS))
 
 
 def _messages(question: Question) -> list[dict[str, object]]:
@@ -115,7 +115,7 @@ async def _declared(data: Labelled, limit: int) -> Mapping[Half, float]:
     chooser = FittingTools()
     shares: dict[Half, list[float]] = {half: [] for half in _HALVES}
     for question in data.questions:
-        selection = await chooser.choose(Situation(data.tools, _messages(question), limit))
+        selection = await chooser.choose_tools(Situation(data.tools, _messages(question), limit))
         shares[question.half].append(_share(question, selection.names))
     return {half: statistics.fmean(found) for half, found in shares.items()}
 
@@ -141,7 +141,7 @@ def _show_cost(data: Labelled) -> None:
 async def _cost_of_choices(tools: Mapping[str, Tool], questions: Sequence[Question]) -> list[list[str]]:
     """Return what whole choices take: of a first question, and of a talk that a client brings along."""
     chooser = FittingTools()
-    await chooser.choose(Situation(tools, _messages(questions[0]), _USUAL_LIMIT))
+    await chooser.choose_tools(Situation(tools, _messages(questions[0]), _USUAL_LIMIT))
     talks = [_talk(questions[start:]) for start in range(0, _TALKS * _TURNS, _TURNS)]
     kinds = {
         "one question": [talk[:1] for talk in talks],
@@ -153,7 +153,7 @@ async def _cost_of_choices(tools: Mapping[str, Tool], questions: Sequence[Questi
         times = []
         for messages in several:
             begun = time.process_time()
-            await chooser.choose(Situation(tools, messages, _USUAL_LIMIT))
+            await chooser.choose_tools(Situation(tools, messages, _USUAL_LIMIT))
             times.append(time.process_time() - begun)
         figure = f"{statistics.median(times) * 1000:.1f}"
         rows.append([f"choice of {_USUAL_LIMIT}, {kind}, CPU ms, median", figure])
@@ -182,7 +182,7 @@ def _many(tools: Mapping[str, Tool]) -> dict[str, Tool]:
 
 def _timed(index: Index, query: Mapping[str, float]) -> float:
     begun = time.process_time()
-    index.best(query, 64)
+    index.find_best(query, 64)
     return time.process_time() - begun
 
 

@@ -42,14 +42,14 @@ def samples(text: str) -> dict[str, frozenset[str]]:
 
 def of_the_agent() -> str:
     metrics = AgentMetrics()
-    metrics.run("a", "stop")
-    metrics.call(CallFinished("id", "t", "result", failed=False, seconds=0.1), "a")
-    metrics.model("a", "answered", seconds=1.0, first=0.1, usage=Usage(1, 1))
-    metrics.request("/v1/responses", 429)
+    metrics.count_run("a", "stop")
+    metrics.count_call(CallFinished("id", "t", "result", failed=False, seconds=0.1), "a")
+    metrics.count_answer("a", "answered", seconds=1.0, first=0.1, usage=Usage(1, 1))
+    metrics.count_request("/v1/responses", 429)
     metrics.limit_reached("a", "requests")
-    metrics.resumed(lost=True)
+    metrics.count_resumed(lost=True)
     metrics.late_reply("taken")
-    return metrics.text(tools=1, running=0).decode()
+    return metrics.to_text(tools=1, running=0).decode()
 
 
 def of_the_shim() -> str:

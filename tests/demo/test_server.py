@@ -140,7 +140,7 @@ async def test_a_streamed_text_is_the_text_that_is_not_streamed() -> None:
 async def _read(client: openai.AsyncOpenAI, model: str, dialect: str, history: list[Any]) -> list[Item]:
     rendered = DIALECTS[dialect].render(history, TOOLS)
     messages: list[Any] = list(rendered.messages)
-    reader = DIALECTS[dialect].reader(TOOLS)
+    reader = DIALECTS[dialect].make_reader(TOOLS)
     stream = await client.chat.completions.create(
         model=model, messages=messages, stop=list(rendered.stop), stream=True
     )

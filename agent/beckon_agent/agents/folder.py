@@ -14,7 +14,7 @@ from beckon_agent.agents.model_pool import ModelPool
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.tools.availability import Judge
 from beckon_agent.tools.bm25 import Indexes
-from beckon_agent.tools.catalogue import CatalogueSource, reachable
+from beckon_agent.tools.catalogue import CatalogueSource, with_addresses
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.agent_resources import is_agent
@@ -88,7 +88,7 @@ class FolderSource:
             return None
         resources = with_readiness(self._folders.resources)
         self._resources = resources
-        return reachable(self._builder.build([*resources, *self._folders.unreadable]), resources)
+        return with_addresses(self._builder.build([*resources, *self._folders.unreadable]), resources)
 
 
 class ChosenTools:

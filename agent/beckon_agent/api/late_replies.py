@@ -94,10 +94,10 @@ async def _take(event: CloudEvent, call: str, replies: LateReplies) -> LateReply
         report = read_report(event)
         if report is None:
             raise _problem(400, "invalid-report", "Invalid report", "its data has no number 'progress'")
-        return await replies.reported(call, report)
+        return await replies.store_report(call, report)
     if is_acceptance(event.extensions):
-        return await replies.accepted(call)
-    return await replies.answered(call, from_event(event), event)
+        return await replies.store_acceptance(call)
+    return await replies.store_answer(call, from_event(event), event)
 
 
 def _proven(event: CloudEvent, face: LateReplySink) -> str:

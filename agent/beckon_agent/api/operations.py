@@ -64,7 +64,7 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
         registry = service.registry
         default = registry.find(registry.default)
         status = _status(service)
-        if status == "ready" and store is not None and not await store.writable():
+        if status == "ready" and store is not None and not await store.is_writable():
             status = "store_unavailable"
         state: dict[str, object] = {
             "status": status,
@@ -107,7 +107,7 @@ def _add_metrics(routes: APIRouter, service: Service, may_read: Callable[[Princi
 
 
 def _metrics(service: Service) -> Response:
-    text = service.metrics.text(tools=service.registry.tools, running=service.running)
+    text = service.metrics.to_text(tools=service.registry.tools, running=service.running)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

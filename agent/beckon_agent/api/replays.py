@@ -65,7 +65,7 @@ def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) 
         with _problems():
             run = await find_run(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)
-            recording = await replayer.prepared(run, wish, hosted)
+            recording = await replayer.prepare_recording(run, wish, hosted)
             await service.admit(hosted)
         stream = PacedStream(replayer.replay(recording, wish, hosted))
         return EventStream(_server_sent(stream, pace.keep_alive), pace.stalled)
@@ -159,7 +159,7 @@ def report_document(report: ReplayReport) -> dict[str, object]:
         "calls": len(recording.past.calls),
         "events": len(recording.events),
         "answers_dropped": recording.dropped,
-        "requests_unknown": report.unknown,
+        "requests_unknown": report.unknown_prompts,
         "log_is_whole": recording.is_whole,
         "live_calls": {"same": sum(call.same for call in report.calls), "all": len(report.calls)},
         "differences": [asdict(difference) for difference in report.differences],

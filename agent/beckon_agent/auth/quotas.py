@@ -71,7 +71,7 @@ class Quotas:
         for per, seconds, limit in _quotas(agent, "tokens"):
             key = _key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: whether one more would fit is asked of one less.
-            taken = await self._counters.take(key, 0, limit=limit - 1, window=seconds)
+            taken = await self._counters.take_amount(key, 0, limit=limit - 1, window=seconds)
             self._check(agent, taken, "tokens", (per, seconds, limit))
         await self._take(agent, user, "requests", 1)
 
@@ -103,7 +103,7 @@ class Quotas:
             self._usual[agent.source] = before + (tokens - before) * _LEARNING
         for per, seconds, _ in _quotas(agent, "tokens"):
             key = _key(agent, user, "tokens", (per, seconds))
-            await self._counters.settle(key, run, tokens, window=seconds)
+            await self._counters.settle_reservation(key, run, tokens, window=seconds)
 
     def usual_tokens(self, agent: Agent) -> int:
         """Return the usual tokens of a request to the agent's model.
@@ -149,7 +149,7 @@ class Quotas:
             for per, seconds, limit in _quotas(agent, "tokens"):
                 key = _key(agent, user, "tokens", (per, seconds))
                 reserved = ReservedLimit(limit, seconds, lease, behind_others=first)
-                taken = await self._counters.reserve(key, run, tokens, reserved)
+                taken = await self._counters.reserve_amount(key, run, tokens, reserved)
                 self._check(agent, taken, "tokens", (per, seconds, limit))
         except LimitReached:
             await self.settle_tokens(agent, user, run, 0)
@@ -158,7 +158,7 @@ class Quotas:
     async def _take(self, agent: Agent, user: str, of: Measure, amount: int) -> None:
         for per, seconds, limit in _quotas(agent, of):
             key = _key(agent, user, of, (per, seconds))
-            taken = await self._counters.take(key, amount, limit=limit, window=seconds)
+            taken = await self._counters.take_amount(key, amount, limit=limit, window=seconds)
             self._check(agent, taken, of, (per, seconds, limit))
 
     async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
@@ -168,7 +168,7 @@ class Quotas:
         """
         key = f"rate|{agent.source}|{tool.name}|{rate.seconds}"
         while True:
-            taken = await self._counters.take(key, 1, limit=rate.calls, window=rate.seconds)
+            taken = await self._counters.take_amount(key, 1, limit=rate.calls, window=rate.seconds)
             if taken.allowed:
                 return
             if time.monotonic() + taken.retry_after >= deadline:
@@ -180,7 +180,7 @@ class Quotas:
     async def _enter(self, key: str, token: str, places: int, deadline: float) -> None:
         while True:
             seconds = max(0.0, deadline - time.monotonic()) + _SPARE
-            taken = await self._counters.enter(key, token, limit=places, seconds=seconds)
+            taken = await self._counters.take_place(key, token, limit=places, seconds=seconds)
             if taken.allowed:
                 return
             pause = min(taken.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
@@ -196,7 +196,7 @@ class Quotas:
         The result of the call matters more, and the place expires by itself.
         """
         try:
-            await self._counters.leave(key, token)
+            await self._counters.give_place_back(key, token)
         except StoreUnavailable as error:
             logger.warning("a place of %s is given back late: %s", key, error)
 
@@ -246,7 +246,7 @@ class LimitedCaller(ToolCaller):
         super().__init__(dispatcher, observer)
         self._limits = limits
 
-    async def make(
+    async def make_call(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in
-from beckon_agent.dialects.json_text import any_json, json_value, load
+from beckon_agent.dialects.json_text import any_json, json_value, parse_json
 from beckon_agent.dialects.reader import Form
 from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
@@ -39,39 +39,39 @@ class BareJson:
     @property
     def forms(self) -> Mapping[str, Form]:
         """The forms by their openers."""
-        return {"{": self.one, "[": self.several, "```": self.fenced}
+        return {"{": self.read_object, "[": self.read_list, "```": self.read_fenced}
 
-    def one(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    def read_object(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         """Read a call after `{`.
 
         Another object after a `;` is left for the next turn.
         """
-        calls = yield from self._value(source, tools)
+        calls = yield from self._read_value(source, tools)
         if calls:
             yield from source.after_space(";")
         return calls
 
-    def several(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    def read_list(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         """Read a list of such objects after `[`."""
         if not (yield from source.after_space("{")):
             return None
-        return (yield from self._value(source, tools))
+        return (yield from self._read_value(source, tools))
 
-    def fenced(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    def read_fenced(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         """Read an object or a list after three backticks.
 
         It ends with the closing fence.
         """
-        yield from source.run(_KEY, _LONGEST_NAME)
+        yield from source.take_match(_KEY, _LONGEST_NAME)
         if not (yield from source.after_space("{", "[{")):
             return None
-        calls = yield from self._value(source, tools)
+        calls = yield from self._read_value(source, tools)
         if calls:
             yield from source.after_space("```")
         return calls
 
-    def _value(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        if not (yield from self._begins(source, tools)):
+    def _read_value(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+        if not (yield from self._begins_like_call(source, tools)):
             return None
         raw = source.raw()
         before = raw[min(raw.find(bracket) for bracket in "[{" if bracket in raw) :]
@@ -79,7 +79,7 @@ class BareJson:
             return self.read((yield from any_json(source, before=before)))
         try:
             text = yield from json_value(source, before, LONGEST_HELD)
-            load(text)
+            parse_json(text)
         except (Damaged, ValueError):
             return None
         calls = self.read(text)
@@ -87,22 +87,22 @@ class BareJson:
             return None
         return calls or None
 
-    def _begins(self, source: TextSource, tools: ToolSchemas) -> Steps[bool]:
+    def _begins_like_call(self, source: TextSource, tools: ToolSchemas) -> Steps[bool]:
         """True if the object begins like a call.
 
         If the name comes first and `known` is set, it must be that of a declared tool.
         """
         if not (yield from source.after_space('"')):
             return False
-        key = yield from source.run(_KEY, _LONGEST_NAME)
-        if key not in self.keys or not (yield from source.take('"')):
+        key = yield from source.take_match(_KEY, _LONGEST_NAME)
+        if key not in self.keys or not (yield from source.take_literal('"')):
             return False
         if not (self.known and key == "name"):
             return True
         if not (yield from source.after_space(":")) or not (yield from source.after_space('"')):
             return False
-        name = yield from source.run(_NAME, _LONGEST_NAME)
-        return name in tools and (yield from source.take('"'))
+        name = yield from source.take_match(_NAME, _LONGEST_NAME)
+        return name in tools and (yield from source.take_literal('"'))
 
 
 _KEYS: Final = frozenset({"name", "parameters", "arguments", "type", "id", "function"})

@@ -19,7 +19,7 @@ Allows = Callable[[Sequence[RawCall], str], bool]
 """Whether calls that were read in a text may be made, given them and their markup."""
 
 
-def everything(calls: Sequence[RawCall], markup: str) -> bool:
+def allow_everything(calls: Sequence[RawCall], markup: str) -> bool:
     """Allow all calls, for a reader of calls never made."""
     return True
 
@@ -71,8 +71,8 @@ class Dialect(Protocol):
     def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
         """Return the conversation in the form of the model's training."""
 
-    def reader(
-        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
+    def make_reader(
+        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything
     ) -> Reader:
         """Return a reader for one answer of the model.
 

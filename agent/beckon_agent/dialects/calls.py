@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration
-from beckon_agent.dialects.json_text import any_json, dump, load
-from beckon_agent.dialects.python_text import value
+from beckon_agent.dialects.json_text import any_json, parse_json, to_json
+from beckon_agent.dialects.python_text import read_literal
 from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
 
 _NAME_KEYS: Final = ("name", "tool_name", "function")
@@ -31,12 +31,12 @@ class RawCall:
     arguments: str
 
     @classmethod
-    def of(cls, name: str, arguments: object) -> "RawCall":
+    def from_parsed(cls, name: str, arguments: object) -> "RawCall":
         """Make a call of parsed arguments.
 
         A string counts as arguments encoded twice.
         """
-        return cls(name, arguments if isinstance(arguments, str) else dump(arguments))
+        return cls(name, arguments if isinstance(arguments, str) else to_json(arguments))
 
 
 def calls_in(text: str) -> list[RawCall]:
@@ -45,23 +45,23 @@ def calls_in(text: str) -> list[RawCall]:
     Python's notation is understood. In text damaged beyond that the name is still found, and its arguments
     are passed on as they are: the error for the model names their faults.
     """
-    found = loosely(text)
+    found = parse_loosely(text)
     if found is None:
         return _of_damaged(text)
     items = found if isinstance(found, list) else [found]
     return [call for item in items if isinstance(item, Mapping) for call in _of_object(item)]
 
 
-def loosely(text: str) -> object:
+def parse_loosely(text: str) -> object:
     """Parse JSON or else a Python literal; `None` for neither."""
     try:
-        return load(text)
+        return parse_json(text)
     except ValueError:
         pass
     source = TextSource()
     source.feed(text)
     source.ended = True
-    steps = value(source, 0)
+    steps = read_literal(source, 0)
     try:
         next(steps)
     except StopIteration as stop:
@@ -80,7 +80,7 @@ def _of_object(item: Mapping[str, object]) -> list[RawCall]:
     name = next((item[key] for key in _NAME_KEYS if isinstance(item.get(key), str)), None)
     arguments = next((item[key] for key in _ARGUMENT_KEYS if key in item), None)
     if isinstance(name, str) and name and isinstance(arguments, Mapping | str):
-        return [RawCall.of(name, arguments)]
+        return [RawCall.from_parsed(name, arguments)]
     return []
 
 
@@ -109,19 +109,19 @@ class ToolSchemas:
         self._schemas: dict[str, Mapping[str, object]] = {}
         for tool in tools:
             function = tool.get("function", tool)
-            self._schemas[str(function.get("name"))] = _mapping(function.get("parameters"))
+            self._schemas[str(function.get("name"))] = _as_mapping(function.get("parameters"))
 
     def __contains__(self, name: str) -> bool:
         return name in self._schemas
 
-    def typed(self, tool: str, parameter: str, text: str) -> object:
+    def to_typed_value(self, tool: str, parameter: str, text: str) -> object:
         """Return `text` as a value of the parameter's type.
 
         It is read as JSON if a type other than string is allowed, or none is given; else, or if the value
         does not fit, it stays text.
         """
         schema = self._schemas.get(tool, {})
-        allowed = _types(_mapping(schema.get("properties")).get(parameter), schema)
+        allowed = _allowed_types(_as_mapping(schema.get("properties")).get(parameter), schema)
         if allowed == {"string"}:
             return text
         value = _python_words(text)
@@ -134,16 +134,16 @@ def _python_words(text: str) -> object:
     if text.strip() in words:
         return words[text.strip()]
     try:
-        return load(text)
+        return parse_json(text)
     except ValueError:
         return text
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _types(schema: object, root: Mapping[str, object]) -> set[str]:
+def _allowed_types(schema: object, root: Mapping[str, object]) -> set[str]:
     """Return the JSON types allowed by a schema, "number" for integers.
 
     The set is empty if the schema names none.
@@ -151,36 +151,36 @@ def _types(schema: object, root: Mapping[str, object]) -> set[str]:
     types: set[str] = set()
     waiting, seen = [schema], set[int]()
     while waiting and len(seen) < _MAX_BRANCHES:
-        found = _mapping(waiting.pop())
+        found = _as_mapping(waiting.pop())
         if id(found) in seen:
             continue
         seen.add(id(found))
         types.update(_own_types(found))
         for keyword in ("anyOf", "oneOf", "allOf"):
-            waiting.extend(_list(found.get(keyword)))
+            waiting.extend(_as_list(found.get(keyword)))
         if isinstance(found.get("$ref"), str):
-            waiting.append(_pointed(str(found["$ref"]), root))
+            waiting.append(_resolve_reference(str(found["$ref"]), root))
     return types
 
 
 def _own_types(schema: Mapping[str, object]) -> set[str]:
     kind = schema.get("type")
     if kind is not None:
-        names = {name for name in _list(kind) or [kind] if isinstance(name, str)}
+        names = {name for name in _as_list(kind) or [kind] if isinstance(name, str)}
         return {"number" if name == "integer" else name for name in names}
-    choices = _list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
+    choices = _as_list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
     return {_OF_VALUE.get(type(choice), "string") for choice in choices}
 
 
-def _list(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _pointed(reference: str, root: Mapping[str, object]) -> object:
+def _resolve_reference(reference: str, root: Mapping[str, object]) -> object:
     """Follow a local `#/$defs/name`; any other reference gives nothing."""
     target: object = root
     for step in reference.removeprefix("#/").split("/"):
-        target = _mapping(target).get(step)
+        target = _as_mapping(target).get(step)
     return target
 
 
@@ -196,8 +196,8 @@ def function_element(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[R
     Models forget the `<tool_call>` tag at either end. Without a name, and a parameter or an end after it,
     this is no call.
     """
-    name = yield from source.run(_NAME, _LONGEST_NAME)
-    if not name or not (yield from source.take(">")):
+    name = yield from source.take_match(_NAME, _LONGEST_NAME)
+    if not name or not (yield from source.take_literal(">")):
         return None
     following = yield from source.after_space("{", _BEGIN, _END)
     if not following:
@@ -208,29 +208,29 @@ def function_element(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[R
         return [call]
     arguments: dict[str, object] = {}
     while following == _BEGIN:
-        key, text, following = yield from _parameter(source)
-        arguments[key] = tools.typed(name, key, text)
+        key, text, following = yield from _read_parameter(source)
+        arguments[key] = tools.to_typed_value(name, key, text)
         if following not in (_BEGIN, _END):
             following = yield from source.after_space(_BEGIN, _END)
     if not following:
-        raise source.trouble()
+        raise source.error_here()
     yield from source.after_space("</tool_call>")
-    return [RawCall.of(name, arguments)]
+    return [RawCall.from_parsed(name, arguments)]
 
 
-def _parameter(source: TextSource) -> Steps[tuple[str, str, str]]:
+def _read_parameter(source: TextSource) -> Steps[tuple[str, str, str]]:
     """Take a parameter's name, its value and the end of the value.
 
     The end is its own tag, the next parameter, or the function's end.
     """
-    key, _ = yield from source.until(">")
-    text, stop = yield from source.until("</parameter>", f"\n{_BEGIN}", f"\n{_END}")
+    key, _ = yield from source.take_until(">")
+    text, stop = yield from source.take_until("</parameter>", f"\n{_BEGIN}", f"\n{_END}")
     if not stop:
         raise Incomplete
-    return key.strip(), _trimmed(text), stop.strip()
+    return key.strip(), _trim_value(text), stop.strip()
 
 
-def _trimmed(text: str) -> str:
+def _trim_value(text: str) -> str:
     """Remove the markup's line breaks around a value.
 
     Those of the value itself stay.

@@ -14,19 +14,19 @@ from typing import Final
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.glm import named_line
 from beckon_agent.dialects.hermes import TOOL_CALL
-from beckon_agent.dialects.json_text import dump
-from beckon_agent.dialects.pythonic import keywords
+from beckon_agent.dialects.json_text import to_json
+from beckon_agent.dialects.pythonic import write_keywords
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 
 _OBSERVATION: Final = "<|observation|>"
 
 
 def _glm4_instructions(tools: Sequence[Declaration]) -> str:
-    functions = [described(tool) for tool in tools]
-    return lines(
+    functions = [describe_tool(tool) for tool in tools]
+    return join_lines(
         "# Available tools",
-        *(f"\n## {function['name']}\n\n{dump(function)}" for function in functions),
+        *(f"\n## {function['name']}\n\n{to_json(function)}" for function in functions),
         "\nTo call a tool, write its name on a line of its own and its arguments as JSON on the next line:",
         'NAME\n{"PARAMETER": "VALUE"}',
         f"Results follow {_OBSERVATION}.",
@@ -34,7 +34,7 @@ def _glm4_instructions(tools: Sequence[Declaration]) -> str:
 
 
 def _glm4_call(call: WriteCall) -> str:
-    return f"{call.name}\n{dump(call.arguments)}"
+    return f"{call.name}\n{to_json(call.arguments)}"
 
 
 def _glm4_result(name: str, content: str) -> str:
@@ -56,10 +56,10 @@ OBSERVATION: Final = "<|observation|>"
 
 
 def _chatglm3_instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
+    return join_lines(
         # The sentence of ChatGLM3's training data, PROMPT.md of THUDM/ChatGLM3.
         "Answer the following questions as best as you can. You have access to the following tools:",
-        dump([described(tool) for tool in tools]),
+        to_json([describe_tool(tool) for tool in tools]),
         "To use a tool, write its name on a line of its own and then, with its parameters:",
         "```python\ntool_call(parameter='value')\n```",
         f"Put {ASSISTANT} before the name where a text stands in front. Results follow {OBSERVATION}.",
@@ -67,7 +67,7 @@ def _chatglm3_instructions(tools: Sequence[Declaration]) -> str:
 
 
 def _chatglm3_call(call: WriteCall) -> str:
-    return f"{call.name}\n```python\ntool_call({keywords(call)})\n```"
+    return f"{call.name}\n```python\ntool_call({write_keywords(call)})\n```"
 
 
 def _marked_result(name: str, content: str) -> str:

@@ -6,9 +6,9 @@ from typing import Final
 
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.calls import RawCall, ToolSchemas
-from beckon_agent.dialects.json_text import any_json, dump
+from beckon_agent.dialects.json_text import any_json, to_json
 from beckon_agent.dialects.reader import Form, Grammar, up_to
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Incomplete, Steps, TextSource
 
 DSML: Final = "｜DSML｜"
@@ -30,27 +30,27 @@ def invoke_element(prefix: str = "") -> Form:
     parameter, end = f'<{prefix}parameter name="', f"</{prefix}invoke>"
     value_end = f"</{prefix}parameter>"
 
-    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        name = yield from source.run(_NAME, _LONGEST_NAME)
-        if not (yield from source.take('">')):
+    def read_invocation(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+        name = yield from source.take_match(_NAME, _LONGEST_NAME)
+        if not (yield from source.take_literal('">')):
             return None
         arguments: dict[str, object] = {}
         while (yield from source.after_space(parameter)):
-            key, _ = yield from source.until('"')
-            attributes, _ = yield from source.until(">")
-            text, closed = yield from source.until(value_end)
+            key, _ = yield from source.take_until('"')
+            attributes, _ = yield from source.take_until(">")
+            text, closed = yield from source.take_until(value_end)
             if not closed:
                 raise Incomplete
             is_text = 'string="true"' in attributes
-            arguments[key] = text if is_text else tools.typed(name, key, _trimmed(text))
+            arguments[key] = text if is_text else tools.to_typed_value(name, key, _trim_markup(text))
         if not (yield from source.after_space(end)):
-            raise source.trouble()
-        return [RawCall.of(name, arguments)]
+            raise source.error_here()
+        return [RawCall.from_parsed(name, arguments)]
 
-    return up_to(end, read)
+    return up_to(end, read_invocation)
 
 
-def _trimmed(text: str) -> str:
+def _trim_markup(text: str) -> str:
     return text.removeprefix("\n").removesuffix("\n")
 
 
@@ -59,15 +59,15 @@ def special_tokens(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[Raw
 
     It is `function`, name and fenced JSON; or name and JSON.
     """
-    name, separator = yield from source.until(_SEPARATOR, _CALL_END)
+    name, separator = yield from source.take_until(_SEPARATOR, _CALL_END)
     if separator != _SEPARATOR:
         return ()
     if (yield from source.beyond_space()) != "{":
-        name, _ = yield from source.until("\n")
+        name, _ = yield from source.take_until("\n")
         yield from source.after_space("```json")
-    yield from source.space()
+    yield from source.skip_blanks()
     if (yield from source.peek()) != "{":
-        yield from source.until(_CALL_END)
+        yield from source.take_until(_CALL_END)
         return ()
     arguments = yield from any_json(source, _CALL_END)
     yield from source.after_space("```")
@@ -75,30 +75,30 @@ def special_tokens(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[Raw
     return [RawCall(name.strip(), arguments)]
 
 
-def _instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
+def _write_instructions(tools: Sequence[Declaration]) -> str:
+    return join_lines(
         "## Tools",
         "You can call the functions below. To call some, write a block of this form:",
-        f"{_OPENING}{_call(WriteCall('FUNCTION', {'PARAMETER': 'VALUE'}))}{_CLOSING}",
+        f"{_OPENING}{_write_call(WriteCall('FUNCTION', {'PARAMETER': 'VALUE'}))}{_CLOSING}",
         'string="true" marks a value that is text; any other value is JSON with string="false".',
         "The results follow in <function_results>.",
         "",
-        *(dump(described(tool)) for tool in tools),
+        *(to_json(describe_tool(tool)) for tool in tools),
     )
 
 
-def _call(call: WriteCall) -> str:
-    parameters = "".join(_parameter(name, argument) for name, argument in call.arguments.items())
+def _write_call(call: WriteCall) -> str:
+    parameters = "".join(_write_parameter(name, argument) for name, argument in call.arguments.items())
     return f'<{DSML}invoke name="{call.name}">\n{parameters}</{DSML}invoke>'
 
 
-def _parameter(name: str, argument: object) -> str:
+def _write_parameter(name: str, argument: object) -> str:
     is_text = isinstance(argument, str)
-    text = argument if is_text else dump(argument)
-    return f'<{DSML}parameter name="{name}" string="{dump(is_text)}">{text}</{DSML}parameter>\n'
+    text = argument if is_text else to_json(argument)
+    return f'<{DSML}parameter name="{name}" string="{to_json(is_text)}">{text}</{DSML}parameter>\n'
 
 
-def _result(name: str, content: str) -> str:
+def _write_result(name: str, content: str) -> str:
     return f"<function_results>\n<result>{content}</result>\n</function_results>"
 
 
@@ -107,9 +107,9 @@ FORMS: Final = {f'<{DSML}invoke name="': invoke_element(DSML), "<｜tool▁call�
 DEEPSEEK: Final = TextDialect(
     name="deepseek",
     grammar=Grammar(FORMS, silent=SILENT),
-    instructions=_instructions,
-    call=_call,
-    result=_result,
+    instructions=_write_instructions,
+    call=_write_call,
+    result=_write_result,
     opening=_OPENING,
     closing=_CLOSING,
     stop=("<function_results>",),

@@ -23,21 +23,21 @@ def named_line(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
     The call is a fenced `tool_call(…)` or JSON. The fenced call proves itself; JSON is a call only below the
     name of a known tool.
     """
-    name = yield from source.run(NAME, LONGEST_NAME)
+    name = yield from source.take_match(NAME, LONGEST_NAME)
     if not name:
         return None
-    yield from source.run(_INDENT)
-    if not (yield from source.take("\n")):
+    yield from source.take_match(_INDENT)
+    if not (yield from source.take_literal("\n")):
         return None
     following = yield from source.beyond_space()
     if following == "{" and name in tools:
-        yield from source.space()
+        yield from source.skip_blanks()
         return (yield from _json_below(source, name))
     if following != "`" or not (yield from source.after_space("```python")):
         return None
     if not (yield from source.after_space("tool_call(")):
         return None
-    return (yield from _fenced(source, name))
+    return (yield from _read_fenced(source, name))
 
 
 def _json_below(source: TextSource, name: str) -> Steps[Sequence[RawCall] | None]:
@@ -47,11 +47,11 @@ def _json_below(source: TextSource, name: str) -> Steps[Sequence[RawCall] | None
         return None
 
 
-def _fenced(source: TextSource, name: str) -> Steps[Sequence[RawCall]]:
+def _read_fenced(source: TextSource, name: str) -> Steps[Sequence[RawCall]]:
     calls: list[RawCall] = []
     while True:
         try:
-            calls.append(RawCall.of(name, (yield from call_arguments(source))))
+            calls.append(RawCall.from_parsed(name, (yield from call_arguments(source))))
         except Incomplete:
             raise
         except Damaged:
@@ -65,7 +65,7 @@ def _to_the_fence(source: TextSource) -> Steps[str]:
 
     They are damaged, and the error for the model names their faults.
     """
-    _, stop = yield from source.until("```")
+    _, stop = yield from source.take_until("```")
     if not stop:
         raise Incomplete
     written = source.raw().rpartition("tool_call(")[2]
@@ -77,8 +77,8 @@ def keyed_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
 
     They are pairs of `<arg_key>` and `<arg_value>`. JSON after the name is read, too.
     """
-    yield from source.space()
-    name = yield from source.run(NAME, LONGEST_NAME)
+    yield from source.skip_blanks()
+    name = yield from source.take_match(NAME, LONGEST_NAME)
     begin = yield from source.after_space("<tool_sep>", "<arg_key>", _KEYED_END, "{")
     if not name or not begin:
         return None
@@ -90,19 +90,19 @@ def keyed_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
         begin = yield from source.after_space("<arg_key>", _KEYED_END)
     arguments: dict[str, object] = {}
     while begin == "<arg_key>":
-        key, text = yield from _pair(source)
-        arguments[key] = tools.typed(name, key, text)
+        key, text = yield from _read_pair(source)
+        arguments[key] = tools.to_typed_value(name, key, text)
         begin = yield from source.after_space("<arg_key>", _KEYED_END)
     if not begin:
-        raise source.trouble()
-    return [RawCall.of(name, arguments)]
+        raise source.error_here()
+    return [RawCall.from_parsed(name, arguments)]
 
 
-def _pair(source: TextSource) -> Steps[tuple[str, str]]:
-    key, _ = yield from source.until("</arg_key>")
+def _read_pair(source: TextSource) -> Steps[tuple[str, str]]:
+    key, _ = yield from source.take_until("</arg_key>")
     if not (yield from source.after_space("<arg_value>")):
-        raise source.trouble()
-    text, closed = yield from source.until("</arg_value>")
+        raise source.error_here()
+    text, closed = yield from source.take_until("</arg_value>")
     if not closed:
         raise Incomplete
     return key.strip(), text.strip()

@@ -9,9 +9,9 @@ from typing import Final
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in, function_element
 from beckon_agent.dialects.glm import keyed_call
-from beckon_agent.dialects.json_text import any_json, dump
+from beckon_agent.dialects.json_text import any_json, to_json
 from beckon_agent.dialects.reader import Form, Grammar, up_to
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Steps, TextSource
 
 CLOSER: Final = "</tool_call>"
@@ -20,18 +20,18 @@ CLOSER: Final = "</tool_call>"
 def json_between(closer: str = "") -> Form:
     """Return a form for JSON calls up to `closer`; without one, for a single JSON value."""
 
-    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    def read_json(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         if (yield from source.beyond_space()) not in ("{", "["):
             return None
         calls: list[RawCall] = []
         while (yield from source.beyond_space()) in ("{", "["):
-            yield from source.space()
+            yield from source.skip_blanks()
             calls += calls_in((yield from any_json(source, closer)))
             if not closer or (yield from source.after_space(closer)):
                 break
         return calls
 
-    return read
+    return read_json
 
 
 _json_call = json_between(CLOSER)
@@ -49,9 +49,9 @@ def _tool_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
         return (yield from keyed_call(source, tools))
     if not (yield from source.after_space("<function")):
         return None
-    if (yield from source.take("=")) and (calls := (yield from function_element(source, tools))):
+    if (yield from source.take_literal("=")) and (calls := (yield from function_element(source, tools))):
         return calls
-    raise source.trouble()
+    raise source.error_here()
 
 
 TOOL_CALL: Final = up_to(CLOSER, _tool_call)
@@ -71,12 +71,12 @@ TAGS: Final[Mapping[str, Form]] = {
 """Openers of JSON calls and what reads them; those that no dialect renders are read all the same."""
 
 
-def _instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
+def _write_instructions(tools: Sequence[Declaration]) -> str:
+    return join_lines(
         "# Tools",
         "You can call functions. Their signatures, one JSON object a line:",
         "<tools>",
-        *(dump({"type": "function", "function": described(tool)}) for tool in tools),
+        *(to_json({"type": "function", "function": describe_tool(tool)}) for tool in tools),
         "</tools>",
         "To call a function, write a JSON object with its name and arguments within these tags:",
         '<tool_call>\n{"name": "FUNCTION", "arguments": {"PARAMETER": "VALUE"}}\n</tool_call>',
@@ -84,30 +84,30 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: WriteCall) -> str:
-    return f"<tool_call>\n{dump({'name': call.name, 'arguments': call.arguments})}\n</tool_call>"
+def _write_call(call: WriteCall) -> str:
+    return f"<tool_call>\n{to_json({'name': call.name, 'arguments': call.arguments})}\n</tool_call>"
 
 
-def _result(name: str, content: str) -> str:
+def _write_result(name: str, content: str) -> str:
     return f"<tool_response>\n{content}\n</tool_response>"
 
 
 HERMES: Final = TextDialect(
     name="hermes",
     grammar=Grammar({"<tool_call>": TOOL_CALL}),
-    instructions=_instructions,
-    call=_call,
-    result=_result,
+    instructions=_write_instructions,
+    call=_write_call,
+    result=_write_result,
     stop=("<tool_response>",),
 )
 
 
 def _xml_instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
+    return join_lines(
         "# Tools",
         "You can call these functions:",
         "<tools>",
-        *(dump(described(tool)) for tool in tools),
+        *(to_json(describe_tool(tool)) for tool in tools),
         "</tools>",
         "To call one, write a block of this form, values that are no text as JSON:",
         _xml_call(WriteCall("FUNCTION", {"PARAMETER": "VALUE"})),
@@ -117,7 +117,7 @@ def _xml_instructions(tools: Sequence[Declaration]) -> str:
 
 def _xml_call(call: WriteCall) -> str:
     parameters = "".join(
-        f"<parameter={name}>\n{argument if isinstance(argument, str) else dump(argument)}\n</parameter>\n"
+        f"<parameter={name}>\n{argument if isinstance(argument, str) else to_json(argument)}\n</parameter>\n"
         for name, argument in call.arguments.items()
     )
     return f"<tool_call>\n<function={call.name}>\n{parameters}</function>\n</tool_call>"

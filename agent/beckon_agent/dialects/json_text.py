@@ -46,13 +46,17 @@ class _Scanner:
     def scan(self, text: str, at: int, end: int, *, last: bool) -> int:
         """Return how far `text` up to `end` is understood; `last` when no more will come."""
         while at < end and not self.done and not self.damaged:
-            after = self._string(text, at, end) if self._in_string else self._token(text, at, end, last=last)
+            after = (
+                self._scan_string(text, at, end)
+                if self._in_string
+                else self._scan_token(text, at, end, last=last)
+            )
             if after == at:
                 break
             at = after
         return at
 
-    def _string(self, text: str, at: int, end: int) -> int:
+    def _scan_string(self, text: str, at: int, end: int) -> int:
         found = _IN_STRING.match(text, at, end)
         stop = found.end() if found else at
         if stop == end or text[stop] != '"':
@@ -61,7 +65,7 @@ class _Scanner:
         self._want = "colon" if self._want == "key" else "next"
         return stop + 1
 
-    def _token(self, text: str, at: int, end: int, *, last: bool) -> int:
+    def _scan_token(self, text: str, at: int, end: int, *, last: bool) -> int:
         blank = _BLANK.match(text, at, end)
         if blank:
             return blank.end()
@@ -73,10 +77,10 @@ class _Scanner:
         if kind not in _ALLOWED[self._want] or len(self._closers) > MAX_DEPTH or stop - at >= MAX_WORD:
             self.damaged = True
             return at
-        self._step(kind)
+        self._count_bracket(kind)
         return at if self.damaged else stop
 
-    def _step(self, kind: str) -> None:
+    def _count_bracket(self, kind: str) -> None:
         if kind in _CLOSER:
             self._closers.append(_CLOSER[kind])
             self._want = "key" if kind == "{" else "value"
@@ -127,39 +131,39 @@ def any_json(source: TextSource, closer: str = "", before: str = "") -> Steps[st
         raise
     except Damaged as damage:
         if not closer:
-            return damage.taken + (yield from _balanced(source, damage.depth))
-        rest, stop = yield from source.until(closer)
+            return damage.taken + (yield from _read_balanced(source, damage.depth))
+        rest, stop = yield from source.take_until(closer)
         if not stop:
             raise Incomplete from None
         return damage.taken + rest
 
 
-def _balanced(source: TextSource, depth: int) -> Steps[str]:
+def _read_balanced(source: TextSource, depth: int) -> Steps[str]:
     """Take text until `depth` brackets are closed, those in double quotes left out."""
     parts: list[str] = []
     while depth:
-        text, stop = yield from source.until('"', "{", "}", "[", "]")
+        text, stop = yield from source.take_until('"', "{", "}", "[", "]")
         parts += [text, stop]
         if not stop:
             raise Incomplete
         if stop == '"':
-            parts.append((yield from _quoted(source)))
+            parts.append((yield from _read_quoted(source)))
         else:
             depth += 1 if stop in _CLOSER else -1
     return "".join(parts)
 
 
-def _quoted(source: TextSource) -> Steps[str]:
+def _read_quoted(source: TextSource) -> Steps[str]:
     parts: list[str] = []
     while True:
-        text, stop = yield from source.until('"', "\\")
+        text, stop = yield from source.take_until('"', "\\")
         parts += [text, stop]
         if stop != "\\":
             return "".join(parts)
-        parts.append((yield from source.character()))
+        parts.append((yield from source.take_character()))
 
 
-def load(text: str) -> object:
+def parse_json(text: str) -> object:
     """Parse JSON, raw line breaks in strings included; raise ValueError on anything else."""
     try:
         return json.loads(text, strict=False, parse_constant=_no_constant)
@@ -171,7 +175,7 @@ def _no_constant(word: str) -> object:
     raise ValueError(f"{word} is not JSON")
 
 
-def dump(value: object) -> str:
+def to_json(value: object) -> str:
     """Write `value` as JSON text, always valid in UTF-8."""
     text = json.dumps(value, ensure_ascii=False)
     try:

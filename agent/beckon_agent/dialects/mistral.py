@@ -6,9 +6,9 @@ from typing import Final
 
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in
-from beckon_agent.dialects.json_text import any_json, dump
+from beckon_agent.dialects.json_text import any_json, to_json
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Steps, TextSource
 
 _NAME: Final = re.compile(r"[\w.\-]*")
@@ -20,43 +20,43 @@ def tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
 
     They are a list, an object, or a name and its arguments.
     """
-    yield from source.space()
-    name = yield from source.run(_NAME, _LONGEST_NAME)
+    yield from source.skip_blanks()
+    name = yield from source.take_match(_NAME, _LONGEST_NAME)
     if (yield from source.after_space("[CALL_ID]")):
-        yield from source.run(_NAME, _LONGEST_NAME)
+        yield from source.take_match(_NAME, _LONGEST_NAME)
     yield from source.after_space("[ARGS]")
     following = yield from source.beyond_space()
     if following not in ("{", "["):
         return ()
-    yield from source.space()
+    yield from source.skip_blanks()
     text = yield from any_json(source)
     return [RawCall(name, text)] if name and following == "{" else calls_in(text)
 
 
-def _instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
-        f"[AVAILABLE_TOOLS]{dump([{'type': 'function', 'function': described(tool)} for tool in tools])}"
-        "[/AVAILABLE_TOOLS]",
+def _write_instructions(tools: Sequence[Declaration]) -> str:
+    functions = [{"type": "function", "function": describe_tool(tool)} for tool in tools]
+    return join_lines(
+        f"[AVAILABLE_TOOLS]{to_json(functions)}[/AVAILABLE_TOOLS]",
         "To call tools, write a line of this form, with one object for each call:",
         '[TOOL_CALLS][{"name": "TOOL", "arguments": {"PARAMETER": "VALUE"}}]',
         "The results come back between [TOOL_RESULTS] and [/TOOL_RESULTS].",
     )
 
 
-def _call(call: WriteCall) -> str:
-    return dump({"name": call.name, "arguments": call.arguments})
+def _write_call(call: WriteCall) -> str:
+    return to_json({"name": call.name, "arguments": call.arguments})
 
 
-def _result(name: str, content: str) -> str:
-    return f"[TOOL_RESULTS]{dump({'name': name, 'content': content})}[/TOOL_RESULTS]"
+def _write_result(name: str, content: str) -> str:
+    return f"[TOOL_RESULTS]{to_json({'name': name, 'content': content})}[/TOOL_RESULTS]"
 
 
 MISTRAL: Final = TextDialect(
     name="mistral",
     grammar=Grammar({"[TOOL_CALLS]": tool_calls}),
-    instructions=_instructions,
-    call=_call,
-    result=_result,
+    instructions=_write_instructions,
+    call=_write_call,
+    result=_write_result,
     opening="[TOOL_CALLS][",
     closing="]",
     joiner=", ",

@@ -16,7 +16,7 @@ from beckon_agent.core.call_ids import call_id
 from beckon_agent.core.model_types import Declaration, Message, TextCalls
 from beckon_agent.dialects import deepseek, llama3, pythonic
 from beckon_agent.dialects.bare_json import KNOWN
-from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, everything
+from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, allow_everything
 from beckon_agent.dialects.calls import RawCall, ToolSchemas, function_element
 from beckon_agent.dialects.glm import named_line
 from beckon_agent.dialects.hermes import TAGS, TOOL_CALL
@@ -39,11 +39,11 @@ _KIMI_SILENT: Final = frozenset({
 
 def numbered_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read K2's `functions.NAME:0<|tool_call_argument_begin|>{…}`."""
-    head, begin = yield from source.until("<|tool_call_argument_begin|>", _CALL_END)
+    head, begin = yield from source.take_until("<|tool_call_argument_begin|>", _CALL_END)
     found = _ID.fullmatch(head)
-    yield from source.space()
+    yield from source.skip_blanks()
     if found is None or begin == _CALL_END or (yield from source.peek()) != "{":
-        yield from source.until(_CALL_END)
+        yield from source.take_until(_CALL_END)
         return ()
     arguments = yield from any_json(source, _CALL_END)
     yield from source.after_space(_CALL_END)
@@ -52,17 +52,17 @@ def numbered_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawC
 
 def opened_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read K3's call after `<|open|>call tool="`."""
-    name, _ = yield from source.until('"')
-    yield from source.until(_SEP)
+    name, _ = yield from source.take_until('"')
+    yield from source.take_until(_SEP)
     arguments: dict[str, object] = {}
     while (yield from source.after_space('<|open|>argument key="')):
-        key, _ = yield from source.until('"')
-        attributes, _ = yield from source.until(_SEP)
-        text, _ = yield from source.until("<|close|>argument<|sep|>")
-        arguments[key] = text if 'type="string"' in attributes else tools.typed(name, key, text)
+        key, _ = yield from source.take_until('"')
+        attributes, _ = yield from source.take_until(_SEP)
+        text, _ = yield from source.take_until("<|close|>argument<|sep|>")
+        arguments[key] = text if 'type="string"' in attributes else tools.to_typed_value(name, key, text)
     if not (yield from source.after_space(_CLOSED, "<|close|>toolscall<|sep|>")):
-        raise source.trouble()
-    return [RawCall.of(name, arguments)]
+        raise source.error_here()
+    return [RawCall.from_parsed(name, arguments)]
 
 
 _KIMI_FORMS: Final = {
@@ -75,9 +75,9 @@ _KIMI_FORMS: Final = {
 _pythonic = pythonic.call_list(known=True)
 
 
-def _bracket(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+def _read_bracket(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     if (yield from source.beyond_space()) == "{":
-        return (yield from KNOWN.several(source, tools))
+        return (yield from KNOWN.read_list(source, tools))
     return (yield from _pythonic(source, tools))
 
 
@@ -90,7 +90,7 @@ _COHERE_TOKENS: Final = frozenset(
 _STEP_TOKENS: Final = frozenset({"<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_end｜>"})
 
 # Many tags are special tokens that a server strips, and then the JSON between them is all that is left.
-_BARE: Final[Mapping[str, Form]] = {"{": KNOWN.one, "[": _bracket}
+_BARE: Final[Mapping[str, Form]] = {"{": KNOWN.read_object, "[": _read_bracket}
 _TAGGED: Final[Mapping[str, Form]] = {"<tool_call>": TOOL_CALL, "<function=": function_element}
 _MISTRAL: Final[Mapping[str, Form]] = {"[TOOL_CALLS]": tool_calls}
 _MINIMAX: Final[Mapping[str, Form]] = {'<invoke name="': deepseek.invoke_element()}  # MiniMax-M2
@@ -129,7 +129,7 @@ _STEP: Final[Mapping[str, Form]] = {
 }
 
 
-def _tags(*openers: str) -> Mapping[str, Form]:
+def _tag_forms(*openers: str) -> Mapping[str, Form]:
     return {opener: TAGS[opener] for opener in openers}
 
 
@@ -159,13 +159,13 @@ _FAMILIES: Final[tuple[tuple[str, Grammar], ...]] = (
         r"minimax",
         Grammar({**_MINIMAX, **_SECTION}, silent=_MINIMAX_TOKENS, whole=True),
     ),
-    (r"command|cohere|c4ai", Grammar(_tags("<|START_ACTION|>"), silent=_COHERE_TOKENS, whole=True)),
+    (r"command|cohere|c4ai", Grammar(_tag_forms("<|START_ACTION|>"), silent=_COHERE_TOKENS, whole=True)),
     (r"jamba|hunyuan", Grammar(_SECTION, whole=True)),
-    (r"granite", Grammar(_tags("<|tool_call|>", "<function_call>", "<tool_call>"), whole=True)),
+    (r"granite", Grammar(_tag_forms("<|tool_call|>", "<function_call>", "<tool_call>"), whole=True)),
     (r"(^|[/:])step-?\d", Grammar({**_STEP, **_TAGGED}, silent=_STEP_TOKENS, whole=True)),
-    (r"longcat", Grammar(_tags("<longcat_tool_call>"), whole=True)),
-    (r"internlm", Grammar(_tags("<|action_start|><|plugin|>"), whole=True)),
-    (r"olmo|lfm", Grammar({"[": _bracket}, silent=pythonic.SILENT, whole=True)),
+    (r"longcat", Grammar(_tag_forms("<longcat_tool_call>"), whole=True)),
+    (r"internlm", Grammar(_tag_forms("<|action_start|><|plugin|>"), whole=True)),
+    (r"olmo|lfm", Grammar({"[": _read_bracket}, silent=pythonic.SILENT, whole=True)),
 )  # fmt: skip
 
 _NO_LEAKS = re.compile(r"(^|[/:])(gpt-?[345]|chatgpt|o[1345](-|$)|claude|gemini)", re.IGNORECASE)
@@ -186,8 +186,8 @@ class Native:
         """Return everything as it is."""
         return Rendered(tuple(messages), tuple(tools))
 
-    def reader(
-        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
+    def make_reader(
+        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything
     ) -> Reader:
         """Return a reader for text and for calls leaked into it."""
         return MarkupReader(self.grammar, tools, new_id, allows, "recovered")
@@ -196,7 +196,7 @@ class Native:
 NATIVE: Final = Native(_ANY)
 
 
-def native(model: str, base_url: str, text_calls: TextCalls) -> Native:
+def native_dialect(model: str, base_url: str, text_calls: TextCalls) -> Native:
     """Return the native dialect for a model of this name at this server."""
     if text_calls == "any":
         return NATIVE

@@ -35,10 +35,10 @@ class Place:
     def advance(self, text: str) -> None:
         """Go over text."""
         first, *others = text.split("\n")
-        self._within(first)
+        self._advance_in_line(first)
         for line in others:
             self._end_line()
-            self._within(line)
+            self._advance_in_line(line)
 
     @property
     def begins_line(self) -> bool:
@@ -49,18 +49,18 @@ class Place:
         return self._column == 0 or not self.said
 
     @property
-    def fenced(self) -> bool:
+    def in_fence(self) -> bool:
         """True within a code fence, or in its opening line."""
-        return bool(self._fence or self._opens())
+        return bool(self._fence or self._opening_fence())
 
     @property
-    def free(self) -> bool:
+    def may_hold_call(self) -> bool:
         """True if a call may be written here.
 
         It may not in code, a quotation, a table or a list item.
         """
         return not (
-            self.fenced
+            self.in_fence
             or self._in_span()
             or self._below_quote
             or self._last in _QUOTATION_MARKS
@@ -68,7 +68,7 @@ class Place:
             or _LIST_ITEM.match(self._head)
         )
 
-    def _within(self, text: str) -> None:
+    def _advance_in_line(self, text: str) -> None:
         if not text:
             return
         self._head += text[: _HEAD_LENGTH - len(self._head)]
@@ -94,7 +94,7 @@ class Place:
             return 0 if self._run == self._span else self._span
         return self._run
 
-    def _opens(self) -> str:
+    def _opening_fence(self) -> str:
         found = _FENCE.match(self._head)
         if found is None or (found["run"][0] == "`" and "`" in found["info"]):
             return ""
@@ -103,7 +103,7 @@ class Place:
     def _end_line(self) -> None:
         self._end_run()
         blank = not self._head.strip()
-        run = self._opens()
+        run = self._opening_fence()
         if self._fence:
             whole = self._head.strip(" \t\r>")
             if run.startswith(self._fence) and whole == run:

@@ -9,10 +9,10 @@ from typing import Final
 
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.bare_json import BareJson
-from beckon_agent.dialects.calls import RawCall, calls_in, loosely
-from beckon_agent.dialects.json_text import dump, load
+from beckon_agent.dialects.calls import RawCall, calls_in, parse_loosely
+from beckon_agent.dialects.json_text import parse_json, to_json
 from beckon_agent.dialects.reader import Grammar
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, escaped, lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, escape_markup, join_lines
 
 ANSWER_SCHEMA: Final[Mapping[str, object]] = {
     "title": "Function Call",
@@ -30,21 +30,21 @@ ANSWER_SCHEMA: Final[Mapping[str, object]] = {
 }
 
 
-def _read(text: str) -> Sequence[RawCall]:
-    value = loosely(text)
+def _read_calls(text: str) -> Sequence[RawCall]:
+    value = parse_loosely(text)
     if value is None:
         return calls_in(text.rstrip().removesuffix("}"))
     items = value if isinstance(value, list) else [value]
     bodies = [item.get("functionCall") for item in items if isinstance(item, Mapping)]
-    return [call for body in bodies for call in calls_in(dump(body))]
+    return [call for body in bodies for call in calls_in(to_json(body))]
 
 
-def _instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
+def _write_instructions(tools: Sequence[Declaration]) -> str:
+    return join_lines(
         "You can use these tools, given as JSON:",
-        f"```json\n{dump([described(tool) for tool in tools])}\n```",
+        f"```json\n{to_json([describe_tool(tool) for tool in tools])}\n```",
         "When a tool is needed, answer with nothing but a JSON object of this schema:",
-        f"```json\n{dump(ANSWER_SCHEMA)}\n```",
+        f"```json\n{to_json(ANSWER_SCHEMA)}\n```",
         'For example: {"functionCall": {"name": "TOOL", "args": {"PARAMETER": "VALUE"}}}',
         "For several tools at once, write one such object a line.",
         'Each result comes back as {"functionResponse": {"name": …, "response": …}}.',
@@ -52,22 +52,24 @@ def _instructions(tools: Sequence[Declaration]) -> str:
     )
 
 
-def _call(call: WriteCall) -> str:
-    return dump({"functionCall": {"name": call.name, "args": call.arguments}})
+def _write_call(call: WriteCall) -> str:
+    return to_json({"functionCall": {"name": call.name, "args": call.arguments}})
 
 
-def _result(name: str, content: str) -> str:
+def _write_result(name: str, content: str) -> str:
     try:
-        response = load(content)
+        response = parse_json(content)
     except ValueError:
         response = content
-    return f'{{"functionResponse": {{"name": {dump(name)}, "response": {escaped(dump(response))}}}}}'
+    return (
+        f'{{"functionResponse": {{"name": {to_json(name)}, "response": {escape_markup(to_json(response))}}}}}'
+    )
 
 
 PROMPTED: Final = TextDialect(
     name="prompted",
-    grammar=Grammar(BareJson(frozenset({"functionCall"}), _read, certain=True).forms, whole=True),
-    instructions=_instructions,
-    call=_call,
-    result=_result,
+    grammar=Grammar(BareJson(frozenset({"functionCall"}), _read_calls, certain=True).forms, whole=True),
+    instructions=_write_instructions,
+    call=_write_call,
+    result=_write_result,
 )

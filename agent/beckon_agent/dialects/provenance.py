@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from beckon_agent.core.model_types import Declaration, Message
-from beckon_agent.dialects.calls import RawCall, loosely
+from beckon_agent.dialects.calls import RawCall, parse_loosely
 
 SEARCHED: Final = 1_000_000
 """Characters of a conversation that are searched; in a longer one, no call is read out of text."""
@@ -111,57 +111,57 @@ class Provenance:
     @cached_property
     def size(self) -> int:
         """The number of characters to search."""
-        return sum(map(len, self._texts()))
+        return sum(map(len, self._request_texts()))
 
-    def brought(self, calls: Sequence[RawCall], markup: str) -> bool:
+    def contains_calls(self, calls: Sequence[RawCall], markup: str) -> bool:
         """True if the calls come from the conversation.
 
         One call found there is enough, or the markup of all of them. Beyond the limit `SEARCHED` it is
         always True.
         """
-        if self._streams is None:
+        if self._search_streams is None:
             return True
-        if any(stream.holds(call) for call in calls for stream in self._streams):
+        if any(stream.contains_call(call) for call in calls for stream in self._search_streams):
             return True
-        letters = _letters(_plain(markup))
-        own = sum(len(_letters(_plain(call.name + call.arguments))) for call in calls)
+        letters = _letters(_to_plain_text(markup))
+        own = sum(len(_letters(_to_plain_text(call.name + call.arguments))) for call in calls)
         if len(letters) < own + _SHORTEST_MARKUP:
             return False
-        return any(stream.holds_markup(letters) for stream in self._streams)
+        return any(stream.holds_markup(letters) for stream in self._search_streams)
 
     @cached_property
-    def _streams(self) -> Sequence["_Stream"] | None:
+    def _search_streams(self) -> Sequence["_Stream"] | None:
         """The conversation in several spellings, `None` above the size limit.
 
         The texts of a spelling are joined, once directly and once by line breaks.
         """
         if self.size > SEARCHED:
             return None
-        spellings = [list(self._texts())]
+        spellings = [list(self._request_texts())]
         while len(spellings) <= _NESTED:  # JSON in a string of JSON is opened level by level
-            inner = [part for text in spellings[-1] for part in _opened(text)]
+            inner = [part for text in spellings[-1] for part in _iterate_json_strings(text)]
             if inner == spellings[-1]:
                 break
             spellings.append(inner)
-        plain = [[_plain(text) for text in texts] for texts in spellings]
+        plain = [[_to_plain_text(text) for text in texts] for texts in spellings]
         texts = dict.fromkeys(text for spelling in spellings for text in spelling)
-        decoded = [part for text in texts for part in _decoded(text)]
+        decoded = [part for text in texts for part in _decode_runs(text)]
         if decoded:
-            plain.append([_plain(text) for text in decoded])
+            plain.append([_to_plain_text(text) for text in decoded])
         joined = [joiner.join(texts) for texts in plain for joiner in ("", "\n")]
         return [_Stream(text) for text in dict.fromkeys(joined)]
 
-    def _texts(self) -> Iterator[str]:
+    def _request_texts(self) -> Iterator[str]:
         """Yield the texts in the request.
 
         Text of the model itself is part of it, since it was no call.
         """
         for message in self._messages:
-            yield from _strings(message.get("content"))
+            yield from _iterate_strings(message.get("content"))
         for tool in self._declarations:
             function = tool.get("function", tool)
-            yield from _strings(function.get("description"))
-            yield from _strings(function.get("parameters"))
+            yield from _iterate_strings(function.get("description"))
+            yield from _iterate_strings(function.get("parameters"))
 
 
 class _Stream:
@@ -178,12 +178,12 @@ class _Stream:
     def _letters(self) -> str:
         return "".join(self._words)
 
-    def holds(self, call: RawCall) -> bool:
+    def contains_call(self, call: RawCall) -> bool:
         """True if the name is found with the same arguments.
 
         Any markup and any order will do.
         """
-        name = _WORDS.findall(_plain(call.name))
+        name = _WORDS.findall(_to_plain_text(call.name))
         if not name or "".join(name) not in self._letters:
             return False
         wanted = Counter(_words_of(call.arguments))
@@ -193,9 +193,9 @@ class _Stream:
         for at in places:
             if self._words[at : at + len(name)] != name:
                 continue
-            after = self._words[at + len(name) : at + len(name) + _window(wanted)]
-            before = self._words[max(0, at - _window(wanted)) : at][::-1]
-            if _covers(after, wanted) or _covers(before, wanted):
+            after = self._words[at + len(name) : at + len(name) + _window_size(wanted)]
+            before = self._words[max(0, at - _window_size(wanted)) : at][::-1]
+            if _begin_with_all(after, wanted) or _begin_with_all(before, wanted):
                 return True
         return False
 
@@ -226,7 +226,7 @@ class _Stream:
         return low == len(letters) or (low > 0 and letters[low:] in self._letters)
 
 
-def _window(wanted: Counter[str]) -> int:
+def _window_size(wanted: Counter[str]) -> int:
     """Return the distance allowed between a name and its arguments.
 
     It is the number of words up to the last word of the arguments.
@@ -234,7 +234,7 @@ def _window(wanted: Counter[str]) -> int:
     return wanted.total() * 6 + 12
 
 
-def _covers(words: Sequence[str], wanted: Counter[str]) -> bool:
+def _begin_with_all(words: Sequence[str], wanted: Counter[str]) -> bool:
     """True if these words begin with all wanted ones.
 
     Only words of markup may be between them.
@@ -254,35 +254,35 @@ def _covers(words: Sequence[str], wanted: Counter[str]) -> bool:
 
 def _words_of(arguments: str) -> list[str]:
     """Return the keys and values of arguments, as words."""
-    value = loosely(arguments)
+    value = parse_loosely(arguments)
     if isinstance(value, str):
-        value = loosely(value) or value
-    parts = [arguments] if value is None else list(_scalars(value))
-    return [word for part in parts for word in _WORDS.findall(_plain(part))]
+        value = parse_loosely(value) or value
+    parts = [arguments] if value is None else list(_iterate_scalars(value))
+    return [word for part in parts for word in _WORDS.findall(_to_plain_text(part))]
 
 
-def _scalars(value: object, depth: int = 0) -> Iterator[str]:
+def _iterate_scalars(value: object, depth: int = 0) -> Iterator[str]:
     if depth > _DEPTH:
         return
     if isinstance(value, Mapping):
         for key, member in value.items():
             yield str(key)
-            yield from _scalars(member, depth + 1)
+            yield from _iterate_scalars(member, depth + 1)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for member in value:
-            yield from _scalars(member, depth + 1)
+            yield from _iterate_scalars(member, depth + 1)
     elif isinstance(value, str):
         yield value
     else:
         yield json.dumps(value)
 
 
-def _strings(value: object, depth: int = 0) -> Iterator[str]:
+def _iterate_strings(value: object, depth: int = 0) -> Iterator[str]:
     """Yield the strings of a message's content or of a schema, keys included."""
-    return (text for text in _scalars(value, depth) if text and text != "null")
+    return (text for text in _iterate_scalars(value, depth) if text and text != "null")
 
 
-def _opened(text: str) -> Iterator[str]:
+def _iterate_json_strings(text: str) -> Iterator[str]:
     """Yield a text, or the strings in it if it is JSON."""
     inner = text.strip()
     if inner[:1] in ("{", "[", '"') and inner[-1:] in ("}", "]", '"'):
@@ -291,12 +291,12 @@ def _opened(text: str) -> Iterator[str]:
         except (ValueError, RecursionError):
             yield text
             return
-        yield from _values(value)
+        yield from _iterate_values(value)
     else:
         yield text
 
 
-def _values(value: object, depth: int = 0) -> Iterator[str]:
+def _iterate_values(value: object, depth: int = 0) -> Iterator[str]:
     """Yield the strings of a value without the keys of its objects."""
     if depth > _DEPTH:
         return
@@ -304,13 +304,13 @@ def _values(value: object, depth: int = 0) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping):
         for member in value.values():
-            yield from _values(member, depth + 1)
+            yield from _iterate_values(member, depth + 1)
     elif isinstance(value, Sequence):
         for member in value:
-            yield from _values(member, depth + 1)
+            yield from _iterate_values(member, depth + 1)
 
 
-def _plain(text: str) -> str:
+def _to_plain_text(text: str) -> str:
     """Resolve escapes and entities, and unify similar letters."""
     for _ in range(_ROUNDS):
         before = text
@@ -319,8 +319,8 @@ def _plain(text: str) -> str:
         if "%" in text:
             text = unquote(text)
         if "\\" in text:
-            text = _UNICODE_ESCAPE.sub(_escaped, text)
-            text = _SURROGATES.sub(_paired, text)
+            text = _UNICODE_ESCAPE.sub(_resolve_escape, text)
+            text = _SURROGATES.sub(_join_surrogates, text)
         if text == before:
             break
     text = _BLANK_ESCAPE.sub(" ", text) if "\\" in text else text
@@ -333,12 +333,12 @@ def _plain(text: str) -> str:
     return text.casefold()
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _resolve_escape(found: re.Match[str]) -> str:
     code = int(next(filter(None, found.groups())), 16)
     return chr(code) if code <= 0x10FFFF else " "
 
 
-def _paired(found: re.Match[str]) -> str:
+def _join_surrogates(found: re.Match[str]) -> str:
     return found[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
@@ -346,7 +346,7 @@ def _letters(plain: str) -> str:
     return "".join(_WORDS.findall(plain))
 
 
-def _decoded(text: str, depth: int = 0) -> Iterator[str]:
+def _decode_runs(text: str, depth: int = 0) -> Iterator[str]:
     """Yield the texts in runs of base64 and hexadecimal digits.
 
     Such runs in these texts are decoded, too.
@@ -358,7 +358,7 @@ def _decoded(text: str, depth: int = 0) -> Iterator[str]:
             inner = decode(found[0])
             if inner:
                 yield inner
-                yield from _decoded(inner, depth + 1)
+                yield from _decode_runs(inner, depth + 1)
 
 
 def _of_base64(run: str) -> str:

@@ -32,45 +32,45 @@ def call_arguments(source: TextSource) -> Steps[dict[str, object]]:
     """
     named: dict[str, object] = {}
     while True:
-        yield from source.space()
-        if (yield from source.take(")")):
+        yield from source.skip_blanks()
+        if (yield from source.take_literal(")")):
             return named
-        if (yield from source.take("**")):
-            named.update((yield from _mapping(source)))
+        if (yield from source.take_literal("**")):
+            named.update((yield from _read_mapping(source)))
         else:
-            name = yield from source.run(_WORD, MAX_WORD)
-            yield from source.space()
+            name = yield from source.take_match(_WORD, MAX_WORD)
+            yield from source.skip_blanks()
             if not name:
-                raise source.trouble()
-            yield from source.expect("=")
-            named[name] = yield from value(source, 0)
-        yield from _separator(source, ")")
+                raise source.error_here()
+            yield from source.expect_literal("=")
+            named[name] = yield from read_literal(source, 0)
+        yield from _take_separator(source, ")")
 
 
-def value(source: TextSource, depth: int) -> Steps[object]:
+def read_literal(source: TextSource, depth: int) -> Steps[object]:
     """Take one literal: tuples and sets become lists, as JSON has only those."""
-    yield from source.space()
+    yield from source.skip_blanks()
     first = yield from source.peek()
     if first in ("'", '"'):
-        return (yield from _string(source, first))
+        return (yield from _read_string(source, first))
     if first in _CLOSERS:
         if depth >= MAX_DEPTH:
             raise Damaged
         source.at += 1
-        return (yield from _container(source, first, depth + 1))
-    return _scalar((yield from source.run(_WORD, MAX_WORD)), source)
+        return (yield from _read_container(source, first, depth + 1))
+    return _to_scalar((yield from source.take_match(_WORD, MAX_WORD)), source)
 
 
-def _mapping(source: TextSource) -> Steps[dict[str, object]]:
-    found = yield from value(source, 0)
+def _read_mapping(source: TextSource) -> Steps[dict[str, object]]:
+    found = yield from read_literal(source, 0)
     if not isinstance(found, dict):
         raise Damaged
     return found
 
 
-def _scalar(word: str, source: TextSource) -> object:
+def _to_scalar(word: str, source: TextSource) -> object:
     if not word:
-        raise source.trouble()
+        raise source.error_here()
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if not _NUMBER.fullmatch(word):
@@ -82,22 +82,22 @@ def _scalar(word: str, source: TextSource) -> object:
     return number
 
 
-def _container(source: TextSource, opener: str, depth: int) -> Steps[object]:
+def _read_container(source: TextSource, opener: str, depth: int) -> Steps[object]:
     closer = _CLOSERS[opener]
     items: list[object] = []
     pairs: dict[str, object] = {}
     comma = False
     while True:
-        yield from source.space()
-        if (yield from source.take(closer)):
+        yield from source.skip_blanks()
+        if (yield from source.take_literal(closer)):
             break
-        item = yield from value(source, depth)
-        yield from source.space()
-        if opener == "{" and (yield from source.take(":")):
-            pairs[item if isinstance(item, str) else str(item)] = yield from value(source, depth)
+        item = yield from read_literal(source, depth)
+        yield from source.skip_blanks()
+        if opener == "{" and (yield from source.take_literal(":")):
+            pairs[item if isinstance(item, str) else str(item)] = yield from read_literal(source, depth)
         else:
             items.append(item)
-        comma = (yield from _separator(source, closer)) or comma
+        comma = (yield from _take_separator(source, closer)) or comma
     if opener == "{" and not items:
         return pairs
     if pairs:
@@ -105,60 +105,60 @@ def _container(source: TextSource, opener: str, depth: int) -> Steps[object]:
     return items[0] if opener == "(" and len(items) == 1 and not comma else items
 
 
-def _separator(source: TextSource, closer: str) -> Steps[bool]:
+def _take_separator(source: TextSource, closer: str) -> Steps[bool]:
     """Take a comma; return False at the closer.
 
     The closer is left for the caller.
     """
-    yield from source.space()
-    if (yield from source.take(",")):
+    yield from source.skip_blanks()
+    if (yield from source.take_literal(",")):
         return True
-    if not (yield from source.sees(closer)):
-        raise source.trouble()
+    if not (yield from source.looking_at(closer)):
+        raise source.error_here()
     return False
 
 
-def _string(source: TextSource, quote: str) -> Steps[str]:
+def _read_string(source: TextSource, quote: str) -> Steps[str]:
     source.at += 1
-    if not (yield from source.take(quote)):
-        return _unescape((yield from _body(source, quote)))
-    if (yield from source.take(quote)):
-        return _unescape((yield from _body(source, quote * 3)))
+    if not (yield from source.take_literal(quote)):
+        return _resolve_escapes((yield from _read_string_body(source, quote)))
+    if (yield from source.take_literal(quote)):
+        return _resolve_escapes((yield from _read_string_body(source, quote * 3)))
     return ""
 
 
-def _body(source: TextSource, quote: str) -> Steps[str]:
+def _read_string_body(source: TextSource, quote: str) -> Steps[str]:
     """Take a string's text up to its closing quote, with its escapes.
 
     A bare quote ends it only if the next character may follow a value: models forget to escape.
     """
     parts: list[str] = []
     while True:
-        text, stop = yield from source.until(quote, "\\")
+        text, stop = yield from source.take_until(quote, "\\")
         parts.append(text)
         if not stop:
             raise Incomplete
         if stop == "\\":
-            parts.append(stop + (yield from source.character()))
+            parts.append(stop + (yield from source.take_character()))
         elif len(quote) == 3 or (yield from source.beyond_space()) in _MAY_FOLLOW:
             return "".join(parts)
         else:
             parts.append("\\" + stop)
 
 
-def _unescape(body: str) -> str:
+def _resolve_escapes(body: str) -> str:
     """Read the escapes as Python does.
 
     A text with wrong escapes stays as it is.
     """
     try:
-        text: str = ast.literal_eval(f'"""{_TO_ESCAPE.sub(_escaped, body)}"""')
+        text: str = ast.literal_eval(f'"""{_TO_ESCAPE.sub(_resolve_escape, body)}"""')
     except (SyntaxError, ValueError):
         return body
     return text
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _resolve_escape(found: re.Match[str]) -> str:
     piece = found.group()
     if len(piece) == 2:
         return piece if piece[1] in _KNOWN_ESCAPES else f"\\{piece}"

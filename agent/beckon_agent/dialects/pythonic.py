@@ -6,11 +6,11 @@ from typing import Final
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.calls import RawCall, ToolSchemas
 from beckon_agent.dialects.glm import LONGEST_NAME, NAME
-from beckon_agent.dialects.json_text import dump
+from beckon_agent.dialects.json_text import to_json
 from beckon_agent.dialects.llama3 import result_line
 from beckon_agent.dialects.python_text import call_arguments
 from beckon_agent.dialects.reader import Form, Grammar
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, described, lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
 SILENT: Final = frozenset({
@@ -24,47 +24,47 @@ def call_list(*, known: bool) -> Form:
     With `known`, their names must be those of declared tools.
     """
 
-    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    def read_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         calls: list[RawCall] = []
         try:
             while True:
-                yield from source.space()
-                name = yield from source.run(NAME, LONGEST_NAME)
-                if not name or (known and name not in tools) or not (yield from source.take("(")):
+                yield from source.skip_blanks()
+                name = yield from source.take_match(NAME, LONGEST_NAME)
+                if not name or (known and name not in tools) or not (yield from source.take_literal("(")):
                     return None
-                calls.append(RawCall.of(name, (yield from call_arguments(source))))
+                calls.append(RawCall.from_parsed(name, (yield from call_arguments(source))))
                 if (yield from source.after_space("]", ",")) != ",":
                     return calls
         except Damaged:
             return None
 
-    return read
+    return read_calls
 
 
-def _instructions(tools: Sequence[Declaration]) -> str:
-    return lines(
+def _write_instructions(tools: Sequence[Declaration]) -> str:
+    return join_lines(
         "You can call the functions below. To call some, answer with nothing but a Python list of calls:",
         "[first_function(parameter='value'), second_function(parameter=1)]",
         "The results follow as messages that begin with `Result of`.",
         "",
-        *(dump(described(tool)) for tool in tools),
+        *(to_json(describe_tool(tool)) for tool in tools),
     )
 
 
-def keywords(call: WriteCall) -> str:
+def write_keywords(call: WriteCall) -> str:
     """Write arguments as Python keyword arguments."""
     return ", ".join(f"{name}={argument!r}" for name, argument in call.arguments.items())
 
 
-def _call(call: WriteCall) -> str:
-    return f"{call.name}({keywords(call)})"
+def _write_call(call: WriteCall) -> str:
+    return f"{call.name}({write_keywords(call)})"
 
 
 PYTHONIC: Final = TextDialect(
     name="pythonic",
     grammar=Grammar({"[": call_list(known=False)}, silent=SILENT),
-    instructions=_instructions,
-    call=_call,
+    instructions=_write_instructions,
+    call=_write_call,
     result=result_line,
     opening="[",
     closing="]",

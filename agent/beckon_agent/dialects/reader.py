@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration, TextDelta, ToolCall
-from beckon_agent.dialects.base import Allows, Item, NewId, everything
+from beckon_agent.dialects.base import Allows, Item, NewId, allow_everything
 from beckon_agent.dialects.calls import RawCall, ToolSchemas
 from beckon_agent.dialects.place import Place
 from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
@@ -51,7 +51,7 @@ class Grammar:
         return sorted(literals, key=lambda literal: (-len(literal), literal))
 
     @cached_property
-    def _stops(self) -> re.Pattern[str]:
+    def _stop_pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(re.escape(literal) for literal in self._literals) or "(?!)")
 
     @cached_property
@@ -62,18 +62,18 @@ class Grammar:
     def _longest(self) -> int:
         return max(map(len, self._prefixes), default=0)
 
-    def stop(self, text: str, at: int, *, ended: bool) -> tuple[int, int]:
+    def find_stop(self, text: str, at: int, *, ended: bool) -> tuple[int, int]:
         """Return the span of the first opener in `text`.
 
         Without one the span is empty, at the end of the certain prose.
         """
-        found = self._stops.search(text, at)
-        held = len(text) if ended else self._held(text, at)
+        found = self._stop_pattern.search(text, at)
+        held = len(text) if ended else self._held_back_from(text, at)
         if found and found.start() < held:
             return found.span()
         return held, held
 
-    def _held(self, text: str, at: int) -> int:
+    def _held_back_from(self, text: str, at: int) -> int:
         """Return the start of a possible opener at the end of the text.
 
         It may also be the beginning of a longer one.
@@ -90,16 +90,16 @@ def up_to(closer: str, form: Form) -> Form:
     So no part of it is read as a call.
     """
 
-    def read(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
+    def read_body(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         try:
             return (yield from form(source, tools))
         except Incomplete:
             raise
         except Damaged:
-            yield from source.until(closer)
+            yield from source.take_until(closer)
             return ()
 
-    return read
+    return read_body
 
 
 class MarkupReader:
@@ -110,7 +110,7 @@ class MarkupReader:
         grammar: Grammar,
         tools: Sequence[Declaration],
         new_id: NewId,
-        allows: Allows = everything,
+        allows: Allows = allow_everything,
         origin: CallOrigin = "dialect",
     ) -> None:
         self._grammar = grammar
@@ -129,7 +129,7 @@ class MarkupReader:
         self._at_line_start = True
         self._in_section = False  # of markup that began where no call may be written
         self._only_text = False
-        self._steps = self._read()
+        self._steps = self._read_answer()
 
     def feed(self, text: str) -> list[Item]:
         """Take the next piece; return the items certain by now, in order."""
@@ -148,7 +148,7 @@ class MarkupReader:
             self._let_go()
         else:
             for _, calls in self._held:
-                self._call(calls)
+                self._emit_calls(calls)
             self._held.clear()
         if self._blank and not (self._called or self._grammar.trims):  # blanks are all that was said
             self._out.append(TextDelta("".join(self._blank)))
@@ -157,19 +157,19 @@ class MarkupReader:
 
     def _go_on(self) -> list[Item]:
         next(self._steps, None)
-        found = [item for _, group in groupby(self._out, type) for item in _joined(list(group))]
+        found = [item for _, group in groupby(self._out, type) for item in _join_texts(list(group))]
         self._out.clear()
         return found
 
-    def _say(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         """Show text; blanks after a held call are held with it."""
         if self._held and (not text or text.isspace()):
-            self._hold(text)
+            self._hold_calls(text)
             return
         self._let_go()
-        self._show(text)
+        self._show_now(text)
 
-    def _show(self, text: str) -> None:
+    def _show_now(self, text: str) -> None:
         """Show text; blanks wait for the text after them.
 
         Blanks around a call belong to its markup.
@@ -184,7 +184,7 @@ class MarkupReader:
         self._blank.clear()
         self._said = True
 
-    def _hold(self, raw: str, calls: Sequence[RawCall] = ()) -> None:
+    def _hold_calls(self, raw: str, calls: Sequence[RawCall] = ()) -> None:
         if raw:
             self._held.append((raw, calls))
             self._held_size += len(raw)
@@ -193,45 +193,45 @@ class MarkupReader:
         """Show everything held, as text."""
         held, self._held, self._held_size = self._held, [], 0
         if held:
-            self._show("".join(raw for raw, _ in held))
+            self._show_now("".join(raw for raw, _ in held))
 
-    def _call(self, calls: Sequence[RawCall]) -> None:
+    def _emit_calls(self, calls: Sequence[RawCall]) -> None:
         self._out += [
             ToolCall(self._new_id(), call.name, call.arguments, origin=self._origin) for call in calls
         ]
         self._blank.clear()
         self._said, self._called = False, True
 
-    def _read(self) -> Steps[None]:
+    def _read_answer(self) -> Steps[None]:
         source, grammar = self._source, self._grammar
         while True:
-            while self._at_line_start and grammar.line and self._allowed(whole=grammar.whole):
+            while self._at_line_start and grammar.line and self._call_allowed(whole=grammar.whole):
                 source.mark()
-                yield from self._enter(grammar.line, whole=grammar.whole)
-            opener = yield from self._prose()
+                yield from self._enter_form(grammar.line, whole=grammar.whole)
+            opener = yield from self._read_prose()
             if not opener:
                 return
             if opener == "\n":
                 self._at_line_start = True
-                self._say(opener)
-            elif self._place.fenced and not self._held:
-                self._say(opener)
+                self._show_text(opener)
+            elif self._place.in_fence and not self._held:
+                self._show_text(opener)
             elif opener in grammar.forms:
-                yield from self._enter(grammar.forms[opener], whole=grammar.whole or opener == _FENCE)
+                yield from self._enter_form(grammar.forms[opener], whole=grammar.whole or opener == _FENCE)
             else:
-                yield from self._pass(opener)
+                yield from self._pass_token(opener)
 
-    def _pass(self, token: str) -> Steps[None]:
+    def _pass_token(self, token: str) -> Steps[None]:
         """Go over a silent token: drop it, or show it as text."""
-        if not (yield from self._drops(token)):
-            self._say(token)
+        if not (yield from self._drops_token(token)):
+            self._show_text(token)
             self._in_section = True
             return
         self._at_line_start = True
         if self._held:
-            self._hold(token)
+            self._hold_calls(token)
 
-    def _prose(self) -> Steps[str]:
+    def _read_prose(self) -> Steps[str]:
         """Show everything up to the next opener, and take the opener.
 
         Return the opener; empty at the end.
@@ -240,10 +240,10 @@ class MarkupReader:
         while True:
             start, end = len(source.text), len(source.text)
             if not self._only_text:
-                start, end = self._grammar.stop(source.text, source.at, ended=source.ended)
+                start, end = self._grammar.find_stop(source.text, source.at, ended=source.ended)
             said = source.text[source.at : start]
             self._in_section = self._in_section and (not said or said.isspace())
-            self._say(said)
+            self._show_text(said)
             source.at = start
             source.mark()
             source.at = end
@@ -251,7 +251,7 @@ class MarkupReader:
                 return source.text[start:end]
             yield
 
-    def _drops(self, token: str) -> Steps[bool]:
+    def _drops_token(self, token: str) -> Steps[bool]:
         """True if a silent token is no part of a sentence.
 
         With a `whole` grammar, it has to open or close a line.
@@ -259,42 +259,42 @@ class MarkupReader:
         if self._held or self._place.begins_line:
             return True
         if not self._grammar.whole:
-            return self._place.free
+            return self._place.may_hold_call
         if not _CLOSES.search(token):
             return False
         if (yield from self._source.peek()) in ("", "\r", "\n"):
             return True
         for following in self._grammar.silent:
-            if (yield from self._source.sees(following)):
+            if (yield from self._source.looking_at(following)):
                 return True
         return False
 
-    def _allowed(self, *, whole: bool) -> bool:
+    def _call_allowed(self, *, whole: bool) -> bool:
         """True if a call may be written here.
 
         With `whole`, it must be the whole rest of the answer.
         """
         if self._held:
             return True
-        return self._place.free and not self._in_section and (self._place.begins_line or not whole)
+        return self._place.may_hold_call and not self._in_section and (self._place.begins_line or not whole)
 
-    def _enter(self, form: Form, *, whole: bool) -> Steps[None]:
+    def _enter_form(self, form: Form, *, whole: bool) -> Steps[None]:
         """Read a form; without allowed calls, show it all as text."""
-        source, allowed = self._source, self._allowed(whole=whole)
-        calls = yield from self._attempt(form)
+        source, allowed = self._source, self._call_allowed(whole=whole)
+        calls = yield from self._attempt_form(form)
         raw = source.raw()
         self._only_text = self._held_size + len(raw) > HELD_LIMIT
         if not calls or not allowed or self._only_text or not self._allows(calls, raw):
             self._at_line_start = raw.endswith("\n")
-            self._say(raw)
+            self._show_text(raw)
             return
         self._at_line_start = True
         if whole or self._held:
-            self._hold(raw, calls)
+            self._hold_calls(raw, calls)
         else:
-            self._call(calls)
+            self._emit_calls(calls)
 
-    def _attempt(self, form: Form) -> Steps[Sequence[RawCall] | None]:
+    def _attempt_form(self, form: Form) -> Steps[Sequence[RawCall] | None]:
         """Run a form up to the limit of text held back."""
         source = self._source
         steps = form(source, self._tools)
@@ -313,6 +313,6 @@ class MarkupReader:
             yield
 
 
-def _joined(group: list[Item]) -> list[Item]:
+def _join_texts(group: list[Item]) -> list[Item]:
     texts = [item.text for item in group if isinstance(item, TextDelta)]
     return [TextDelta("".join(texts))] if texts else group

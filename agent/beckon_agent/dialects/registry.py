@@ -34,7 +34,7 @@ _GUESSES: Final = (
 )
 
 
-def dialect(name: str) -> Dialect:
+def dialect_named(name: str) -> Dialect:
     """Return the dialect of this name; raise ValueError with all names."""
     try:
         return DIALECTS[name]
@@ -42,7 +42,7 @@ def dialect(name: str) -> Dialect:
         raise ValueError(f"there is no dialect {name!r}; choose one of: {', '.join(DIALECTS)}") from None
 
 
-def guess(model_name: str) -> Dialect:
+def guess_dialect(model_name: str) -> Dialect:
     """Return the text dialect of a model's training, by the model's name.
 
     For unknown names it is `prompted`.

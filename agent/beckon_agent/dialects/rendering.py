@@ -14,8 +14,8 @@ from typing import Any
 
 from beckon_agent.core.call_ids import call_id
 from beckon_agent.core.model_types import Declaration, Message
-from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, everything
-from beckon_agent.dialects.json_text import load
+from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, allow_everything
+from beckon_agent.dialects.json_text import parse_json
 from beckon_agent.dialects.reader import Grammar, MarkupReader
 
 _MARKUP = re.compile(
@@ -29,7 +29,7 @@ _MARKUP = re.compile(
 )
 
 
-def escaped(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Return text with a blank in all possible markup of dialects.
 
     The rest is as it was.
@@ -73,18 +73,20 @@ class TextDialect:
 
     def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
         """Return the conversation as text; the tools stand in the system message."""
-        system = [escaped(text_of(message.get("content"))) for message in messages if _is_system(message)]
+        system = [
+            escape_markup(text_of(message.get("content"))) for message in messages if _is_system(message)
+        ]
         if tools:
             system.append(self.instructions(tools))
         texts: list[Message] = (
             [{"role": "system", "content": "\n\n".join(filter(None, system))}] if system else []
         )
         for message in self._turns(messages):
-            _append(texts, message)
+            _append_message(texts, message)
         return Rendered(tuple(texts), (), self.stop if tools else ())
 
-    def reader(
-        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = everything
+    def make_reader(
+        self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything
     ) -> Reader:
         """Return a reader for one answer of the model.
 
@@ -98,47 +100,49 @@ class TextDialect:
             role = message.get("role")
             if role == "assistant":
                 calls = message.get("tool_calls") or []
-                names |= {str(call.get("id")): _called(call).name for call in calls}
+                names |= {str(call.get("id")): _to_written_call(call).name for call in calls}
                 yield {
                     "role": "assistant",
-                    "content": self._said(escaped(text_of(message.get("content"))), calls),
+                    "content": self._write_answer(escape_markup(text_of(message.get("content"))), calls),
                 }
             elif role == "tool":
                 name = names.get(str(message.get("tool_call_id")), str(message.get("name") or "tool"))
                 yield {
                     "role": self.result_role,
-                    "content": self.result(name, escaped(text_of(message.get("content")))),
+                    "content": self.result(name, escape_markup(text_of(message.get("content")))),
                 }
             elif not _is_system(message):
                 yield {"role": role, "content": _escaped_parts(message.get("content") or "")}
 
-    def _said(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+    def _write_answer(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
         if not calls:
             return text
-        written = self.joiner.join(self.call(_called(call)) for call in calls)
+        written = self.joiner.join(self.call(_to_written_call(call)) for call in calls)
         return (text and text + self.divider) + self.opening + written + self.closing
 
 
-def described(tool: Declaration) -> dict[str, object]:
+def describe_tool(tool: Declaration) -> dict[str, object]:
     """Return name, description and parameters of a declaration, as they go into a prompt."""
     function = tool.get("function", tool)
     return {
         "name": function.get("name"),
-        "description": escaped(str(function.get("description", ""))),
-        "parameters": _described(function.get("parameters") or {"type": "object", "properties": {}}),
+        "description": escape_markup(str(function.get("description", ""))),
+        "parameters": _escape_descriptions(
+            function.get("parameters") or {"type": "object", "properties": {}}
+        ),
     }
 
 
-def _described(schema: object) -> object:
+def _escape_descriptions(schema: object) -> object:
     """Return a schema with its descriptions escaped; names and values stay as they are."""
     if isinstance(schema, list):
-        return [_described(member) for member in schema]
+        return [_escape_descriptions(member) for member in schema]
     if not isinstance(schema, Mapping):
         return schema
     return {
-        key: escaped(member)
+        key: escape_markup(member)
         if key in ("description", "title") and isinstance(member, str)
-        else _described(member)
+        else _escape_descriptions(member)
         for key, member in schema.items()
     }
 
@@ -149,16 +153,18 @@ def _escaped_parts(content: object) -> object:
     It is a string, or parts with text in some of them.
     """
     if isinstance(content, str):
-        return escaped(content)
+        return escape_markup(content)
     if not isinstance(content, list):
         return content
     return [
-        {**part, "text": escaped(str(part["text"]))} if isinstance(part, Mapping) and "text" in part else part
+        {**part, "text": escape_markup(str(part["text"]))}
+        if isinstance(part, Mapping) and "text" in part
+        else part
         for part in content
     ]
 
 
-def lines(*parts: str) -> str:
+def join_lines(*parts: str) -> str:
     """Join the parts of a prompt, one a line."""
     return "\n".join(parts)
 
@@ -174,26 +180,26 @@ def _is_system(message: Message) -> bool:
     return message.get("role") in ("system", "developer")
 
 
-def _called(call: Mapping[str, Any]) -> WriteCall:
+def _to_written_call(call: Mapping[str, Any]) -> WriteCall:
     function = call.get("function") or {}
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:
-            arguments = load(arguments)
+            arguments = parse_json(arguments)
         except ValueError:
             arguments = {}
     return WriteCall(str(function.get("name")), arguments if isinstance(arguments, Mapping) else {})
 
 
-def _append(messages: list[Message], message: Message) -> None:
+def _append_message(messages: list[Message], message: Message) -> None:
     last = messages[-1] if messages else {}
     if last.get("role") != message["role"]:
         messages.append(message)
     elif isinstance(last["content"], str) and isinstance(message["content"], str):
         last["content"] = "\n\n".join(filter(None, [last["content"], message["content"]]))
     else:
-        last["content"] = [*_parts(last["content"]), *_parts(message["content"])]
+        last["content"] = [*_content_parts(last["content"]), *_content_parts(message["content"])]
 
 
-def _parts(content: object) -> list[object]:
+def _content_parts(content: object) -> list[object]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]

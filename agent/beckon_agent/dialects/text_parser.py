@@ -74,7 +74,7 @@ class TextSource:
             yield
         return self.text[self.at : self.at + 1]
 
-    def character(self) -> Steps[str]:
+    def take_character(self) -> Steps[str]:
         """Take one character; raise Incomplete at the end."""
         found = yield from self.peek()
         if not found:
@@ -82,7 +82,7 @@ class TextSource:
         self.at += 1
         return found
 
-    def sees(self, literal: str) -> Steps[bool]:
+    def looking_at(self, literal: str) -> Steps[bool]:
         """True if `literal` comes next; nothing is taken."""
         while True:
             have = self.text[self.at : self.at + len(literal)]
@@ -92,27 +92,27 @@ class TextSource:
                 return False
             yield
 
-    def take(self, literal: str) -> Steps[bool]:
+    def take_literal(self, literal: str) -> Steps[bool]:
         """Take `literal` if it comes next."""
-        if not (yield from self.sees(literal)):
+        if not (yield from self.looking_at(literal)):
             return False
         self.at += len(literal)
         return True
 
-    def expect(self, literal: str) -> Steps[None]:
+    def expect_literal(self, literal: str) -> Steps[None]:
         """Take `literal`; raise Damaged at other text, Incomplete at the end."""
-        if not (yield from self.take(literal)):
-            raise self.trouble()
+        if not (yield from self.take_literal(literal)):
+            raise self.error_here()
 
-    def trouble(self) -> Damaged:
+    def error_here(self) -> Damaged:
         """Return the error for this place: Incomplete at the end, else Damaged."""
         return Incomplete() if self.ended and self.at >= len(self.text) else Damaged()
 
-    def space(self) -> Steps[None]:
+    def skip_blanks(self) -> Steps[None]:
         """Take all blanks."""
-        yield from self.run(_SPACE)
+        yield from self.take_match(_SPACE)
 
-    def run(self, pattern: re.Pattern[str], limit: int | None = None) -> Steps[str]:
+    def take_match(self, pattern: re.Pattern[str], limit: int | None = None) -> Steps[str]:
         """Take the longest match of `pattern`, at most `limit` characters.
 
         The pattern has the form `[...]*`.
@@ -130,12 +130,12 @@ class TextSource:
                 return "".join(parts)
             yield
 
-    def until(self, *stops: str) -> Steps[tuple[str, str]]:
+    def take_until(self, *stops: str) -> Steps[tuple[str, str]]:
         """Take everything up to the first of `stops`, and the stop itself.
 
         Return both; the stop is empty at the end.
         """
-        pattern = _alternatives(stops)
+        pattern = _alternatives_pattern(stops)
         longest = max(len(stop) for stop in stops)
         parts: list[str] = []
         while True:
@@ -156,7 +156,7 @@ class TextSource:
 
         Nothing is taken.
         """
-        blank = yield from self._blanks()
+        blank = yield from self._count_blanks()
         return self.text[self.at + blank : self.at + blank + 1]
 
     def after_space(self, *literals: str) -> Steps[str]:
@@ -164,10 +164,10 @@ class TextSource:
 
         Return the literal.
         """
-        blank = yield from self._blanks()
+        blank = yield from self._count_blanks()
         return (yield from self._literal_at(blank, literals))
 
-    def _blanks(self) -> Steps[int]:
+    def _count_blanks(self) -> Steps[int]:
         blank = 0
         while blank < LOOKAHEAD:
             following = self.text[self.at + blank : self.at + blank + 1]
@@ -192,6 +192,6 @@ class TextSource:
             return chosen
 
 
-def _alternatives(stops: tuple[str, ...]) -> re.Pattern[str]:
+def _alternatives_pattern(stops: tuple[str, ...]) -> re.Pattern[str]:
     # re keeps compiled patterns itself; the longest goes first so that a prefix never wins.
     return re.compile("|".join(re.escape(stop) for stop in sorted(stops, key=len, reverse=True)))

@@ -80,7 +80,7 @@ class Engine(Protocol):
         """Cancel and delete a run; return True if it existed."""
         ...
 
-    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+    async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Decide once on a call with a pending approval.
 
         Return True for the first decision.

@@ -54,14 +54,14 @@ def call_to_store(step: int, number: int, call: ToolCallState) -> StoredCall:
         arguments=prepared.arguments,
         extra=prepared.tool_call.extra,
         origin=prepared.tool_call.origin,
-        state=_state(prepared),
+        state=_initial_state(prepared),
         result=known.result if known else None,
         failed=known is not None and known.failed,
         seconds=0.0 if known else None,
     )
 
 
-def _state(prepared: PreparedCall) -> CallState:
+def _initial_state(prepared: PreparedCall) -> CallState:
     if isinstance(prepared.action, CallOutcome):
         return "done"
     if isinstance(prepared.action, HandedBack):
@@ -81,26 +81,26 @@ def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -
     messages: list[Message] = []
     calls: list[ToolCallState] = []
     for turn in past.turns:
-        messages += _results(calls, characters)
-        calls = [_recalled(call, tools) for call in by_step.get(turn.step, ())]
+        messages += _to_messages(calls, characters)
+        calls = [_recall_call(call, tools) for call in by_step.get(turn.step, ())]
         messages.append(assistant_message(turn.text, turn.reasoning, [call.prepared for call in calls]))
     last = past.turns[-1]
     return RunProgress(
         step=last.step + 1,
         messages=messages,
         unfinished=calls,
-        usage=_sum([turn.usage for turn in past.turns]),
+        usage=_sum_usages([turn.usage for turn in past.turns]),
         elsewhere=sum(call.tokens for call in past.calls),
         answered=None if calls else ending_of(last.finish_reason),
         sent=last.sent,
     )
 
 
-def _results(calls: Sequence[ToolCallState], characters: int) -> list[Message]:
+def _to_messages(calls: Sequence[ToolCallState], characters: int) -> list[Message]:
     return [result_message(call.finished, characters) for call in calls if call.finished is not None]
 
 
-def _recalled(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState:
+def _recall_call(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState:
     arguments = dumps(stored.arguments).decode()
     tool_call = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
     was_sent = stored.state == "sent"
@@ -148,7 +148,7 @@ def _is_lost(tool: Tool) -> bool:
     return tool.dispatch == "direct" and not is_repeatable(tool)
 
 
-def _sum(counted: Sequence[Usage | None]) -> Usage | None:
+def _sum_usages(counted: Sequence[Usage | None]) -> Usage | None:
     known = [usage for usage in counted if usage is not None]
     if not known:
         return None
@@ -198,7 +198,7 @@ class StoredCheckpoints:
         Events of the run not yet in the log are stored with it.
         """
         calls_to_store = [call_to_store(step, number, call) for number, call in enumerate(calls)]
-        prompt = None if self._asking.last is None else await self._archive.note(self._asking.last)
+        prompt = None if self._asking.last is None else await self._archive.store_prompt(self._asking.last)
         stored = replace(turn_to_store(step, turn, prompt), seconds=self._asking.seconds)
         await self._after_what_was_said(
             lambda said: self._journal.add_turn(self._run_id, self._holder, stored, calls_to_store, said)
@@ -211,7 +211,9 @@ class StoredCheckpoints:
         this is tried again until the store answers, as in `_until_stored`.
         """
         if not isinstance(call.prepared.action, CallOutcome):
-            sent = partial(self._journal.sent, self._run_id, self._holder, call.event_id, seconds=seconds)
+            sent = partial(
+                self._journal.mark_sent, self._run_id, self._holder, call.event_id, seconds=seconds
+            )
             await _until_stored(sent)
 
     async def wait_for_reply(self, call: ToolCallState) -> CallFinished | None:
@@ -221,7 +223,7 @@ class StoredCheckpoints:
         `AnswersLater` if the tool has accepted the call to answer it later.
         """
         pause = _LOOK
-        while (found := await self._journal.due(call.event_id)) is not None:
+        while (found := await self._journal.find_due_call(call.event_id)) is not None:
             stored, left = found
             if stored.state == "done":
                 seconds, tokens = stored.seconds or 0.0, stored.tokens
@@ -236,10 +238,10 @@ class StoredCheckpoints:
 
     async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:
         """Mark a call as answered later; an answer already stored stays."""
-        await self._journal.accepted(
-            self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_exchanged(call)
+        await self._journal.mark_accepted(
+            self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_to_exchanged(call)
         )
-        _confirm(call)
+        _confirm_receipt(call)
 
     async def record_result(self, call: ToolCallState) -> None:
         """Store the result of a call, or take the one already stored.
@@ -251,19 +253,19 @@ class StoredCheckpoints:
             return
         first = await _until_stored(
             partial(
-                self._journal.finish,
+                self._journal.finish_call,
                 call.event_id,
                 result=answer.result,
                 failed=answer.failed,
                 seconds=answer.seconds,
                 tokens=answer.tokens,
-                exchanged=_exchanged(call),
+                exchanged=_to_exchanged(call),
             )
         )
-        if not first and (found := await self._journal.call(call.event_id)) is not None:
+        if not first and (found := await self._journal.find_call(call.event_id)) is not None:
             stored = found[1]
             call.finished = replace(answer, result=stored.result, failed=stored.failed, tokens=stored.tokens)
-        _confirm(call)
+        _confirm_receipt(call)
 
 
 async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
@@ -284,13 +286,13 @@ async def _until_stored(step: Callable[[], Awaitable[Result]]) -> Result:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _confirm(call: ToolCallState) -> None:
+def _confirm_receipt(call: ToolCallState) -> None:
     """Confirm the stored reply of a call to its forwarder."""
     if call.noted is not None and call.noted.confirm is not None:
         call.noted.confirm()
 
 
-def _exchanged(call: ToolCallState) -> Exchanged | None:
+def _to_exchanged(call: ToolCallState) -> Exchanged | None:
     return (
         None if call.noted is None else call.noted.to_exchanged(call.event_id, call.prepared.tool_call.name)
     )

@@ -43,7 +43,7 @@ class EnginePace:
     look: float = 0.25
 
     @classmethod
-    def of(cls, hold: float) -> "EnginePace":
+    def from_hold(cls, hold: float) -> "EnginePace":
         """Return the pace of a process with leases of this many seconds.
 
         It renews them six times in that time, so a single late renewal loses no run.
@@ -106,7 +106,7 @@ class RunEngine:
         except KeyError:
             await self._service.dismiss(ask.hosted, ask.run.id)
             raise
-        self._begin(run, ask.hosted, options)
+        self._begin_run(run, ask.hosted, options)
         return run
 
     async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
@@ -132,7 +132,7 @@ class RunEngine:
             if worker is None and (run is None or run.status in FINAL):
                 return
             if run is not None and run.status == "suspended":
-                for report in heard.news(await self._store.journal.reports(run_id)):
+                for report in heard.new_reports(await self._store.journal.list_reports(run_id)):
                     yield number, report
             await asyncio.sleep(0 if worker is not None or run_id in self._legs else self._pace.look)
 
@@ -145,9 +145,9 @@ class RunEngine:
         worker = self._legs.get(run_id)
         if worker is not None:
             with contextlib.suppress(NotHeld):
-                await worker.write()  # once the run has ended, no process may
-        if await self._store.runs.end(run_id, None, Ended("cancelled")):
-            self._stop(run_id)
+                await worker.write_log()  # once the run has ended, no process may
+        if await self._store.runs.end_run(run_id, None, Ended("cancelled")):
+            self._stop_run(run_id)
         return await self._store.runs.get(run_id)
 
     async def delete(self, run_id: str) -> bool:
@@ -155,16 +155,16 @@ class RunEngine:
         await self.cancel(run_id)
         return await self._store.runs.delete(run_id)
 
-    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+    async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Decide once on a call with a pending approval.
 
         Return True for the first decision.
         """
-        counted = await self._store.journal.decide(event_id, decision, by=by, reason=reason)
+        counted = await self._store.journal.store_decision(event_id, decision, by=by, reason=reason)
         self._look_now.set()
         return counted
 
-    def look(self) -> None:
+    def look_for_runs(self) -> None:
         """Look for runs ready to continue, without waiting for the next beat."""
         self._look_now.set()
 
@@ -175,15 +175,15 @@ class RunEngine:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._housekeeping.work(self._pace.beat))
+                group.create_task(self._housekeeping.run_forever(self._pace.beat))
                 await self._keep_beating()
         finally:
-            await self._leave()
+            await self._release_all()
 
     async def _keep_beating(self) -> None:
         while True:
             try:
-                await self._beat()
+                await self._run_beat()
             except StoreUnavailable as error:
                 logger.warning("the store does not answer: %s", error)
             try:
@@ -193,21 +193,21 @@ class RunEngine:
                 pass
             self._look_now.clear()
 
-    async def _beat(self) -> None:
+    async def _run_beat(self) -> None:
         known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
         if known:
             # None but these: one that the store had failed is worked on by nobody, whatever its holder.
-            held = await self._store.runs.renew(self._holder, seconds=self._pace.hold, only=known)
+            held = await self._store.runs.renew_leases(self._holder, seconds=self._pace.hold, only=known)
             for run_id in known - held:
-                self._stop(run_id)
-        if room := self._room():
-            for run in await self._store.runs.claim(self._holder, seconds=self._pace.hold, most=room):
+                self._stop_run(run_id)
+        if room := self._room_for_runs():
+            for run in await self._store.runs.claim_runs(self._holder, seconds=self._pace.hold, most=room):
                 if run.id in self._tasks:  # its time ran out between the two questions, and it is ours still
                     continue
                 with acting_as(principal_of(run.request)), resume_trace(run.request):
                     await self._take_over(run)
 
-    def _room(self) -> int:
+    def _room_for_runs(self) -> int:
         """Return the number of further runs with room here.
 
         It is 0 while the service is draining or its registry is incomplete: runs would only be refused.
@@ -228,7 +228,7 @@ class RunEngine:
             return
         hosted = self._service.registry.find(run.agent)
         if isinstance(hosted, AgentHandle):
-            await self._resume(run, hosted)
+            await self._resume_run(run, hosted)
         elif hosted is None:
             await self._give_up(run, "agent_gone", f"there is no agent {run.agent!r} any more")
         elif time.monotonic() - self._begun > _PATIENCE:
@@ -236,9 +236,9 @@ class RunEngine:
                 run, "agent_not_ready", f"the agent {run.agent!r} is not ready: {hosted.reason}"
             )
         else:  # its key may just not be read yet
-            await self._store.runs.release(self._holder, seconds=self._pace.hold, only=[run.id])
+            await self._store.runs.release_runs(self._holder, seconds=self._pace.hold, only=[run.id])
 
-    async def _resume(self, run: StoredRun, hosted: AgentHandle) -> None:
+    async def _resume_run(self, run: StoredRun, hosted: AgentHandle) -> None:
         try:
             options = options_from_request(run.request)
         except ValueError:  # one run must not take the service with it
@@ -248,31 +248,33 @@ class RunEngine:
             )
             return
         logger.info("run %s goes on here", run.id)
-        self._service.metrics.resumed(lost=run.lost > 0)
-        self._begin(run, hosted, options, resumed=True)
+        self._service.metrics.count_resumed(lost=run.lost > 0)
+        self._begin_run(run, hosted, options, resumed=True)
 
     async def _give_up(self, run: StoredRun, code: str, message: str) -> None:
         with contextlib.suppress(NotHeld):
             error = {"code": code, "message": message}
-            await self._store.runs.end(run.id, self._holder, Ended("failed", error=error))
+            await self._store.runs.end_run(run.id, self._holder, Ended("failed", error=error))
 
-    async def _leave(self) -> None:
+    async def _release_all(self) -> None:
         """Stop everything; another replica takes the runs over at once."""
         tasks = [*self._tasks.values(), *self._forgetting]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
-            await self._store.runs.release(self._holder, seconds=0)
+            await self._store.runs.release_runs(self._holder, seconds=0)
         except StoreUnavailable as error:
             logger.warning("the runs of this process are taken over late: %s", error)
 
-    def _begin(self, run: StoredRun, hosted: AgentHandle, options: Options, *, resumed: bool = False) -> None:
+    def _begin_run(
+        self, run: StoredRun, hosted: AgentHandle, options: Options, *, resumed: bool = False
+    ) -> None:
         worker = self._legs[run.id] = RunWorker(
             self._store, run, self._holder, self._archive, self._announce, later=self._pace.hold
         )
         worker.resumed = resumed
-        task = self._tasks[run.id] = asyncio.create_task(worker.work(self._service, hosted, options))
+        task = self._tasks[run.id] = asyncio.create_task(worker.execute_run(self._service, hosted, options))
 
         def done(_: object) -> None:
             if self._legs.get(run.id) is worker:
@@ -285,11 +287,11 @@ class RunEngine:
 
     def _forget_later(self, run_id: str) -> None:
         """Delete an unkept run after its followers elsewhere saw its end."""
-        task = asyncio.create_task(self._housekeeping.forget(run_id))
+        task = asyncio.create_task(self._housekeeping.delete_soon(run_id))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)
 
-    def _stop(self, run_id: str) -> None:
+    def _stop_run(self, run_id: str) -> None:
         task = self._tasks.get(run_id)
         if task is not None:
             task.cancel()

@@ -32,12 +32,12 @@ class EventNumbers:
         self._known: set[EventKey] = set()
         self._in_answer = False
 
-    def recall(self, event: EngineEvent) -> None:
+    def add_earlier(self, event: EngineEvent) -> None:
         """Add an event published by an earlier process."""
         self.last += 1
-        self._note(event)
+        self._count_event(event)
 
-    def missing(self, turns: int) -> Sequence[EngineEvent]:
+    def missing_events(self, turns: int) -> Sequence[EngineEvent]:
         """Return the events to publish first when a run is resumed.
 
         `turns` is the number of its stored turns. The text of an answer is published before its turn is
@@ -47,16 +47,16 @@ class EventNumbers:
         noted = [TurnNoted(step) for step in range(turns) if (TurnNoted, step) not in self._known]
         return noted or ([AnswerDropped()] if self._in_answer else [])
 
-    def number(self, event: EngineEvent) -> int | None:
+    def number_event(self, event: EngineEvent) -> int | None:
         """Return the number of an event, `None` if it was published already."""
         key = _event_key(event)
         if key is not None and key in self._known:
             return None
         self.last += 1
-        self._note(event)
+        self._count_event(event)
         return self.last
 
-    def _note(self, event: EngineEvent) -> None:
+    def _count_event(self, event: EngineEvent) -> None:
         key = _event_key(event)
         if key is not None:
             self._known.add(key)
@@ -122,22 +122,22 @@ class Broadcast:
             self._running.discard(event.id)
             self._reports.pop(event.id, None)
         self._events.append(event)
-        self._wake()
+        self._wake_followers()
 
-    def report(self, report: CallProgressed) -> None:
+    def publish_report(self, report: CallProgressed) -> None:
         """Publish the progress of a call to the present followers.
 
         They get it after the event of the call's start.
         """
         self._reports[report.id] = report
-        self._wake()
+        self._wake_followers()
 
     def close(self) -> None:
         """End the broadcast: this process publishes nothing more of this run."""
         self.over = True
-        self._wake()
+        self._wake_followers()
 
-    def _wake(self) -> None:
+    def _wake_followers(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
@@ -172,7 +172,7 @@ class ReportsSeen:
     def __init__(self) -> None:
         self._last: dict[str, CallProgressed] = {}
 
-    def news(self, calls: Sequence[StoredCall]) -> list[CallProgressed]:
+    def new_reports(self, calls: Sequence[StoredCall]) -> list[CallProgressed]:
         """Return the reports new to the follower."""
         found = [_progress_event(call) for call in calls if call.report]
         new = [report for report in found if self._last.get(report.id) != report]
@@ -193,6 +193,6 @@ _PAGE = 500
 async def read_log(log: EventLog, run_id: str, after: int = 0) -> AsyncGenerator[tuple[int, EngineEvent]]:
     """Yield the events of the log after a number."""
     number = after
-    while page := await log.after(run_id, number, most=_PAGE):
+    while page := await log.read_after(run_id, number, most=_PAGE):
         for number, document in page:
             yield number, event_from_document(document)

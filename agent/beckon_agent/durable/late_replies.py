@@ -35,16 +35,16 @@ class LateReplies:
         self._registry = registry
         self._look = look
 
-    async def answered(self, event_id: str, outcome: CallOutcome, reply: CloudEvent) -> LateReplyResult:
+    async def store_answer(self, event_id: str, outcome: CallOutcome, reply: CloudEvent) -> LateReplyResult:
         """Store the answer of a call.
 
         The process that made it may be dead by now, or still waiting.
         """
-        found = await self._store.journal.call(event_id)
+        found = await self._store.journal.find_call(event_id)
         if found is None:
             return LateReplyResult.UNKNOWN
         exchanged = Exchanged(event_id, found[1].name, reply=event_document(reply))
-        first = await self._store.journal.finish(
+        first = await self._store.journal.finish_call(
             event_id,
             result=outcome.result,
             failed=outcome.failed,
@@ -55,28 +55,28 @@ class LateReplies:
         self._look()
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
 
-    async def accepted(self, event_id: str) -> LateReplyResult:
+    async def store_acceptance(self, event_id: str) -> LateReplyResult:
         """Mark a call as accepted by its tool, to prevent another delivery.
 
         Its caller has not received the tool's own response.
         """
-        found = await self._store.journal.call(event_id)
+        found = await self._store.journal.find_call(event_id)
         if found is None:
             return LateReplyResult.UNKNOWN
         run_id, call = found
         if call.state != "sent":
             return LateReplyResult.REPEATED
-        seconds = await self._patience(run_id, call.name)
-        await self._store.journal.accepted(run_id, None, event_id, seconds=seconds)
+        seconds = await self._seconds_to_wait(run_id, call.name)
+        await self._store.journal.mark_accepted(run_id, None, event_id, seconds=seconds)
         return LateReplyResult.TAKEN
 
-    async def reported(self, event_id: str, report: ProgressReport) -> LateReplyResult:
+    async def store_report(self, event_id: str, report: ProgressReport) -> LateReplyResult:
         """Store the progress of a call to be answered later."""
         document = {"progress": report.done, "total": report.total, "message": report.message}
-        stored = await self._store.journal.reported(event_id, document)
+        stored = await self._store.journal.store_report(event_id, document)
         return LateReplyResult.REPORTED if stored else LateReplyResult.UNKNOWN
 
-    async def _patience(self, run_id: str, name: str) -> float:
+    async def _seconds_to_wait(self, run_id: str, name: str) -> float:
         """Return the seconds a run waits for the answer of a tool."""
         run = await self._store.runs.get(run_id)
         if run is None:

@@ -82,18 +82,20 @@ class PromptArchive:
         self._tools: dict[int, tuple[Tool, str]] = {}
         self._last: tuple[Sequence[Tool], str] = ((), digest_of([]))
 
-    async def note(self, prompt: PromptSnapshot) -> dict[str, str | int | None]:
+    async def store_prompt(self, prompt: PromptSnapshot) -> dict[str, str | int | None]:
         """Store the new parts of a prompt; return its record for a turn."""
-        system, offered = digest_of(prompt.system), self._offered(prompt.tools)
+        system, offered = digest_of(prompt.system), self._digest_of_tools(prompt.tools)
         if not (self._is_stored(system) and self._is_stored(offered)):
-            documents: dict[str, object] = {self._digest(tool): tool_document(tool) for tool in prompt.tools}
-            names = [self._digest(tool) for tool in prompt.tools]
-            await self._keep({**documents, system: prompt.system, offered: names})
+            documents: dict[str, object] = {
+                self._digest_of(tool): tool_document(tool) for tool in prompt.tools
+            }
+            names = [self._digest_of(tool) for tool in prompt.tools]
+            await self._store_documents({**documents, system: prompt.system, offered: names})
         return {"model": prompt.model, "system": system, "tools": offered, "limit": prompt.limit}
 
-    async def _keep(self, documents: Mapping[str, object]) -> None:
+    async def _store_documents(self, documents: Mapping[str, object]) -> None:
         new = {digest: document for digest, document in documents.items() if not self._is_stored(digest)}
-        await self._materials.keep(new)
+        await self._materials.store_documents(new)
         if len(self._stored) > _MOST_KNOWN:
             self._stored.clear()
         self._stored |= dict.fromkeys(new, time.monotonic())
@@ -102,18 +104,18 @@ class PromptArchive:
         stored_at = self._stored.get(digest)
         return stored_at is not None and time.monotonic() - stored_at < _KNOWN_FOR
 
-    def _offered(self, tools: Sequence[Tool]) -> str:
+    def _digest_of_tools(self, tools: Sequence[Tool]) -> str:
         """Return the digest of a list of tools.
 
         Mostly it is the list of the turn before.
         """
         before, digest = self._last
         if len(before) != len(tools) or not all(map(is_, before, tools)):
-            digest = digest_of([self._digest(tool) for tool in tools])
+            digest = digest_of([self._digest_of(tool) for tool in tools])
             self._last = (tools, digest)
         return digest
 
-    def _digest(self, tool: Tool) -> str:
+    def _digest_of(self, tool: Tool) -> str:
         """Return the digest of a tool, computed once per tool object."""
         known = self._tools.get(id(tool))
         if known is not None and known[0] is tool:

@@ -27,16 +27,16 @@ class Housekeeping:
         self._keep_seconds = keep_seconds
         self._purge_at = time.monotonic() + _HOUR
 
-    async def work(self, every: float) -> None:
+    async def run_forever(self, every: float) -> None:
         """Do the due work in intervals of `every` seconds, until cancelled."""
         while True:
             try:
-                await self.beat()
+                await self.run_once()
             except StoreUnavailable as error:
                 logger.warning("the store does not answer: %s", error)
             await asyncio.sleep(every)
 
-    async def forget(self, run_id: str) -> None:
+    async def delete_soon(self, run_id: str) -> None:
         """Delete an unkept run a few seconds after its end.
 
         If this fails, `purge` deletes it later.
@@ -49,14 +49,14 @@ class Housekeeping:
         except StoreUnavailable as error:
             logger.warning("run %s is deleted later: %s", run_id, error)
 
-    async def beat(self) -> None:
+    async def run_once(self) -> None:
         """Do the due work; raises `StoreUnavailable`."""
         await self._end_waiting()
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + _HOUR
-            await self.purge()
+            await self.purge_runs()
 
-    async def purge(self) -> int:
+    async def purge_runs(self) -> int:
         """Delete the runs past their retention; return their number."""
         deleted = await self._store.runs.purge(self._keep_seconds)
         if deleted:
@@ -68,11 +68,11 @@ class Housekeeping:
 
         Their tools have accepted them, and not answered in time.
         """
-        for run_id, call in await self._store.journal.overdue(most=_AT_ONCE):
+        for run_id, call in await self._store.journal.list_overdue(most=_AT_ONCE):
             outcome = failed_outcome(
                 Reason.TIMEOUT, f"{call.name} took the call, and its answer has not come in time"
             )
-            if await self._store.journal.finish(
+            if await self._store.journal.finish_call(
                 call.event_id, result=outcome.result, failed=True, seconds=None
             ):
                 logger.warning("run %s: %s has not answered call %s", run_id, call.name, call.event_id)

@@ -67,14 +67,14 @@ class RunWorker:
         self._written = 0
         self._over: RunFinished | RunFailed | None = None
 
-    async def work(self, service: Service, hosted: AgentHandle, options: Options) -> None:
+    async def execute_run(self, service: Service, hosted: AgentHandle, options: Options) -> None:
         """Work until nothing is left to do here.
 
         Raises nothing but cancellation.
         """
         self._hosted = hosted
         try:
-            await self._recall()
+            await self._restore_events()
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._keep_writing())
                 await self._go_on(service, hosted, options)
@@ -85,17 +85,17 @@ class RunWorker:
             logger.warning("run %s stops here, to be resumed: %s", self.run.id, errors.exceptions[0])
         except* Exception:
             logger.exception("run %s failed", self.run.id)
-            await self._fail("internal", "an unexpected error; the log of the agent has the details")
+            await self._fail_run("internal", "an unexpected error; the log of the agent has the details")
         finally:
             self.broadcast.close()
 
-    async def _recall(self) -> None:
+    async def _restore_events(self) -> None:
         """Restore the events published by earlier processes."""
         if not self.resumed:
             return
         async with aclosing(read_log(self._store.events, self.run.id)) as events:
             async for _, event in events:
-                self._numbers.recall(event)
+                self._numbers.add_earlier(event)
                 if isinstance(event, RunFinished | RunFailed):  # of which the store does not know yet
                     self._over = event
                 else:
@@ -106,15 +106,15 @@ class RunWorker:
     async def _go_on(self, service: Service, hosted: AgentHandle, options: Options) -> None:
         match self._over:
             case RunFinished() as end:
-                await self._take(end)
+                await self._take_event(end)
                 return
             case RunFailed(code, message):
-                await self._fail(code, message)
+                await self._fail_run(code, message)
                 return
-        past = await self._store.runs.past(self.run.id) if self.resumed else Past([], [])
-        for missing in self._numbers.missing(len(past.turns)):
-            self._publish(missing)
-        messages = await self._messages()
+        past = await self._store.runs.load_past(self.run.id) if self.resumed else Past([], [])
+        for missing in self._numbers.missing_events(len(past.turns)):
+            self._publish_event(missing)
+        messages = await self._load_messages()
         tools, limits = hosted.catalogue.current.tools, hosted.agent.limits
         progress = replace(progress_from_past(past, tools, limits.result_chars), seconds=self.run.worked)
         asking = PromptRecorder(hosted.model)
@@ -129,18 +129,18 @@ class RunWorker:
             recorded = replace(hosted, model=asking)
             async with aclosing(service.run(recorded, messages, options, context=context)) as events:
                 async for event in events:
-                    await self._take(event)
+                    await self._take_event(event)
         except (ModelError, NoRoom, LimitReached) as error:
             await self._give_in(error)
 
-    async def _messages(self) -> list[Message]:
+    async def _load_messages(self) -> list[Message]:
         """Return the conversation up to the run's own input.
 
         That is the input alone if the run follows nothing.
         """
         if self.run.previous is None and self.run.conversation is None:
             return list(self.run.input)
-        return await self._store.runs.messages(self.run.id)
+        return await self._store.runs.load_messages(self.run.id)
 
     async def _give_in(self, error: ModelError | NoRoom | LimitReached) -> None:
         """Fail the run, or release it without room here.
@@ -149,25 +149,25 @@ class RunWorker:
         """
         if isinstance(error, NoRoom) and self.resumed:
             logger.info("run %s is let go: %s", self.run.id, error)
-            await self._store.runs.release(self._holder, seconds=self._later, only=[self.run.id])
+            await self._store.runs.release_runs(self._holder, seconds=self._later, only=[self.run.id])
             return
         logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
-        await self._fail(_code(error), str(error))
+        await self._fail_run(_error_code(error), str(error))
 
-    async def _take(self, event: RunEvent) -> None:
+    async def _take_event(self, event: RunEvent) -> None:
         """Publish an event.
 
         Followers here get the last one only after the outcome of the run is stored.
         """
         if isinstance(event, CallProgressed):
-            self.broadcast.report(event)
+            self.broadcast.publish_report(event)
             return
-        self._publish(event, aloud=not is_last(event))
+        self._publish_event(event, aloud=not is_last(event))
         match event:
             case RunFinished():
                 await self._announce_end(event)
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
-                await self._end(Ended(status, event.ending, event.usage, added=event.messages))
+                await self._end_run(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.publish(event)
             case RunSuspended():
                 await self.after_what_was_said(
@@ -175,12 +175,12 @@ class RunWorker:
                 )
                 self.broadcast.publish(event)
 
-    async def _fail(self, code: str, message: str) -> None:
+    async def _fail_run(self, code: str, message: str) -> None:
         failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
         try:
-            self._publish(event, aloud=False)
+            self._publish_event(event, aloud=False)
             await self._announce_end(event)
-            if await self._end(failed):
+            if await self._end_run(failed):
                 self.broadcast.publish(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
@@ -192,26 +192,26 @@ class RunWorker:
         """
         events = self.broadcast.events
         if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
-            await self.write()
+            await self.write_log()
             await self._announce(self.run, self._hosted, [*events, last])
 
-    async def _end(self, ended: Ended) -> bool:
+    async def _end_run(self, ended: Ended) -> bool:
         how = replace(ended, lingers=self.lingers)
         return await self.after_what_was_said(
-            lambda said: self._store.runs.end(self.run.id, self._holder, how, said)
+            lambda said: self._store.runs.end_run(self.run.id, self._holder, how, said)
         )
 
-    def noted(self, step: int) -> None:
+    def publish_turn(self, step: int) -> None:
         """Publish `TurnNoted` for a stored turn."""
-        self._publish(TurnNoted(step))
+        self._publish_event(TurnNoted(step))
 
-    def _publish(self, event: EngineEvent, *, aloud: bool = True) -> None:
+    def _publish_event(self, event: EngineEvent, *, aloud: bool = True) -> None:
         """Publish an event to the log, and to followers here.
 
         A stream in the background may be joined at any replica: its followers get only events that are
         stored.
         """
-        if self._numbers.number(event) is None:
+        if self._numbers.number_event(event) is None:
             return
         later = aloud and self.run.background
         self._unwritten.append((event, later))
@@ -225,7 +225,7 @@ class RunWorker:
             if not self.run.background:  # else somebody waits for what has come
                 await asyncio.sleep(_FLUSH)
             try:
-                await self.write()
+                await self.write_log()
             except StoreUnavailable as error:
                 # The calls in flight must not end with it: they would not be posted again.
                 logger.warning("the log of run %s is written later: %s", self.run.id, error)
@@ -234,7 +234,7 @@ class RunWorker:
             if self.run.background:
                 await asyncio.sleep(_FLUSH)
 
-    async def write(self) -> None:
+    async def write_log(self) -> None:
         """Write all published events to the log; they are stored on return."""
         if self._unwritten or self._writing.locked():
             await self.after_what_was_said(
@@ -265,17 +265,17 @@ class _AnnouncedCheckpoints:
     def __init__(self, worker: RunWorker, journal: StoredCheckpoints) -> None:
         self._worker = worker
         self._journal = journal
-        self.sending = journal.record_sending
-        self.reply = journal.wait_for_reply
-        self.accepted = journal.record_acceptance
-        self.finished = journal.record_result
+        self.record_sending = journal.record_sending
+        self.wait_for_reply = journal.wait_for_reply
+        self.record_acceptance = journal.record_acceptance
+        self.record_result = journal.record_result
 
     async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         await self._journal.record_turn(step, turn, calls)
-        self._worker.noted(step)
+        self._worker.publish_turn(step)
 
 
-def _code(error: ModelError | NoRoom | LimitReached) -> str:
+def _error_code(error: ModelError | NoRoom | LimitReached) -> str:
     """Return the error code for the client."""
     match error:
         case LimitReached():

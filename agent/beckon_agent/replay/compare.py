@@ -26,9 +26,9 @@ class Order:
         self._recording = recording
         self._store = store
         self._published: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self._places = {call.id: place for place, call in enumerate(recording.finished())}
+        self._places = {call.id: place for place, call in enumerate(recording.finished_calls())}
 
-    def published(self, event: EngineEvent) -> None:
+    def note_event(self, event: EngineEvent) -> None:
         """Note an event published by the replayed run."""
         if isinstance(event, CallFinished):
             self._published[event.id].set()
@@ -37,17 +37,17 @@ class Order:
         """Wait until the answers recorded before this call's are published."""
         last = len(self._places)
         mine = self._places.get(call.id, last)
-        waiting = await self._waiting(call.step)
+        waiting = await self._calls_not_made(call.step)
         for other in self._recording.calls_of(call.step):
             if self._places.get(other.id, last) < mine and other.event_id not in waiting:
                 await self._published[other.id].wait()
 
-    async def _waiting(self, step: int) -> set[str]:
+    async def _calls_not_made(self, step: int) -> set[str]:
         """Return the event ids of calls not made in this leg of the replay.
 
         The recorded state of these calls does not matter.
         """
-        past = await self._store.runs.past(self._recording.run.id)
+        past = await self._store.runs.load_past(self._recording.run.id)
         return {call.event_id for call in past.calls if call.step == step and call.state in _NOT_NOW}
 
 
@@ -59,7 +59,7 @@ class End:
         self.other_prompt: Difference | None = None
         """The first difference between a prompt and the recorded one."""
 
-    async def stay(self) -> NoReturn:
+    async def wait_to_be_stopped(self) -> NoReturn:
         """Signal the end of the recording, and wait to be stopped."""
         self.reached.set()
         await asyncio.get_running_loop().create_future()
@@ -84,7 +84,7 @@ def first_difference(where: str, recorded: object, replayed: object) -> Differen
 
     `None` means the same byte for byte.
     """
-    if _text(recorded) == _text(replayed):
+    if _json_text(recorded) == _json_text(replayed):
         return None
     match recorded, replayed:
         case Mapping(), Mapping():
@@ -97,30 +97,30 @@ def first_difference(where: str, recorded: object, replayed: object) -> Differen
             both = zip_longest(recorded, replayed, fillvalue=_MISSING)
             pairs = [(f"{where}[{index}]", old, new) for index, (old, new) in enumerate(both)]
         case _:
-            return Difference(where, unified(recorded, replayed))
+            return Difference(where, unified_diff(recorded, replayed))
     for place, old, new in pairs:
         if (old is _MISSING) != (new is _MISSING):
-            return Difference(place, unified(old, new))
+            return Difference(place, unified_diff(old, new))
         if found := first_difference(place, old, new):
             return found
     return Difference(where, "the same members, in another order")
 
 
-def unified(recorded: object, replayed: object) -> str:
+def unified_diff(recorded: object, replayed: object) -> str:
     """Return a unified diff of two JSON values, formatted for people.
 
     Long values are compared by their beginning only.
     """
-    lines = difflib.unified_diff(_lines(recorded), _lines(replayed), "recorded", "now", lineterm="")
+    lines = difflib.unified_diff(_json_lines(recorded), _json_lines(replayed), "recorded", "now", lineterm="")
     return "\n".join(lines)
 
 
-def same(recorded: object, replayed: object) -> bool:
+def same_json(recorded: object, replayed: object) -> bool:
     """Return True if two JSON values are the same byte for byte."""
-    return _text(recorded) == _text(replayed)
+    return _json_text(recorded) == _json_text(replayed)
 
 
-def _lines(value: object) -> Sequence[str]:
+def _json_lines(value: object) -> Sequence[str]:
     if value is _MISSING:
         return ()
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
@@ -131,7 +131,7 @@ def _lines(value: object) -> Sequence[str]:
     return shown if len(lines) <= _MOST_LINES else [*shown, f"… {len(lines) - _MOST_LINES} lines more"]
 
 
-def _text(value: object) -> str | None:
+def _json_text(value: object) -> str | None:
     return None if value is _MISSING else json.dumps(value)
 
 
@@ -151,14 +151,14 @@ def compare_recordings(recorded: Recording, played: Recording) -> list[Differenc
     found = [
         first_difference("events", old, new if recorded.is_whole else new[: len(old)]),
         None if recorded.added is None else first_difference("answer", recorded.added, played.added),
-        first_difference("turns", *_turns(recorded, played)),
-        first_difference("calls", *_calls(recorded, played)),
-        first_difference("run", _ending(recorded), _ending(played)),
+        first_difference("turns", *_compare_turns(recorded, played)),
+        first_difference("calls", *_compare_calls(recorded, played)),
+        first_difference("run", _end_document(recorded), _end_document(played)),
     ]
     return [difference for difference in found if difference is not None]
 
 
-def _turns(*recordings: Recording) -> list[object]:
+def _compare_turns(*recordings: Recording) -> list[object]:
     return [
         [
             {name: value for name, value in asdict(turn).items() if name not in _NOT_OF_TURNS}
@@ -168,7 +168,7 @@ def _turns(*recordings: Recording) -> list[object]:
     ]
 
 
-def _calls(recorded: Recording, played: Recording) -> list[object]:
+def _compare_calls(recorded: Recording, played: Recording) -> list[object]:
     """Return the answered calls of both recordings for the comparison.
 
     They are the calls answered in either recording if the run ended, and otherwise those answered in both.
@@ -176,16 +176,16 @@ def _calls(recorded: Recording, played: Recording) -> list[object]:
     done = [{call.event_id for call in one.past.calls if call.state == "done"} for one in (recorded, played)]
     shown = done[0] | done[1] if recorded.is_whole else done[0] & done[1]
     return [
-        {call.event_id: _call(call) for call in one.past.calls if call.event_id in shown}
+        {call.event_id: _call_document(call) for call in one.past.calls if call.event_id in shown}
         for one in (recorded, played)
     ]
 
 
-def _call(call: StoredCall) -> dict[str, object]:
+def _call_document(call: StoredCall) -> dict[str, object]:
     return {name: value for name, value in asdict(call).items() if name not in _NOT_OF_CALLS}
 
 
-def _ending(recording: Recording) -> dict[str, object]:
+def _end_document(recording: Recording) -> dict[str, object]:
     run = recording.run
     usage = asdict(run.usage) if run.usage else None
     return {"status": run.status, "ending": run.ending, "usage": usage, "error": run.error}

@@ -10,7 +10,7 @@ from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.records import StoredCall
 from beckon_agent.core.run_types import Agent, CallFinished
-from beckon_agent.replay.compare import same, unified
+from beckon_agent.replay.compare import same_json, unified_diff
 from beckon_agent.replay.model import RecordedCaller
 from beckon_agent.replay.recording import Recording
 from beckon_agent.service import Service
@@ -37,12 +37,12 @@ class LiveCall:
     @property
     def same(self) -> bool:
         """True if the results are the same byte for byte."""
-        return same(self.recorded, self.now)
+        return same_json(self.recorded, self.now)
 
     @property
     def diff(self) -> str:
         """The results as a unified diff, empty if they are the same."""
-        return "" if self.same else unified(self.recorded, self.now)
+        return "" if self.same else unified_diff(self.recorded, self.now)
 
 
 class LiveTools:
@@ -76,7 +76,7 @@ class LiveTools:
                 remaining=agent.limits.seconds,
             )
         if isinstance(call.action, Tool):
-            self._service.metrics.call(finished, self._hosted.name)
+            self._service.metrics.count_call(finished, self._hosted.name)
         return finished
 
 
@@ -109,11 +109,11 @@ def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:
 
     These are today's tools for the recorded calls, without the read-only ones.
     """
-    found = {tool.name for call in recording.past.calls if (tool := _callable(call, tools)) is not None}
+    found = {tool.name for call in recording.past.calls if (tool := _tool_of_today(call, tools)) is not None}
     return sorted(name for name in found if not tools[name].read_only)
 
 
-def _callable(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
+def _tool_of_today(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
     """Return the tool to call today for a recorded call, or `None`.
 
     `None` is for a call never made, and for a call refused today.

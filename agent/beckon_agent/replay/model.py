@@ -51,40 +51,40 @@ class RecordedModel:
         Raises the error of the recorded run, if it ended with this answer.
         """
         step, self._next = self._next, self._next + 1
-        await self._mind(step, messages, tools)
-        turn = self._recording.turn(step)
+        await self._compare_prompt(step, messages, tools)
+        turn = self._recording.find_turn(step)
         if turn is None:
-            for piece in self._unfinished(step):
+            for piece in self._unfinished_pieces(step):
                 yield piece
-            await self._last()
+            await self._end_as_recorded()
         else:
-            for piece in _cut(turn, self._recording.pieces(step)):
+            for piece in _cut_text(turn, self._recording.pieces_of(step)):
                 yield piece
-            yield _turn(turn, self._recording.calls_of(step))
+            yield _to_turn(turn, self._recording.calls_of(step))
 
-    async def _mind(self, step: int, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
+    async def _compare_prompt(self, step: int, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
         found = prompt_difference(self._recording, step, messages, tools)
         if found is not None:
             self._end.other_prompt = self._end.other_prompt or found
             if not self._tolerant:
-                await self._end.stay()
+                await self._end.wait_to_be_stopped()
 
-    async def _last(self) -> None:
+    async def _end_as_recorded(self) -> None:
         """End like the recorded run: by time limit, error or cancellation."""
         run = self._recording.run
         if run.ending == "time_limit":
             raise OutOfTime
         if run.status == "failed" and run.error is not None:
             raise ModelError(run.error.get("message", ""), code=run.error.get("code", ""))
-        await self._end.stay()
+        await self._end.wait_to_be_stopped()
 
-    def _unfinished(self, step: int) -> Iterator[Piece]:
+    def _unfinished_pieces(self, step: int) -> Iterator[Piece]:
         """Yield the pieces of an unfinished answer.
 
         The blank line before its first text is removed; the loop adds it again.
         """
         spoke = any(turn.text for turn in self._recording.past.turns)
-        for piece in self._recording.pieces(step):
+        for piece in self._recording.pieces_of(step):
             if spoke and isinstance(piece, TextDelta):
                 spoke = False
                 yield TextDelta(piece.text.removeprefix("\n\n"))
@@ -92,7 +92,7 @@ class RecordedModel:
                 yield piece
 
 
-def _cut(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
+def _cut_text(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
     """Yield the text of a turn in pieces of the recorded sizes.
 
     The first sizes may include the blank line that the loop adds after a call; it is subtracted.
@@ -112,11 +112,11 @@ def _cut(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
             yield kind(text)
 
 
-def _turn(turn: StoredTurn, calls: Sequence[StoredCall]) -> Turn:
-    return Turn(turn.text, turn.reasoning, tuple(_written(turn, calls)), turn.finish_reason, turn.usage)
+def _to_turn(turn: StoredTurn, calls: Sequence[StoredCall]) -> Turn:
+    return Turn(turn.text, turn.reasoning, tuple(_written_calls(turn, calls)), turn.finish_reason, turn.usage)
 
 
-def _written(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall]:
+def _written_calls(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall]:
     """Yield the calls as the model wrote them.
 
     For a call split into several, yield the parts with their new ids.
@@ -168,8 +168,8 @@ class RecordedCaller(ToolCaller):
 
     def __init__(self, recording: Recording, order: Order, end: End) -> None:
         self.calls = {call.event_id: call for call in recording.past.calls}
-        self._seconds = {event.id: event.seconds for event in recording.finished()}
-        self._late = recording.late()
+        self._seconds = {event.id: event.seconds for event in recording.finished_calls()}
+        self._late = recording.late_calls()
         self._order = order
         self._end = end
 
@@ -179,7 +179,7 @@ class RecordedCaller(ToolCaller):
         """Answer a call; a call refused today gets its refusal."""
         recorded = self.calls.get(event_id)
         if recorded is None:  # of a turn that is not played as it was
-            await self._end.stay()
+            await self._end.wait_to_be_stopped()
         if may_be_late and recorded.id in self._late and isinstance(call.action, Tool):
             raise AnswersLater  # as then; its answer is handed in once the run waits for it
         await self._order.turn_of(recorded)
@@ -187,7 +187,7 @@ class RecordedCaller(ToolCaller):
         if isinstance(call.action, CallOutcome):
             result, failed = call.action.result, call.action.failed
         elif recorded.state != "done":
-            await self._end.stay()
+            await self._end.wait_to_be_stopped()
         seconds = self._seconds.get(recorded.id, recorded.seconds or 0.0)
         requested = call.tool_call
         return CallFinished(requested.id, requested.name, result, failed, seconds, recorded.tokens)

@@ -16,7 +16,7 @@ from beckon_agent.durable.serialization import options_from_request
 from beckon_agent.replay.compare import Difference, End, Order, compare_recordings
 from beckon_agent.replay.live import LiveCall, LiveCaller, LiveTools, with_effects
 from beckon_agent.replay.model import RecordedCaller, RecordedModel
-from beckon_agent.replay.recording import Recording, read
+from beckon_agent.replay.recording import Recording, read_recording
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.telemetry.metrics import Metrics
@@ -55,11 +55,13 @@ async def play_recording(
     registry = SingleAgent(playing, asyncio.Event().wait)
     engine = RunEngine(store, Service(registry, caller, Metrics(), max_runs=2), "replay", _PACE)
     stage = _Stage(recording, store, engine, order, end)
-    played = await stage.run(Ask(_new(recording), playing, options_from_request(recording.run.request)))
+    played = await stage.play_recording(
+        Ask(_new_run(recording), playing, options_from_request(recording.run.request))
+    )
     return Played(played, end.other_prompt)
 
 
-def _new(recording: Recording) -> NewRun:
+def _new_run(recording: Recording) -> NewRun:
     """Return the run in its state before the first step.
 
     An earlier conversation continued by the run is part of its input.
@@ -84,39 +86,41 @@ class _Stage:
     order: Order
     end: End
 
-    async def run(self, ask: Ask) -> Recording:
+    async def play_recording(self, ask: Ask) -> Recording:
         """Run to the end, and return the resulting recording.
 
         Its events are those followed live: the log may be written a little later than they are published.
         """
-        async with _beside(self.engine.serve()):
+        async with _run_beside(self.engine.serve()):
             started = await self.engine.start(ask)
-            async with _beside(self._stop_at_the_end(started.id)):
-                events = await self._follow(started.id)
+            async with _run_beside(self._stop_at_the_end(started.id)):
+                events = await self._follow_run(started.id)
         ended = await self.store.runs.get(started.id)
-        return replace(await read(self.store, ended or started), events=events)
+        return replace(await read_recording(self.store, ended or started), events=events)
 
     async def _stop_at_the_end(self, run_id: str) -> None:
         await self.end.reached.wait()
         await self.engine.cancel(run_id)
 
-    async def _follow(self, run_id: str) -> list[EngineEvent]:
+    async def _follow_run(self, run_id: str) -> list[EngineEvent]:
         events: list[EngineEvent] = []
         async with aclosing(self.engine.follow(run_id, wait=True)) as followed:
             async for _, event in followed:
                 events.append(event)
-                self.order.published(event)
+                self.order.note_event(event)
                 if isinstance(event, RunSuspended):
-                    await self._act(run_id, sum(isinstance(event, RunSuspended) for event in events))
+                    await self._repeat_decisions(
+                        run_id, sum(isinstance(event, RunSuspended) for event in events)
+                    )
         return events
 
-    async def _act(self, run_id: str, time: int) -> None:
+    async def _repeat_decisions(self, run_id: str, time: int) -> None:
         """Repeat the recorded decisions and late answers of the nth suspension.
 
         If one of them is missing in the recorded run, the replay ends. Decisions do not wait for late tools.
         """
         then = {call.event_id: call for call in self.recording.past.calls}
-        past = await self.store.runs.past(run_id)
+        past = await self.store.runs.load_past(run_id)
         waiting = [(call.state, then.get(call.event_id)) for call in past.calls if call.state in _WAITING]
         known = [(state, call) for state, call in waiting if call is not None and _has_come(state, call)]
         if len(known) < len(waiting):
@@ -125,15 +129,15 @@ class _Stage:
         finished = self.recording.finished_after(time)
         now = [(state, call) for state, call in known if state == "approval" or call.id in finished]
         for state, call in now or known:
-            await self._answer(state, call)
-        self.engine.look()
+            await self._answer_late(state, call)
+        self.engine.look_for_runs()
 
-    async def _answer(self, state: CallState, call: StoredCall) -> None:
+    async def _answer_late(self, state: CallState, call: StoredCall) -> None:
         if state == "approval" and call.decision is not None:
             by, reason = call.decided_by or "", call.decision_reason or ""
-            await self.engine.decide(call.event_id, call.decision, by=by, reason=reason)
+            await self.engine.decide_call(call.event_id, call.decision, by=by, reason=reason)
         else:
-            await self.store.journal.finish(
+            await self.store.journal.finish_call(
                 call.event_id, result=call.result, failed=call.failed, seconds=call.seconds
             )
 
@@ -144,7 +148,7 @@ def _has_come(state: CallState, call: StoredCall) -> bool:
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+async def _run_beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
     """Do some work to the end of the block."""
     task = asyncio.create_task(work)
     try:
@@ -203,7 +207,7 @@ class ReplayReport:
         return not self.differences and all(call.same for call in self.calls)
 
     @property
-    def unknown(self) -> int:
+    def unknown_prompts(self) -> int:
         """The number of answers without a stored prompt."""
         return sum(prompt is None for prompt in self.recording.prompts)
 
@@ -215,7 +219,7 @@ class Replayer:
         self._store = store
         self._service = service
 
-    async def prepared(self, run: StoredRun, wish: Wish, hosted: AgentHandle) -> Recording:
+    async def prepare_recording(self, run: StoredRun, wish: Wish, hosted: AgentHandle) -> Recording:
         """Return the recording of a run for a replay.
 
         Raises `CannotReplay` if the run cannot or may not be replayed.
@@ -223,7 +227,7 @@ class Replayer:
         if run.status not in FINAL:
             raise CannotReplay("not-ended", f"the run is {run.status}; it can be replayed when it has ended")
         try:
-            recording = await read(self._store, run)
+            recording = await read_recording(self._store, run)
         except (KeyError, ValueError):
             message = "what is stored of this run is of another version of Beckon, and cannot be read"
             raise CannotReplay("unreadable", message) from None
@@ -252,20 +256,22 @@ class Replayer:
             )
         calls: list[LiveCall] = []
         with self._service.place(), hosted.held():
-            playing = asyncio.create_task(self._played(recording, hosted, live))
+            playing = asyncio.create_task(self._play_recording(recording, hosted, live))
             playing.add_done_callback(lambda _: events.put_nowait(None))
             try:
                 while (call := await events.get()) is not None:
                     calls.append(call)
                     yield call
-                yield _report(recording, playing.result(), wish, calls)
+                yield _make_report(recording, playing.result(), wish, calls)
             finally:
                 playing.cancel()
                 await asyncio.gather(playing, return_exceptions=True)
 
-    async def _played(self, recording: Recording, hosted: AgentHandle, live: LiveTools | None) -> Played:
+    async def _play_recording(
+        self, recording: Recording, hosted: AgentHandle, live: LiveTools | None
+    ) -> Played:
         seconds = _PATIENCE + (hosted.agent.limits.seconds if live else 0.0)
-        store = await self._store.scratch()
+        store = await self._store.open_scratch()
         try:
             async with asyncio.timeout(seconds):
                 return await play_recording(recording, hosted, store, live)
@@ -275,7 +281,7 @@ class Replayer:
             await store.aclose()
 
 
-def _report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> ReplayReport:
+def _make_report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> ReplayReport:
     """Compare the recordings, and return the report.
 
     If a different prompt ended the replay, it is the only difference.

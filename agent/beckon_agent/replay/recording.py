@@ -61,7 +61,7 @@ class Recording:
         """
         return bool(self.events) and is_end(self.events[-1])
 
-    def turn(self, step: int) -> StoredTurn | None:
+    def find_turn(self, step: int) -> StoredTurn | None:
         """Return an answer of the model, `None` after the last."""
         return self.past.turns[step] if step < len(self.past.turns) else None
 
@@ -69,7 +69,7 @@ class Recording:
         """Return the calls of a turn."""
         return [call for call in self.past.calls if call.step == step]
 
-    def pieces(self, step: int) -> list[Piece]:
+    def pieces_of(self, step: int) -> list[Piece]:
         """Return the published pieces of an answer.
 
         After the last turn these are the pieces of an unfinished answer.
@@ -94,11 +94,11 @@ class Recording:
             if waited == time and isinstance(event, CallFinished)
         }
 
-    def finished(self) -> list[CallFinished]:
+    def finished_calls(self) -> list[CallFinished]:
         """Return the answers of calls in the order of publication."""
         return [event for event in self.events if isinstance(event, CallFinished)]
 
-    def late(self) -> frozenset[str]:
+    def late_calls(self) -> frozenset[str]:
         """Return the ids of the calls still running at a suspension.
 
         Their answers came later. The log is more reliable here than the deadlines: a process may have died
@@ -117,33 +117,33 @@ class Recording:
         return frozenset(late)
 
 
-async def read(store: Store, run: StoredRun) -> Recording:
+async def read_recording(store: Store, run: StoredRun) -> Recording:
     """Read the recording of a run.
 
     Raises `StoreUnavailable`, and `ValueError` for an unreadable log.
     """
-    past = await store.runs.past(run.id)
-    events, dropped = _valid(await _log(store, run.id))
+    past = await store.runs.load_past(run.id)
+    events, dropped = _valid_entries(await _read_log(store, run.id))
     whole = run.status in ("completed", "incomplete")
     return Recording(
         run=run,
-        found=await store.runs.messages(run.id),
-        added=await store.runs.added(run.id) if whole else None,
+        found=await store.runs.load_messages(run.id),
+        added=await store.runs.load_added_messages(run.id) if whole else None,
         past=past,
         events=events,
         dropped=dropped,
-        prompts=await _prompts(store, past.turns),
+        prompts=await _read_prompts(store, past.turns),
     )
 
 
-async def _log(store: Store, run_id: str) -> list[EngineEvent]:
+async def _read_log(store: Store, run_id: str) -> list[EngineEvent]:
     events: list[EngineEvent] = []
-    while page := await store.events.after(run_id, len(events), most=_PAGE):
+    while page := await store.events.read_after(run_id, len(events), most=_PAGE):
         events += [event_from_document(document) for _, document in page]
     return events
 
 
-def _valid(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
+def _valid_entries(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
     """Return a log without void entries, and the number of dropped answers.
 
     It is the log of a run without the death of a process.
@@ -160,17 +160,19 @@ def _valid(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
     return events, dropped
 
 
-async def _prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
+async def _read_prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
     noted = [turn.asked for turn in turns if turn.asked is not None]
     named = {digest for noted_prompt in noted for digest in (noted_prompt["system"], noted_prompt["tools"])}
-    found = await store.materials.read(named)
-    tools = await store.materials.read(
+    found = await store.materials.read_documents(named)
+    tools = await store.materials.read_documents(
         digest for noted_prompt in noted for digest in found.get(noted_prompt["tools"], ())
     )
-    return [_whole(turn.asked, found | tools) for turn in turns]
+    return [_complete_prompt(turn.asked, found | tools) for turn in turns]
 
 
-def _whole(noted_prompt: Mapping[str, Any] | None, materials: Mapping[str, Any]) -> RecordedPrompt | None:
+def _complete_prompt(
+    noted_prompt: Mapping[str, Any] | None, materials: Mapping[str, Any]
+) -> RecordedPrompt | None:
     """Return the complete prompt of a turn, or `None`."""
     if noted_prompt is None:
         return None

@@ -22,9 +22,9 @@ from beckon_agent.core.model_types import (
 from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.native import native
+from beckon_agent.dialects.native import native_dialect
 from beckon_agent.dialects.provenance import Provenance
-from beckon_agent.dialects.registry import dialect, guess
+from beckon_agent.dialects.registry import dialect_named, guess_dialect
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
 from beckon_agent.model.messages import pair_calls
@@ -55,7 +55,7 @@ class DialectModel:
         self._may_fall_back = dialect_name == "auto" and text_calls != "never"
         if dialect_name == "auto":
             dialect_name = "native"
-        self._dialect = dialect(dialect_name)
+        self._dialect = dialect_named(dialect_name)
         self._few_keywords = False
         self._declared: dict[tuple[str, str], tuple[Tool, Profile, Declaration]] = {}
 
@@ -140,8 +140,8 @@ class DialectModel:
         """
         speaks: Dialect = self._dialect
         if speaks.native:
-            speaks = native(self._client.model, self._client.base_url, self._text_calls)
-        return speaks.reader(declarations, allows=allows)
+            speaks = native_dialect(self._client.model, self._client.base_url, self._text_calls)
+        return speaks.make_reader(declarations, allows=allows)
 
     def _declare_tools(self, tools: Sequence[Tool]) -> list[Declaration]:
         """Return the declarations; each is lowered once while in use."""
@@ -177,7 +177,7 @@ class DialectModel:
         if not self._may_fall_back:
             return False
         self._may_fall_back = False
-        self._dialect = guess(self._client.model)
+        self._dialect = guess_dialect(self._client.model)
         logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
         return True
 
@@ -245,7 +245,7 @@ class Screen:
         unknown = [call for call in calls if call.name not in self._offered]
         if unknown:
             return self._refuse_calls(unknown, "not_offered")
-        if self._provenance.brought(calls, markup):
+        if self._provenance.contains_calls(calls, markup):
             return self._refuse_calls(calls, "brought_along")
         return True
 

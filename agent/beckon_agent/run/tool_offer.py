@@ -63,7 +63,7 @@ class OfferedTools:
         return (
             call
             if self.finder is None
-            else replace(call, action=CallOutcome(self.finder.answer(call.arguments)))
+            else replace(call, action=CallOutcome(self.finder.answer_call(call.arguments)))
         )
 
 
@@ -89,7 +89,7 @@ class ToolOffers:
         if not ours and not theirs:
             return OfferedTools()
         room = _room_for_tools(await model.tool_limit(), self._agent.limits.tools, len(theirs))
-        selection = await self._tools.chooser.choose(self._to_situation(ours, messages, room))
+        selection = await self._tools.chooser.choose_tools(self._to_situation(ours, messages, room))
         self.sent = selection.names
         record_offered_tools(len(ours) + len(theirs))
         searching = {FIND_TOOLS.name: FIND_TOOLS} if selection.finder else {}

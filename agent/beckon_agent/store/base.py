@@ -69,18 +69,18 @@ class Runs(Protocol):
         """Return a run."""
         ...
 
-    async def past(self, run_id: str) -> Past:
+    async def load_past(self, run_id: str) -> Past:
         """Return all turns and calls of a run so far.
 
         Both are empty for a run that does not exist.
         """
         ...
 
-    async def messages(self, run_id: str) -> list[Message]:
+    async def load_messages(self, run_id: str) -> list[Message]:
         """Return the conversation before a run, then the run's own input."""
         ...
 
-    async def added(self, run_id: str) -> list[Message]:
+    async def load_added_messages(self, run_id: str) -> list[Message]:
         """Return the messages added by a run after its input.
 
         The list is empty until the run has ended by itself.
@@ -94,7 +94,7 @@ class Runs(Protocol):
         """
         ...
 
-    async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
+    async def claim_runs(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
         """Take over queued runs and runs with an expired lease.
 
         The oldest come first, at most `most`. A run with an expired lease counts its holder as lost until the
@@ -102,7 +102,7 @@ class Runs(Protocol):
         """
         ...
 
-    async def renew(
+    async def renew_leases(
         self, holder: str, *, seconds: float, only: Collection[str] | None = None
     ) -> frozenset[str]:
         """Extend the holder's leases; return the ids of runs still held.
@@ -112,7 +112,7 @@ class Runs(Protocol):
         """
         ...
 
-    async def release(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
+    async def release_runs(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
         """Queue runs of this holder again, all or only some.
 
         Others may claim them after `seconds`. The holder does not count as lost, and the time in between does
@@ -127,7 +127,9 @@ class Runs(Protocol):
         """
         ...
 
-    async def end(self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING) -> bool:
+    async def end_run(
+        self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING
+    ) -> bool:
         """Set a run's final status; return True if it had none.
 
         With `holder` `None` the present holder loses the run: this is how a run is cancelled, and it
@@ -161,21 +163,21 @@ class Journal(Protocol):
         """
         ...
 
-    async def sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
+    async def mark_sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
         """Mark a call as sent, before sending it.
 
         Its reply is due in `seconds`.
         """
         ...
 
-    async def due(self, event_id: str) -> tuple[StoredCall, float] | None:
+    async def find_due_call(self, event_id: str) -> tuple[StoredCall, float] | None:
         """Return a call and the seconds until its reply is due.
 
         The clock is that of the store.
         """
         ...
 
-    async def accepted(
+    async def mark_accepted(
         self,
         run_id: str,
         holder: str | None,
@@ -191,18 +193,18 @@ class Journal(Protocol):
         """
         ...
 
-    async def reported(self, event_id: str, report: Mapping[str, Any]) -> bool:
+    async def store_report(self, event_id: str, report: Mapping[str, Any]) -> bool:
         """Store the latest progress report of an unanswered call.
 
         Return True if there is such a call.
         """
         ...
 
-    async def reports(self, run_id: str) -> list[StoredCall]:
+    async def list_reports(self, run_id: str) -> list[StoredCall]:
         """Return the unanswered calls of a run with a progress report."""
         ...
 
-    async def finish(
+    async def finish_call(
         self,
         event_id: str,
         *,
@@ -219,18 +221,18 @@ class Journal(Protocol):
         """
         ...
 
-    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+    async def store_decision(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Store the decision on a call with a pending approval.
 
         Return True if it was the first one. A suspended run that waits for no more decisions is queued.
         """
         ...
 
-    async def call(self, event_id: str) -> tuple[str, StoredCall] | None:
+    async def find_call(self, event_id: str) -> tuple[str, StoredCall] | None:
         """Return a call and the id of its run."""
         ...
 
-    async def overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
+    async def list_overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
         """Return accepted calls past their deadline, with the ids of their runs."""
         ...
 
@@ -242,7 +244,9 @@ class EventLog(Protocol):
         """Store events; existing numbers stay as they are."""
         ...
 
-    async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
+    async def read_after(
+        self, run_id: str, number: int, *, most: int
+    ) -> list[tuple[int, Mapping[str, object]]]:
         """Return the events after a number, in their order."""
         ...
 
@@ -285,11 +289,13 @@ class History(Protocol):
     better: it stays valid when the conversation is used again or deleted.
     """
 
-    async def runs(self, owner: str, wanted: RunFilter, *, after: str | None, most: int) -> list[RunSummary]:
+    async def list_runs(
+        self, owner: str, wanted: RunFilter, *, after: str | None, most: int
+    ) -> list[RunSummary]:
         """Return the kept runs matching the filter."""
         ...
 
-    async def conversations(
+    async def list_conversations(
         self, owner: str, *, query: str, after: str | None, most: int
     ) -> list[ConversationSummary]:
         """Return conversations, with a `query` only those containing its words.
@@ -298,14 +304,14 @@ class History(Protocol):
         """
         ...
 
-    async def waiting(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
+    async def list_pending_approvals(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
         """Return the calls with a pending approval, the oldest run first.
 
         `after` is an event id.
         """
         ...
 
-    async def exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
+    async def list_exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
         """Return the exchanged events of a run's calls, in their order.
 
         `after` is an event id.
@@ -316,7 +322,7 @@ class History(Protocol):
 class Materials(Protocol):
     """JSON documents shared by many turns: system messages and tools."""
 
-    async def keep(self, documents: Mapping[str, object]) -> None:
+    async def store_documents(self, documents: Mapping[str, object]) -> None:
         """Store JSON documents under their digests; extend the life of existing ones.
 
         They are deleted a day after their last use at the earliest, and not before all runs from that time
@@ -324,7 +330,7 @@ class Materials(Protocol):
         """
         ...
 
-    async def read(self, digests: Iterable[str]) -> dict[str, Any]:
+    async def read_documents(self, digests: Iterable[str]) -> dict[str, Any]:
         """Return the documents found, by digest."""
         ...
 
@@ -332,14 +338,14 @@ class Materials(Protocol):
 class Counters(Protocol):
     """The use of limits, exact over all replicas."""
 
-    async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
+    async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         """Use an amount of a limit per sliding window, all or nothing.
 
         `window` is in seconds.
         """
         ...
 
-    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
+    async def reserve_amount(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
         """Reserve an amount of a limit before its use.
 
         It is allowed if anything is left, even less than the amount. A token that has a reservation keeps it,
@@ -347,18 +353,18 @@ class Counters(Protocol):
         """
         ...
 
-    async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+    async def settle_reservation(self, key: str, token: str, amount: int, *, window: float) -> None:
         """Replace a reservation by the actual use, however large."""
         ...
 
-    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
+    async def take_place(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
         """Take one of `limit` places for at most `seconds`.
 
         A token that has a place already keeps it, for `seconds` from now.
         """
         ...
 
-    async def leave(self, key: str, token: str) -> None:
+    async def give_place_back(self, key: str, token: str) -> None:
         """Give the place back."""
         ...
 
@@ -374,7 +380,7 @@ class Store(Protocol):
     history: History
     counters: Counters
 
-    async def scratch(self) -> "Store":
+    async def open_scratch(self) -> "Store":
         """Return a new store in memory for temporary data."""
         ...
 

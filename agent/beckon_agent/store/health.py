@@ -32,14 +32,14 @@ class StoreHealth:
         self._checked_at: float | None = None
         self._writable = True
 
-    async def writable(self) -> bool:
+    async def is_writable(self) -> bool:
         """Return True if a write succeeds in time.
 
         A result from a moment ago is returned again.
         """
         async with self._checking:
             if self._checked_at is None or time.monotonic() - self._checked_at > self._fresh:
-                problem = await self._problem()
+                problem = await self._find_problem()
                 if problem:
                     logger.warning("the store cannot be written: %s", problem)
                 elif not self._writable:
@@ -47,11 +47,11 @@ class StoreHealth:
                 self._writable, self._checked_at = not problem, time.monotonic()
             return self._writable
 
-    async def _problem(self) -> str:
+    async def _find_problem(self) -> str:
         """Try a write; return the reason of a failure, else ""."""
         try:
             async with asyncio.timeout(self._patience):
-                await self._counters.enter(self._key, "probe", limit=1, seconds=_PLACE_SECONDS)
+                await self._counters.take_place(self._key, "probe", limit=1, seconds=_PLACE_SECONDS)
         except StoreUnavailable as error:
             return str(error)
         except TimeoutError:

@@ -17,26 +17,28 @@ def opening_text(messages: Sequence[Message]) -> str | None:
     It has at most `MOST_SHOWN` characters; `None` if there is no question.
     """
     for message in messages:
-        if message.get("role") == "user" and (text := _plain(" ".join(_texts(message)))):
+        if message.get("role") == "user" and (text := _to_plain_text(" ".join(_iterate_texts(message)))):
             return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
     return None
 
 
 def searchable_text(messages: Sequence[Message]) -> str:
     """Return the text of both sides, normalized by `search_words`."""
-    return search_words(" ".join(text for message in messages for text in _texts(message)))[:_MOST_SEARCHED]
+    return search_words(" ".join(text for message in messages for text in _iterate_texts(message)))[
+        :_MOST_SEARCHED
+    ]
 
 
 def search_words(text: str) -> str:
     """Return a text as it is searched: case-folded, with single spaces."""
-    return _plain(text).casefold()
+    return _to_plain_text(text).casefold()
 
 
-def _plain(text: str) -> str:
+def _to_plain_text(text: str) -> str:
     return _NOT_SEARCHED.sub(" ", text).strip()
 
 
-def _texts(message: Message) -> Iterator[str]:
+def _iterate_texts(message: Message) -> Iterator[str]:
     if message.get("role") not in ("user", "assistant"):
         return
     content = message.get("content")

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beckon_agent.core.context import request_id
-from beckon_agent.telemetry.spans import during, failed
+from beckon_agent.telemetry.spans import during, mark_failed
 from beckon_contract.tracing import MEMBERS, continued
 
 NOT_BY_FASTAPI: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -37,36 +37,36 @@ class TracedRequests:
         if scope["type"] != "http" or scope["path"] in _QUIET:
             await self._app(scope, receive, send)
             return
-        parent = _parent(scope["headers"])
+        parent = _parent_context(scope["headers"])
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
         attributes = {"http.request.method": method, "url.path": scope["path"][:_LONGEST_PATH]}
         with during(method, SpanKind.SERVER, attributes, parent) as span:
             status = 0
 
-            async def noting(message: Message) -> None:
+            async def send_noting_status(message: Message) -> None:
                 nonlocal status
                 if message["type"] == "http.response.start":
                     status = message["status"]
-                    _record(span, status)
+                    _record_status(span, status)
                 await send(message)
 
             try:
-                await self._app(scope, receive, noting)
+                await self._app(scope, receive, send_noting_status)
             finally:
-                route = _route(scope)
-                _name(span, method, route)
+                route = _route_of(scope)
+                _name_span(span, method, route)
                 if self._count is not None and status:
                     self._count(route, status)
 
 
-def _record(span: Span, status: int) -> None:
+def _record_status(span: Span, status: int) -> None:
     if span.is_recording():
         span.set_attributes({"http.response.status_code": status, "beckon.request_id": request_id()})
         if status >= 500:
-            failed(span, str(status))
+            mark_failed(span, str(status))
 
 
-def _name(span: Span, method: str, route: str) -> None:
+def _name_span(span: Span, method: str, route: str) -> None:
     """Name a span after its route.
 
     The route is known only after routing. Paths are unlimited in number, and so no names.
@@ -76,7 +76,7 @@ def _name(span: Span, method: str, route: str) -> None:
         span.set_attribute("http.route", route)
 
 
-def _route(scope: Scope) -> str:
+def _route_of(scope: Scope) -> str:
     """Return the declared route of a request, "" if it matched none.
 
     FastAPI puts its own route into the scope; Starlette gives only the endpoint.
@@ -91,7 +91,7 @@ def _route(scope: Scope) -> str:
     return path if isinstance(path, str) else ""
 
 
-def _parent(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
+def _parent_context(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
     """Return the trace of the request, or else of its event.
 
     Every Broker passes on the trace in an event.

@@ -16,7 +16,7 @@ _TOOLS = (0, 8, 16, 32, 64, 96, 128)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
-def everyone(_: Principal) -> bool:
+def allow_every_principal(_: Principal) -> bool:
     """Let every admitted caller read the metrics."""
     return True
 
@@ -24,54 +24,56 @@ def everyone(_: Principal) -> bool:
 class Metrics:
     """Runs and calls, by agent, tool and outcome."""
 
-    def __init__(self, may_read: Callable[[Principal], bool] | None = everyone) -> None:
+    def __init__(self, may_read: Callable[[Principal], bool] | None = allow_every_principal) -> None:
         """Take `may_read`, the permission to read at the agent's port.
 
         It is `None` if the metrics have a port of their own.
         """
         self.may_read = may_read
         self.registry = CollectorRegistry()
-        self._runs = self._counter("runs_total", "Runs that ended.", "agent", "ending")
-        self._calls = self._counter("tool_calls_total", "Tool calls that ended.", "agent", "tool", "outcome")
-        self._obtained = self._counter(
+        self._runs = self._add_counter("runs_total", "Runs that ended.", "agent", "ending")
+        self._calls = self._add_counter(
+            "tool_calls_total", "Tool calls that ended.", "agent", "tool", "outcome"
+        )
+        self._obtained = self._add_counter(
             "calls_obtained_total",
             "Calls that a model wrote: by the API, in a text dialect, or recovered from its text.",
             "agent",
             "origin",
         )
-        self._refused = self._counter(
+        self._refused = self._add_counter(
             "text_calls_refused_total", "Calls in texts that were not made.", "agent", "tool", "reason"
         )
-        self._requests = self._counter(
+        self._requests = self._add_counter(
             "requests_total",
             "Requests that were answered, but those of health and metrics.",
             "route",
             "status",
         )
-        self._limits = self._counter(
+        self._limits = self._add_counter(
             "limits_reached_total", "Runs and calls that a limit did not let begin.", "agent", "limit"
         )
-        self._seconds = self._histogram("tool_call_seconds", "How long tool calls took.", "tool")
-        self._model_seconds = self._histogram(
+        self._seconds = self._add_histogram("tool_call_seconds", "How long tool calls took.", "tool")
+        self._model_seconds = self._add_histogram(
             "model_seconds", "How long answers of the model took, to their last token.", "agent", "outcome"
         )
-        self._first_token = self._histogram(
+        self._first_token = self._add_histogram(
             "model_first_token_seconds", "How long the first token of an answer took.", "agent"
         )
-        self._tokens = self._counter(
+        self._tokens = self._add_counter(
             "model_tokens_total", "Tokens that the model's server counted: input and output.", "agent", "type"
         )
-        self._sent = self._histogram(
+        self._sent = self._add_histogram(
             "model_tools", "How many tools a request to the model had.", "agent", buckets=_TOOLS
         )
-        self._tools = self._gauge("tools", "Tools in the catalogue.")
-        self._running = self._gauge("running", "Runs and calls by hand that are under way.")
-        self._resumed = self._counter(
+        self._tools = self._add_gauge("tools", "Tools in the catalogue.")
+        self._running = self._add_gauge("running", "Runs and calls by hand that are under way.")
+        self._resumed = self._add_counter(
             "runs_resumed_total",
             "Stored runs that went on here: after a process was lost over them, or after a wait.",
             "after",
         )
-        self._late = self._counter(
+        self._late = self._add_counter(
             "late_replies_total",
             "Replies that no connection waited for any more, by what became of them.",
             "became",
@@ -80,17 +82,17 @@ class Metrics:
 
     def _follow_nothing(self) -> None:
         """Create the gauges of a catalogue without an API server."""
-        self._connected = self._gauge(
+        self._connected = self._add_gauge(
             "catalogue_connected",
             "Whether agents and tools are followed now: 1, or 0 where the last ones known are in force.",
         )
         self._connected.set(1)
-        self._age = self._gauge(
+        self._age = self._add_gauge(
             "catalogue_age_seconds",
             "Seconds since the API server last said anything; up to about a minute is usual.",
         )
 
-    def follow(self, connected: Callable[[], bool], age: Callable[[], float]) -> None:
+    def follow_connection(self, connected: Callable[[], bool], age: Callable[[], float]) -> None:
         """Read the state of the API server connection from these callables.
 
         Only for agents and tools from an API server. `age` returns seconds.
@@ -98,11 +100,11 @@ class Metrics:
         self._connected.set_function(connected)
         self._age.set_function(age)
 
-    def run(self, agent: str, ending: str) -> None:
+    def count_run(self, agent: str, ending: str) -> None:
         """Count an ended run."""
         self._runs.labels(agent, ending).inc()
 
-    def request(self, route: str, status: int) -> None:
+    def count_request(self, route: str, status: int) -> None:
         """Count an answered request by route and status.
 
         A request without a route is counted as `(none)`, for any path.
@@ -113,11 +115,11 @@ class Metrics:
         """Count a limit reached: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
         self._limits.labels(agent, limit).inc()
 
-    def obtained(self, agent: str, origin: CallOrigin) -> None:
+    def count_origin(self, agent: str, origin: CallOrigin) -> None:
         """Count a call by its origin, before anything is done with it."""
         self._obtained.labels(agent, origin).inc()
 
-    def call(self, call: CallFinished, agent: str) -> None:
+    def count_call(self, call: CallFinished, agent: str) -> None:
         """Count a tool call by its outcome and duration.
 
         All tool names invented by the model share the label `(unknown)`.
@@ -127,7 +129,7 @@ class Metrics:
         self._calls.labels(agent, name, became).inc()
         self._seconds.labels(name).observe(call.seconds)
 
-    def refused(self, call: RefusedCall, agent: str) -> None:
+    def count_refused(self, call: RefusedCall, agent: str) -> None:
         """Count a refused call in a model's text; it stays text."""
         self._refused.labels(agent, call.name or "(unknown)", call.reason).inc()
 
@@ -135,7 +137,7 @@ class Metrics:
         """Record the number of tools in a request to the model."""
         self._sent.labels(agent).observe(tools)
 
-    def model(
+    def count_answer(
         self, agent: str, became: str, *, seconds: float, first: float | None, usage: Usage | None
     ) -> None:
         """Count an answer of the model, its times and its tokens.
@@ -150,7 +152,7 @@ class Metrics:
             self._tokens.labels(agent, "input").inc(usage.prompt_tokens)
             self._tokens.labels(agent, "output").inc(usage.completion_tokens)
 
-    def resumed(self, *, lost: bool) -> None:
+    def count_resumed(self, *, lost: bool) -> None:
         """Count a stored run resumed by this process.
 
         With `lost` another process was lost over it; otherwise the run resumes after a wait.
@@ -161,19 +163,19 @@ class Metrics:
         """Count a late reply: `taken`, `repeated`, `reported`, `unknown` or `refused`."""
         self._late.labels(became).inc()
 
-    def text(self, *, tools: int, running: int) -> bytes:
+    def to_text(self, *, tools: int, running: int) -> bytes:
         """Return the numbers in Prometheus' text format."""
         self._tools.set(tools)
         self._running.set(running)
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+    def _add_counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{_PREFIX}{name}", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
+    def _add_gauge(self, name: str, text: str) -> Gauge:
         return Gauge(f"{_PREFIX}{name}", text, registry=self.registry)
 
-    def _histogram(
+    def _add_histogram(
         self, name: str, text: str, *labels: str, buckets: Sequence[float] = _SECONDS
     ) -> Histogram:
         return Histogram(f"{_PREFIX}{name}", text, labels, buckets=buckets, registry=self.registry)

@@ -13,7 +13,7 @@ from beckon_agent.core.model_types import Message, StreamItem, Turn, Usage
 from beckon_agent.core.run_types import CallFinished, Model, Options, RunFinished, RunSuspended
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
-from beckon_agent.telemetry.spans import Value, begun, failed, within
+from beckon_agent.telemetry.spans import Value, begin_span, iterate_within, mark_failed
 from beckon_contract.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -40,44 +40,44 @@ class RunObserver:
         if conversation:
             self._common["gen_ai.conversation.id"] = conversation
 
-    def model(self, model: Model) -> Model:
+    def watch_model(self, model: Model) -> Model:
         """Return the model, wrapped for the run."""
         return _WatchedModel(model, self._agent, self._metrics, self._common)
 
-    async def events(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+    async def watch_events(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
         """Yield the events of the run; count its tool calls and its end.
 
         A suspended run has not ended, and is not counted.
         """
-        span = self._span()
+        span = self._begin_span()
         run, begun_at = _RunSeen(), time.monotonic()
         try:
-            async with aclosing(within(span, events)) as happened:
+            async with aclosing(iterate_within(span, events)) as happened:
                 async for event in happened:
                     if isinstance(event, CallFinished):
-                        self._metrics.call(event, self._agent)
-                    run.note(event)
+                        self._metrics.count_call(event, self._agent)
+                    run.note_event(event)
                     yield event
         except (asyncio.CancelledError, GeneratorExit):
             run.ending = run.ending or "cancelled"
             raise
         except Exception as error:
-            failed(span, type(error).__name__)
+            mark_failed(span, type(error).__name__)
             raise
         finally:
             ending = run.ending or "failed"
-            run.record(span, ending)
+            run.record_end(span, ending)
             span.end()
             # Not under the span of the run, which is current only while the run itself is awaited.
             logger.info("run of %s: %s, after %.3f s", self._agent, ending, time.monotonic() - begun_at)
             if ending != _SUSPENDED:
-                self._metrics.run(self._agent, ending)
+                self._metrics.count_run(self._agent, ending)
 
-    def _span(self) -> Span:
+    def _begin_span(self) -> Span:
         attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", **self._common}
         if self._run_id:
             attributes["beckon.run_id"] = self._run_id
-        return begun(f"invoke_agent {self._agent}", SpanKind.INTERNAL, attributes)
+        return begin_span(f"invoke_agent {self._agent}", SpanKind.INTERNAL, attributes)
 
 
 class _RunSeen:
@@ -90,17 +90,17 @@ class _RunSeen:
         self.ending = ""
         self.usage: Usage | None = None
 
-    def note(self, event: object) -> None:
+    def note_event(self, event: object) -> None:
         """Take note of an event."""
         if isinstance(event, RunFinished):
             self.ending, self.usage = event.ending, event.usage
         elif isinstance(event, RunSuspended):
             self.ending = _SUSPENDED
 
-    def record(self, span: Span, ending: str) -> None:
+    def record_end(self, span: Span, ending: str) -> None:
         """Record the ending and the usage in the span of the run."""
         if span.is_recording():
-            span.set_attributes({"beckon.run.ending": ending, **_usage(self.usage)})
+            span.set_attributes({"beckon.run.ending": ending, **_usage_attributes(self.usage)})
 
 
 class _WatchedModel:
@@ -124,38 +124,38 @@ class _WatchedModel:
             return await self._model.tool_limit()
         except Exception:
             lost = time.monotonic() - began
-            self._metrics.model(self._agent, "failed", seconds=lost, first=None, usage=None)
+            self._metrics.count_answer(self._agent, "failed", seconds=lost, first=None, usage=None)
             raise
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Yield one answer; record its usage and duration, however it ends."""
-        span = begun("chat", SpanKind.CLIENT, self._attributes(tools, options))
+        span = begin_span("chat", SpanKind.CLIENT, self._span_attributes(tools, options))
         if span.is_recording():
             span.set_attributes(tool_spans.input_attribute(messages))
         self._metrics.model_request(self._agent, len(tools))
         answer = _AnswerMeasures()
         try:
-            async with aclosing(within(span, self._model.stream(messages, tools, options))) as items:
+            async with aclosing(iterate_within(span, self._model.stream(messages, tools, options))) as items:
                 async for item in items:
-                    answer.note(item)
+                    answer.note_piece(item)
                     if isinstance(item, Turn):
                         for refused in item.refused:
-                            self._metrics.refused(refused, self._agent)
+                            self._metrics.count_refused(refused, self._agent)
                     yield item
         except (asyncio.CancelledError, GeneratorExit):
             answer.outcome = answer.outcome if answer.turn else "cancelled"
             raise
         except Exception as error:
-            failed(span, type(error).__name__)
+            mark_failed(span, type(error).__name__)
             raise
         finally:
-            answer.record(span)
+            answer.record_answer(span)
             span.end()
             for call in answer.turn.calls if answer.turn else ():
-                self._metrics.obtained(self._agent, call.origin)
-            self._metrics.model(
+                self._metrics.count_origin(self._agent, call.origin)
+            self._metrics.count_answer(
                 self._agent,
                 answer.outcome,
                 seconds=time.monotonic() - answer.begun,
@@ -163,7 +163,7 @@ class _WatchedModel:
                 usage=answer.turn.usage if answer.turn else None,
             )
 
-    def _attributes(self, tools: Sequence[Tool], options: Options) -> dict[str, Value]:
+    def _span_attributes(self, tools: Sequence[Tool], options: Options) -> dict[str, Value]:
         attributes: dict[str, Value | None] = {
             "gen_ai.operation.name": "chat",
             **self._common,
@@ -187,14 +187,14 @@ class _AnswerMeasures:
         self.turn: Turn | None = None
         self.outcome = "failed"
 
-    def note(self, item: StreamItem) -> None:
+    def note_piece(self, item: StreamItem) -> None:
         """Take note of a piece."""
         if isinstance(item, Turn):
             self.turn, self.outcome = item, "answered"
         elif self.first is None:
             self.first = time.monotonic() - self.begun
 
-    def record(self, span: Span) -> None:
+    def record_answer(self, span: Span) -> None:
         """Record the known parts of the answer in its span."""
         if not span.is_recording():
             return
@@ -203,11 +203,11 @@ class _AnswerMeasures:
             attributes["gen_ai.response.time_to_first_chunk"] = self.first
         if self.turn is not None:
             attributes["gen_ai.response.finish_reasons"] = [self.turn.finish_reason or "stop"]
-            attributes |= tool_spans.output_attribute(self.turn) | _usage(self.turn.usage)
+            attributes |= tool_spans.output_attribute(self.turn) | _usage_attributes(self.turn.usage)
         span.set_attributes(attributes)
 
 
-def _usage(usage: Usage | None) -> dict[str, Value]:
+def _usage_attributes(usage: Usage | None) -> dict[str, Value]:
     if usage is None:
         return {}
     return {

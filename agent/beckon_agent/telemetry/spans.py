@@ -22,7 +22,7 @@ Value = str | int | float | bool | list[str]
 _tracer = trace.get_tracer("beckon_agent")
 
 
-def begun(name: str, kind: SpanKind, attributes: Mapping[str, Value]) -> Span:
+def begin_span(name: str, kind: SpanKind, attributes: Mapping[str, Value]) -> Span:
     """Begin a span below the current one; the caller ends it."""
     if is_unrecorded():
         return trace.get_current_span()
@@ -63,11 +63,11 @@ class during:  # noqa: N801  # read as a statement: with during(…)
             return
         detach(self._token)
         if isinstance(error, Exception):
-            failed(self._span, type(error).__name__)
+            mark_failed(self._span, type(error).__name__)
         self._span.end()
 
 
-def failed(span: Span, error_type: str) -> None:
+def mark_failed(span: Span, error_type: str) -> None:
     """Mark a span as failed with an error type.
 
     The text of the error is left out, because it may hold private data.
@@ -76,7 +76,7 @@ def failed(span: Span, error_type: str) -> None:
     span.set_status(Status(StatusCode.ERROR))
 
 
-async def within(span: Span, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
+async def iterate_within(span: Span, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
     """Yield the items; the span is current only while each is awaited.
 
     The consumer may take each item in another task, and does not work under this span.

@@ -15,7 +15,7 @@ from opentelemetry.trace import Span, SpanKind
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message, ToolCall, Turn
 from beckon_agent.core.run_types import CallFinished
-from beckon_agent.telemetry.spans import during, failed
+from beckon_agent.telemetry.spans import during, mark_failed
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
 from beckon_contract.tracing import carried
@@ -78,57 +78,63 @@ def captures_content() -> bool:
 
 def arguments_attribute(given: Mapping[str, object]) -> dict[str, str]:
     """Return the attribute with the arguments of a call."""
-    return {"gen_ai.tool.call.arguments": _cut(_json(given))} if _captured else {}
+    return {"gen_ai.tool.call.arguments": _cut_text(_to_json(given))} if _captured else {}
 
 
 def result_attribute(given: object) -> dict[str, str]:
     """Return the attribute with the result of a call."""
-    return {"gen_ai.tool.call.result": _cut(_json(given))} if _captured else {}
+    return {"gen_ai.tool.call.result": _cut_text(_to_json(given))} if _captured else {}
 
 
 def input_attribute(messages: Sequence[Message]) -> dict[str, str]:
     """Return the attribute with the last messages of the prompt."""
     if not _captured:
         return {}
-    return {"gen_ai.input.messages": _json([_message(message) for message in messages[-_MOST_MESSAGES:]])}
+    return {
+        "gen_ai.input.messages": _to_json([_to_message(message) for message in messages[-_MOST_MESSAGES:]])
+    }
 
 
 def output_attribute(turn: Turn) -> dict[str, str]:
     """Return the attribute with an answer of the model."""
     if not _captured:
         return {}
-    calls = [_call(call.id, call.name, call.arguments) for call in turn.calls]
+    calls = [_to_call(call.id, call.name, call.arguments) for call in turn.calls]
     message = {
         "role": "assistant",
-        "parts": [*_texts(turn.text), *calls],
+        "parts": [*_text_parts(turn.text), *calls],
         "finish_reason": turn.finish_reason or "stop",
     }
-    return {"gen_ai.output.messages": _json([message])}
+    return {"gen_ai.output.messages": _to_json([message])}
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _to_message(message: Message) -> dict[str, Any]:
     role = str(message.get("role"))
     content = message.get("content")
     if role == "tool":
-        answer = {"type": "tool_call_response", "id": message.get("tool_call_id"), "response": _text(content)}
+        answer = {
+            "type": "tool_call_response",
+            "id": message.get("tool_call_id"),
+            "response": _text_of(content),
+        }
         return {"role": role, "parts": [answer]}
     functions = [(call.get("id"), call.get("function") or {}) for call in message.get("tool_calls") or ()]
-    calls = [_call(call, function.get("name"), function.get("arguments")) for call, function in functions]
-    return {"role": role, "parts": [*_texts(content), *calls]}
+    calls = [_to_call(call, function.get("name"), function.get("arguments")) for call, function in functions]
+    return {"role": role, "parts": [*_text_parts(content), *calls]}
 
 
-def _call(call_id: object, name: object, written: object) -> dict[str, Any]:
-    return {"type": "tool_call", "id": call_id, "name": name, "arguments": _text(written)}
+def _to_call(call_id: object, name: object, written: object) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call_id, "name": name, "arguments": _text_of(written)}
 
 
-def _texts(content: object) -> list[dict[str, Any]]:
+def _text_parts(content: object) -> list[dict[str, Any]]:
     """Return the parts of a message content.
 
     Of a part without text, such as an image, only the type is included.
     """
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
     return [
-        {"type": "text", "content": _text(part.get("text"))}
+        {"type": "text", "content": _text_of(part.get("text"))}
         if part.get("type") == "text"
         else {"type": str(part.get("type"))}
         for part in parts
@@ -136,17 +142,17 @@ def _texts(content: object) -> list[dict[str, Any]]:
     ]
 
 
-def _text(content: object) -> str:
+def _text_of(content: object) -> str:
     if isinstance(content, str):
-        return _cut(content)
-    return "" if content is None else _cut(_json(content))
+        return _cut_text(content)
+    return "" if content is None else _cut_text(_to_json(content))
 
 
-def _json(value: object) -> str:
+def _to_json(value: object) -> str:
     return json_values.to_json(value)
 
 
-def _cut(text: str) -> str:
+def _cut_text(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}… ({len(text)} characters)"
 
 
@@ -159,12 +165,12 @@ class ToolSpan:
     def __init__(self, span: Span) -> None:
         self._span = span
 
-    def finished(self, call: CallFinished) -> None:
+    def record_outcome(self, call: CallFinished) -> None:
         """Record the outcome of the call."""
         if self._span.is_recording():
             self._span.set_attributes(result_attribute(call.result))
             if call.failed:
-                failed(self._span, outcome_label(call))
+                mark_failed(self._span, outcome_label(call))
 
 
 @contextmanager

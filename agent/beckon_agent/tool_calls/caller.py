@@ -107,7 +107,7 @@ class ToolCaller:
             elif outcome.lost and may_be_late:
                 logger.warning("the reply to call %s of %s is lost; it may come as an event", event_id, name)
             else:
-                span.finished(finished)
+                span.record_outcome(finished)
                 logger.info("%s: %s, in %.3f s", name, tool_spans.outcome_label(finished), finished.seconds)
         if outcome.later:
             raise AnswersLater  # out here, for it is no failure of the span

@@ -61,17 +61,17 @@ class Judge:
         found = self._found.get((namespace, event_type))
         if resource is None or found is None:
             return None
-        type_, source, stated, description = _written(resource)
-        listeners = self._listeners(namespace, type_, source) if type_ else []
+        type_, source, stated, description = _read_spec(resource)
+        listeners = self._find_listeners(namespace, type_, source) if type_ else []
         ready = [one for one in listeners if not one.not_ready]
         broker = found.broker if isinstance(found, Tool) else choose_broker(stated, ready or listeners)
         direct = isinstance(found, Tool) and found.dispatch == "direct"
         passing = [one for one in listeners if one.trigger.broker == broker and not direct]
-        conditions = self._conditions(found, namespace, broker, direct=direct)
-        delivery = self._delivery(namespace, broker)
-        routes = [self._route(one, delivery) for one in passing]
+        conditions = self._judge_conditions(found, namespace, broker, direct=direct)
+        delivery = self._delivery_of(namespace, broker)
+        routes = [self._route_to(one, delivery) for one in passing]
         if isinstance(found, Tool) and direct:
-            routes = [self._direct(found)]
+            routes = [self._direct_route(found)]
         return Explanation(
             namespace,
             event_type,
@@ -79,13 +79,13 @@ class Judge:
             description,
             conditions,
             route_stations(event_type, type_, broker, routes, conditions, direct=direct),
-            tuple(self._findings(resource, found, passing, broker)),
+            tuple(self._find_problems(resource, found, passing, broker)),
         )
 
-    def _listeners(self, namespace: str, type_: str, source: str | None) -> list[Listener]:
+    def _find_listeners(self, namespace: str, type_: str, source: str | None) -> list[Listener]:
         return self._table.passing(namespace, call_attributes(type_, source, self._caller))
 
-    def _delivery(self, namespace: str, broker: str) -> Delivery | None:
+    def _delivery_of(self, namespace: str, broker: str) -> Delivery | None:
         """Return the delivery of a Broker, `None` without a valid manifest.
 
         Valid is a manifest that Knative would take.
@@ -96,7 +96,7 @@ class Judge:
         except InvalidResource:
             return None
 
-    def _route(self, listener: Listener, broker: Delivery | None) -> CallRoute:
+    def _route_to(self, listener: Listener, broker: Delivery | None) -> CallRoute:
         trigger, subscriber = listener.trigger, listener.trigger.subscriber
         name = subscriber.ref.name if subscriber.ref else subscriber.uri or ""
         try:
@@ -107,7 +107,7 @@ class Judge:
         words = delivery_words(delivery.retry, delivery.dead_letter is not None) if delivery else ""
         return CallRoute(trigger.name, listener.asks_for, name, address, problem, words)
 
-    def _direct(self, tool: Tool) -> CallRoute:
+    def _direct_route(self, tool: Tool) -> CallRoute:
         name = tool.reference.name if tool.reference else ""
         try:
             address = tool.address or self._book.resolve(Destination(tool.reference))
@@ -115,7 +115,7 @@ class Judge:
             return CallRoute("", service=name, problem=str(error))
         return CallRoute("", service=name, address=address)
 
-    def _conditions(
+    def _judge_conditions(
         self, found: Tool | Refusal | Skipped, namespace: str, broker: str, *, direct: bool
     ) -> list[Condition]:
         if not isinstance(found, Tool) and found.reason not in _UNROUTED:
@@ -129,14 +129,14 @@ class Judge:
         read = f"parameters read from {found.parameters_from}" if isinstance(found, Tool) else ""
         judged = [
             Condition(DECLARED, "True", "Declared", read),
-            _routed(found),
-            self._answerable(namespace, broker, direct=direct),
+            _routed_condition(found),
+            self._judge_answerable(namespace, broker, direct=direct),
         ]
         # What the manifests do not say of replies, somebody else may have seen to.
         ready = ready_from([one for one in judged if one.status != "Unknown"])
         return [*judged, self._dead_lettered(namespace, broker, direct=direct), ready]
 
-    def _answerable(self, namespace: str, broker: str, *, direct: bool) -> Condition:
+    def _judge_answerable(self, namespace: str, broker: str, *, direct: bool) -> Condition:
         if direct:
             return Condition(ANSWERABLE, "True", "Direct", "the reply comes in the answer to the call")
         reply = {**call_attributes("reply", None, self._caller), _REPLY: "token"}
@@ -153,7 +153,7 @@ class Judge:
     def _dead_lettered(self, namespace: str, broker: str, *, direct: bool) -> Condition:
         if direct:
             return Condition(DEAD_LETTERED, "True", "Direct", "a failure comes in the answer to the call")
-        delivery = self._delivery(namespace, broker)
+        delivery = self._delivery_of(namespace, broker)
         if delivery is None:
             message = f"no manifest holds the Broker {broker}, so nobody can tell"
             return Condition(DEAD_LETTERED, "Unknown", "BrokerNotFound", message)
@@ -162,7 +162,7 @@ class Judge:
             return Condition(DEAD_LETTERED, "False", "NoDeadLetterSink", message)
         return Condition(DEAD_LETTERED, "True", "ToShim", "an undeliverable call is told at once")
 
-    def _findings(
+    def _find_problems(
         self, resource: Resource, found: Tool | Refusal | Skipped, passing: list[Listener], broker: str
     ) -> Iterator[Finding]:
         """Yield the findings about an EventType and the route of its calls.
@@ -181,7 +181,7 @@ class Judge:
             yield from check_broker(written)
 
 
-def _routed(found: Tool | Refusal | Skipped) -> Condition:
+def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
     if not isinstance(found, Tool):
         return Condition(ROUTED, "False", found.reason, found.message)
     if found.dispatch == "direct":
@@ -190,7 +190,7 @@ def _routed(found: Tool | Refusal | Skipped) -> Condition:
     return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {named}")
 
 
-def _written(resource: Resource) -> tuple[str, str | None, str | None, str]:
+def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str]:
     """Return the type, source, Broker and description of an EventType.
 
     Missing ones are empty or `None`.

@@ -69,18 +69,18 @@ def _terms_of(written: str) -> tuple[str, ...]:
         return ()
     letters = word.rstrip("0123456789")
     if not letters or letters == word:
-        return (_stem(word),)
-    return (word, _stem(letters)) if len(letters) > 1 else (word,)  # "side1" is a side
+        return (_stem_word(word),)
+    return (word, _stem_word(letters)) if len(letters) > 1 else (word,)  # "side1" is a side
 
 
-def _stem(word: str) -> str:
+def _stem_word(word: str) -> str:
     with _ONE_AT_A_TIME:
-        stem: str = _stemmer().stemWord(word)
+        stem: str = _make_stemmer().stemWord(word)
     return stem
 
 
 @cache
-def _stemmer() -> Any:
+def _make_stemmer() -> Any:
     # Imported late: a megabyte that a service with few tools need not spend.
     import Stemmer  # type: ignore[import-not-found]  # noqa: PLC0415  # an extension module without stubs
 
@@ -110,11 +110,11 @@ def terms_of(tool: Tool) -> Terms:
     """
     names: list[str] = []
     texts: list[str] = []
-    for number, (name, schema) in enumerate(_properties(tool.parameters)):
+    for number, (name, schema) in enumerate(_iterate_properties(tool.parameters)):
         if number == _MOST_PROPERTIES:
             break
         names.append(name)
-        texts.extend(_texts(schema))
+        texts.extend(_iterate_texts(schema))
     return Terms(
         terms_of_text(_plain_name(tool)),
         terms_of_text(tool.description[:_MOST_CHARACTERS]),
@@ -140,29 +140,29 @@ def _plain_name(tool: Tool) -> str:
     return tool.name.rpartition("__")[0] or tool.name
 
 
-def _properties(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _iterate_properties(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the properties of an object, and those of the objects in it."""
     definitions = schema.get("$defs")
-    return _walk(schema, definitions if isinstance(definitions, Mapping) else {}, frozenset(), 0)
+    return _walk_schema(schema, definitions if isinstance(definitions, Mapping) else {}, frozenset(), 0)
 
 
-def _walk(
+def _walk_schema(
     schema: object, definitions: Mapping[str, Any], seen: frozenset[str], depth: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     target = str(schema.get("$ref", "")).rpartition("/")[2]
     if target in definitions and target not in seen:
-        yield from _walk(definitions[target], definitions, seen | {target}, depth + 1)
+        yield from _walk_schema(definitions[target], definitions, seen | {target}, depth + 1)
     properties = schema.get("properties")
     for name, one in properties.items() if isinstance(properties, Mapping) else ():
         yield name, one if isinstance(one, Mapping) else {}
-        yield from _walk(one, definitions, seen, depth + 1)
-    for one in _parts(schema):
-        yield from _walk(one, definitions, seen, depth + 1)
+        yield from _walk_schema(one, definitions, seen, depth + 1)
+    for one in _iterate_parts(schema):
+        yield from _walk_schema(one, definitions, seen, depth + 1)
 
 
-def _parts(schema: Mapping[str, Any]) -> Iterator[object]:
+def _iterate_parts(schema: Mapping[str, Any]) -> Iterator[object]:
     yield schema.get("items")
     yield schema.get("additionalProperties")
     for keyword in ("anyOf", "oneOf", "allOf"):
@@ -170,7 +170,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[object]:
         yield from several if isinstance(several, list) else ()
 
 
-def _texts(schema: Mapping[str, Any]) -> Iterator[str]:
+def _iterate_texts(schema: Mapping[str, Any]) -> Iterator[str]:
     description, values = schema.get("description"), schema.get("enum")
     if isinstance(description, str):
         yield description[:_MOST_CHARACTERS]
@@ -206,9 +206,9 @@ class Index:
         self._members: dict[str, list[int]] = defaultdict(list)
         for number, family in enumerate(self._families):
             self._members[family].append(number)
-        self._store([terms_of(tool) for tool in tools.values()] if terms is None else terms)
+        self._store_scores([terms_of(tool) for tool in tools.values()] if terms is None else terms)
 
-    def best(
+    def find_best(
         self, query: Mapping[str, float], most: int, may: Callable[[str], bool] = lambda _: True
     ) -> list[str]:
         """Return at most `most` names of matching tools, the best first.
@@ -216,23 +216,23 @@ class Index:
         `query` holds terms with their weights; tools that `may` refuses are left out. Equal scores keep
         the order of the catalogue.
         """
-        scores = self._with_families(self._matches(query))
+        scores = self._with_families(self._match_scores(query))
         allowed = ((score, -tool) for tool, score in scores.items() if score > 0 and may(self._names[tool]))
         return [self._names[-tool] for _, tool in heapq.nlargest(most, allowed)]
 
-    def _store(self, documents: Sequence[Terms]) -> None:
+    def _store_scores(self, documents: Sequence[Terms]) -> None:
         """Compute the score of every term in every tool."""
         means = [sum(map(len, column)) / len(column) or 1.0 for column in zip(*documents, strict=True)]
         postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
         for number, document in enumerate(documents):
-            for term, frequency in _frequencies(document, means).items():
+            for term, frequency in _term_frequencies(document, means).items():
                 postings[term].append((number, frequency))
         for term, found in postings.items():
             rarity = math.log(1 + (len(documents) - len(found) + 0.5) / (len(found) + 0.5))
             self._tools[term] = array("I", [number for number, _ in found])
             self._scores[term] = array("f", [rarity * f / (_SATURATION + f) for _, f in found])
 
-    def _matches(self, query: Mapping[str, float]) -> dict[int, float]:
+    def _match_scores(self, query: Mapping[str, float]) -> dict[int, float]:
         """Return the scores of the tools with a term of the query."""
         known = [(weight, term) for term, weight in query.items() if term in self._tools]
         heaviest = heapq.nlargest(_QUERY_TERMS, known, key=self._most_that_it_gives)
@@ -250,7 +250,7 @@ class Index:
         """Return the scores with each tool's share of its family's best score."""
         leaders = heapq.nlargest(_LEADERS, scores, key=scores.__getitem__)
         lifted = dict(scores)
-        for family, first in _firsts(leaders, self._families).items():
+        for family, first in _best_of_families(leaders, self._families).items():
             members = self._members[family]
             if len(members) > _LARGEST_FAMILY:
                 continue
@@ -262,7 +262,7 @@ class Index:
         return lifted
 
 
-def _frequencies(document: Terms, means: Iterable[float]) -> dict[str, float]:
+def _term_frequencies(document: Terms, means: Iterable[float]) -> dict[str, float]:
     """Return how often each term occurs, over all fields, by their weights and lengths."""
     frequencies: dict[str, float] = defaultdict(float)
     for field, mean, weight, length in zip(document, means, _WEIGHTS, _LENGTH, strict=True):
@@ -272,7 +272,7 @@ def _frequencies(document: Terms, means: Iterable[float]) -> dict[str, float]:
     return frequencies
 
 
-def _firsts(leaders: Iterable[int], families: list[str]) -> dict[str, int]:
+def _best_of_families(leaders: Iterable[int], families: list[str]) -> dict[str, int]:
     """Return the best tool of each family among the leaders."""
     firsts: dict[str, int] = {}
     for tool in leaders:
@@ -297,30 +297,30 @@ class Indexes:
         self._terms: dict[str, tuple[Tool, Terms]] = {}
         self._making: asyncio.Task[Index] | None = None
 
-    async def of(self, tools: Mapping[str, Tool]) -> Index:
+    async def index_of(self, tools: Mapping[str, Tool]) -> Index:
         """Return the index of a catalogue, or of the one before it for a moment."""
         latest = self._latest
-        if latest is not None and _same(latest[0], tools):
+        if latest is not None and _same_tools(latest[0], tools):
             return latest[1]
         if self._making is None:
-            self._making = asyncio.create_task(self._make(tools))
+            self._making = asyncio.create_task(self._make_index(tools))
         if latest is not None and len(tools) > _SMALL:
             return latest[1]
         made = await asyncio.shield(self._making)
-        return made if self._is_of(tools) else await self.of(tools)
+        return made if self._is_of(tools) else await self.index_of(tools)
 
     def _is_of(self, tools: Mapping[str, Tool]) -> bool:
-        return self._latest is not None and _same(self._latest[0], tools)
+        return self._latest is not None and _same_tools(self._latest[0], tools)
 
-    async def _make(self, tools: Mapping[str, Tool]) -> Index:
+    async def _make_index(self, tools: Mapping[str, Tool]) -> Index:
         try:
-            index = await asyncio.to_thread(self._index, tools)
+            index = await asyncio.to_thread(self._index_tools, tools)
             self._latest = tools, index
             return index
         finally:
             self._making = None
 
-    def _index(self, tools: Mapping[str, Tool]) -> Index:
+    def _index_tools(self, tools: Mapping[str, Tool]) -> Index:
         """Return an index; terms of unchanged tools are reused.
 
         Reading the tools is half of the work, and most of them have not changed.
@@ -334,7 +334,7 @@ class Indexes:
         return Index(tools, terms=[terms for _, terms in read.values()])
 
 
-def _same(before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:
+def _same_tools(before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:
     """True if two catalogues hold the same tools.
 
     An unchanged tool stays the same object.

@@ -32,7 +32,7 @@ class CatalogueSource(Protocol):
         ...
 
 
-def reachable(catalogue: Catalogue, resources: Iterable[Resource]) -> Catalogue:
+def with_addresses(catalogue: Catalogue, resources: Iterable[Resource]) -> Catalogue:
     """Return the catalogue with the addresses of directly called tools.
 
     The address is that of the object named by `spec.reference`. Tools without one are refused, so that no
@@ -44,7 +44,7 @@ def reachable(catalogue: Catalogue, resources: Iterable[Resource]) -> Catalogue:
     tools: dict[str, Tool] = {}
     refusals: list[Refusal] = []
     for name, tool in catalogue.tools.items():
-        found = _addressed(tool, book)
+        found = _with_address(tool, book)
         if isinstance(found, Tool):
             tools[name] = found
         else:
@@ -52,7 +52,7 @@ def reachable(catalogue: Catalogue, resources: Iterable[Resource]) -> Catalogue:
     return replace(catalogue, tools=tools, refusals=(*catalogue.refusals, *refusals))
 
 
-def _addressed(tool: Tool, book: AddressBook) -> Tool | Refusal:
+def _with_address(tool: Tool, book: AddressBook) -> Tool | Refusal:
     if tool.dispatch != "direct" or tool.address:
         return tool
     try:

@@ -76,7 +76,7 @@ class Explanation:
     route: Sequence[Station]
     findings: Sequence[Finding] = ()
 
-    def condition(self, name: str) -> Condition | None:
+    def find_condition(self, name: str) -> Condition | None:
         """Return a condition by its type."""
         return next((found for found in self.conditions if found.type == name), None)
 
@@ -95,16 +95,16 @@ def route_stations(
     Behind the station at which the call stops, the state of all others is `unknown`.
     """
     judged = {found.type: found for found in conditions}
-    stops, why = _stop(judged)
+    stops, why = _find_stop(judged)
     stations = [Station("EventType", event_type, "ok", f"type {kind}" if kind else "")]
     if not direct:
         stations.append(Station("Broker", broker, "ok"))
         stations += [
             Station("Trigger", route.trigger, "ok", route.filter, route.delivery) for route in routes
         ] or [Station("Trigger", "", "unknown", "")]
-    stations += _services(routes)
-    stations.append(_reply(judged.get(ANSWERABLE), direct=direct))
-    return _marked(stations, stops, why)
+    stations += _service_stations(routes)
+    stations.append(_reply_station(judged.get(ANSWERABLE), direct=direct))
+    return _mark_stop(stations, stops, why)
 
 
 def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
@@ -117,7 +117,7 @@ def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
     return f"{times}, then to the dead-letter sink" if dead_letters else f"{times}, then gives up"
 
 
-def _services(routes: Sequence[CallRoute]) -> list[Station]:
+def _service_stations(routes: Sequence[CallRoute]) -> list[Station]:
     found = {
         (
             route.service,
@@ -133,7 +133,7 @@ def _services(routes: Sequence[CallRoute]) -> list[Station]:
     return stations or [Station("Service", "", "unknown", "")]
 
 
-def _reply(answerable: Condition | None, *, direct: bool) -> Station:
+def _reply_station(answerable: Condition | None, *, direct: bool) -> Station:
     if direct:
         return Station("Reply", "in the answer", "ok", "the reply comes in the answer to the call")
     if answerable is None or answerable.status == "Unknown":
@@ -142,7 +142,7 @@ def _reply(answerable: Condition | None, *, direct: bool) -> Station:
     return Station("Reply", answerable.reason, state, answerable.message)
 
 
-def _stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
+def _find_stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
     declared, routed = judged.get(DECLARED), judged.get(ROUTED)
     if declared is not None and declared.status == "False":
         return "EventType", declared.message
@@ -154,7 +154,7 @@ def _stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
     return None, ""
 
 
-def _marked(stations: Sequence[Station], stops: StationKind | None, why: str) -> list[Station]:
+def _mark_stop(stations: Sequence[Station], stops: StationKind | None, why: str) -> list[Station]:
     """Mark the stop of a call as broken, everything behind it as unknown."""
     if stops is None:
         return list(stations)

@@ -54,14 +54,14 @@ def query_of(messages: Sequence[Message]) -> dict[str, float]:
     """
     query: dict[str, float] = defaultdict(float)
     for age, message in enumerate(islice(_with_role(messages, "user"), 1 + _EARLIER_MESSAGES)):
-        _add(query, message, _EARLIER**age)
+        _add_message(query, message, _EARLIER**age)
     results = (one for one in _with_role(messages, "tool") if one.get("name") != FIND_TOOLS.name)
     for message in islice(results, _RESULTS):
-        _add(query, message, _RESULT)
+        _add_message(query, message, _RESULT)
     return query
 
 
-def mentioned(messages: Sequence[Message], names: Container[str], *, by: Container[str]) -> list[str]:
+def find_mentioned(messages: Sequence[Message], names: Container[str], *, by: Container[str]) -> list[str]:
     """Return the tools named exactly by messages of some roles.
 
     `by` are the roles. The tool named last comes first.
@@ -70,20 +70,20 @@ def mentioned(messages: Sequence[Message], names: Container[str], *, by: Contain
     left = _MOST_SEARCHED
     for message in reversed(messages):
         if message.get("role") in by and left > 0:
-            text = _text(message)[-left:]
+            text = _text_of(message)[-left:]
             left -= len(text)
             named.update(dict.fromkeys(reversed(list(named_in(text, names)))))
     return list(named)
 
 
-def used(messages: Sequence[Message]) -> list[str]:
+def find_used(messages: Sequence[Message]) -> list[str]:
     """Return the names called by the model, the last first."""
-    calls = (call for message in reversed(messages) for call in reversed(_calls(message)))
-    names = (_mapping(_mapping(call).get("function")).get("name") for call in calls)
+    calls = (call for message in reversed(messages) for call in reversed(_calls_of(message)))
+    names = (_as_mapping(_as_mapping(call).get("function")).get("name") for call in calls)
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
-def found(messages: Sequence[Message]) -> list[str]:
+def names_found(messages: Sequence[Message]) -> list[str]:
     """Return the tool names found by the last calls of `find_tools`.
 
     One turn may have several such calls.
@@ -93,11 +93,11 @@ def found(messages: Sequence[Message]) -> list[str]:
         if names and message.get("role") != "tool":
             break
         if message.get("role") == "tool" and message.get("name") == FIND_TOOLS.name:
-            names = [*_FOUND.findall(_text(message)), *names]
+            names = [*_FOUND.findall(_text_of(message)), *names]
     return names
 
 
-def answered(messages: Sequence[Message]) -> list[int]:
+def answer_positions(messages: Sequence[Message]) -> list[int]:
     """Return the number of messages before each answer of the model.
 
     The first answer comes first.
@@ -105,8 +105,8 @@ def answered(messages: Sequence[Message]) -> list[int]:
     return [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
 
 
-def _add(query: dict[str, float], message: Message, weight: float) -> None:
-    for term, worth in query_of_text(_text(message), weight).items():
+def _add_message(query: dict[str, float], message: Message, weight: float) -> None:
+    for term, worth in query_of_text(_text_of(message), weight).items():
         query[term] += worth
 
 
@@ -114,21 +114,21 @@ def _with_role(messages: Sequence[Message], role: str) -> Iterator[Message]:
     return (message for message in reversed(messages) if message.get("role") == role)
 
 
-def _text(message: Message) -> str:
+def _text_of(message: Message) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
     parts: Iterable[object] = content if isinstance(content, list) else ()
-    texts = (_mapping(part).get("text") for part in parts)
+    texts = (_as_mapping(part).get("text") for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _calls(message: Message) -> list[object]:
+def _calls_of(message: Message) -> list[object]:
     calls = message.get("tool_calls")
     return calls if isinstance(calls, list) else []
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
@@ -187,7 +187,7 @@ class Finder:
     offered: Mapping[str, Tool]
     room: int
 
-    def answer(self, arguments: Mapping[str, object]) -> dict[str, object]:
+    def answer_call(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return the best matches for the model: names and one-line descriptions.
 
         `arguments` have passed the schema of `FIND_TOOLS`. If they have not, a wrong value counts as left
@@ -195,20 +195,20 @@ class Finder:
         """
         query, limit = arguments.get("query"), arguments.get("limit")
         most = int(limit) if isinstance(limit, int | float) else _USUAL
-        names = self.find(query if isinstance(query, str) else "", max(1, min(most, _MOST, self.room)))
+        names = self.find_names(query if isinstance(query, str) else "", max(1, min(most, _MOST, self.room)))
         if not names:
             note = "No tool fits these words. Try others: what is to be done, and with what."
             return {"tools": [], "note": note}
         tools = [{"name": name, "description": _one_line(self.offered[name])} for name in names]
         return {"tools": tools, "note": "You can call these tools from now on."}
 
-    def find(self, query: str, most: int) -> list[str]:
+    def find_names(self, query: str, most: int) -> list[str]:
         """Return the tools named in a query, then the best matches.
 
         Both are names, at most `most`.
         """
         named = named_in(query, self.offered)
-        fitting = self.index.best(query_of_text(query), most, self.offered.__contains__)
+        fitting = self.index.find_best(query_of_text(query), most, self.offered.__contains__)
         return list(dict.fromkeys([*named, *fitting]))[:most]
 
 

@@ -10,7 +10,15 @@ from typing import Final, Protocol
 
 from beckon_agent.core.model_types import Message
 from beckon_agent.tools.bm25 import Index, Indexes
-from beckon_agent.tools.query import FIND_TOOLS, Finder, answered, found, mentioned, query_of, used
+from beckon_agent.tools.query import (
+    FIND_TOOLS,
+    Finder,
+    answer_positions,
+    find_mentioned,
+    find_used,
+    names_found,
+    query_of,
+)
 from beckon_contract.tools import Tool
 
 _PEOPLE: Final = frozenset({"user", "system", "developer"})
@@ -28,11 +36,11 @@ class SelectionMemory:
     def __init__(self) -> None:
         self._names: OrderedDict[int, list[str]] = OrderedDict()
 
-    def recall(self, turn: int) -> list[str] | None:
+    def names_of_turn(self, turn: int) -> list[str] | None:
         """Return the names of a turn."""
         return self._names.get(turn)
 
-    def keep(self, turn: int, names: list[str]) -> None:
+    def store_names(self, turn: int, names: list[str]) -> None:
         """Store the names of a turn; beyond the limit, drop the oldest."""
         self._names[turn] = names
         if len(self._names) > _REMEMBERED:
@@ -50,24 +58,24 @@ class RankedTools:
     pinned: Sequence[str]
     room: int
 
-    def next(
+    def select_next(
         self, messages: Sequence[Message], sent: Sequence[str], *, steady: bool, needed: Sequence[str] = ()
     ) -> list[str]:
         """Return the names to declare next; `sent` were the last ones."""
         offered = self.finder.offered
-        fitting = self.finder.index.best(query_of(messages), 2 * self.room, offered.__contains__)
+        fitting = self.finder.index.find_best(query_of(messages), 2 * self.room, offered.__contains__)
         wanted = [  # whatever it says; the most urgent first
             *needed,
-            *mentioned(messages, offered, by=_PEOPLE),
-            *found(messages),
+            *find_mentioned(messages, offered, by=_PEOPLE),
+            *names_found(messages),
             *self.pinned,
-            *[name for name in used(messages) if name in offered][: max(1, self.room // 4)],
-            *mentioned(messages, offered, by=_MACHINES),
+            *[name for name in find_used(messages) if name in offered][: max(1, self.room // 4)],
+            *find_mentioned(messages, offered, by=_MACHINES),
         ]
         known = [name for name in wanted if name in offered]
-        return placed(sent, known, fitting, self.room, steady=steady)
+        return place_names(sent, known, fitting, self.room, steady=steady)
 
-    def first(
+    def select_first(
         self, messages: Sequence[Message], memory: SelectionMemory, needed: Sequence[str] = ()
     ) -> list[str]:
         """Return the names to declare if the last ones are unknown.
@@ -75,15 +83,15 @@ class RankedTools:
         The choices of the first turns are computed again, turn by turn.
         """
         names = list(self.pinned)
-        for end, turn in self._turns(messages):
-            known = memory.recall(turn)
+        for end, turn in self._answered_turns(messages):
+            known = memory.names_of_turn(turn)
             if known is None:
-                known = self.next(messages[:end], names, steady=_goes_on(messages[:end]))
-                memory.keep(turn, known)
+                known = self.select_next(messages[:end], names, steady=_goes_on(messages[:end]))
+                memory.store_names(turn, known)
             names = known
-        return self.next(messages, names, steady=_goes_on(messages), needed=needed)
+        return self.select_next(messages, names, steady=_goes_on(messages), needed=needed)
 
-    def _turns(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
+    def _answered_turns(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
         """Return the first answered turns, each as its end and a number.
 
         The number is a hash of everything from which the turn's tools were chosen.
@@ -91,7 +99,7 @@ class RankedTools:
         turns = []
         begun = 0
         number = hash((frozenset(self.finder.offered), self.room))
-        for end in answered(messages)[:_REPEATED_TURNS]:
+        for end in answer_positions(messages)[:_REPEATED_TURNS]:
             number = hash((number, *map(repr, messages[begun:end])))
             turns.append((end, number))
             begun = end
@@ -106,7 +114,7 @@ def _goes_on(messages: Sequence[Message]) -> bool:
     return bool(messages) and messages[-1].get("role") == "tool"
 
 
-def placed(
+def place_names(
     sent: Sequence[str], wanted: Sequence[str], fitting: Sequence[str], room: int, *, steady: bool = False
 ) -> list[str]:
     """Return at most `room` names, each once.
@@ -121,14 +129,14 @@ def placed(
         known = {*sent, *wanted}
         free = max(0, room - len(known))
         better = [name for name in better if name in known] + [n for n in better if n not in known][:free]
-    needed = _unique([*wanted, *better])[:room]
-    names = _exchanged(_unique(sent), needed, [*needed, *fitting], room)
+    needed = _unique_names([*wanted, *better])[:room]
+    names = _exchange_names(_unique_names(sent), needed, [*needed, *fitting], room)
     there = set(names)
     spare = max(0, room - room // 4 - len(names))
-    return [*names, *[name for name in _unique(fitting) if name not in there][:spare]]
+    return [*names, *[name for name in _unique_names(fitting) if name not in there][:spare]]
 
 
-def _exchanged(sent: Sequence[str], needed: Sequence[str], order: Sequence[str], room: int) -> list[str]:
+def _exchange_names(sent: Sequence[str], needed: Sequence[str], order: Sequence[str], room: int) -> list[str]:
     """Return the sent names with the needed ones placed among them.
 
     Names without room any more are dropped.
@@ -144,7 +152,7 @@ def _exchanged(sent: Sequence[str], needed: Sequence[str], order: Sequence[str],
     return [*[name for name in names if name is not None], *arriving]
 
 
-def _unique(names: Iterable[str]) -> list[str]:
+def _unique_names(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
@@ -167,7 +175,7 @@ class Situation:
     needed: Sequence[str] = ()
     steady: bool = False
 
-    def offered(self) -> Mapping[str, Tool]:
+    def allowed_tools(self) -> Mapping[str, Tool]:
         """Return the tools allowed here."""
         allowed = self.allowed
         if allowed is None:
@@ -197,7 +205,7 @@ class Selection:
 class Chooser(Protocol):
     """Chooses the tools to declare in a request."""
 
-    async def choose(self, situation: Situation) -> Selection:
+    async def choose_tools(self, situation: Situation) -> Selection:
         """Return at most `limit` tools, each once. Raises nothing."""
         ...
 
@@ -205,9 +213,9 @@ class Chooser(Protocol):
 class EveryTool:
     """Declares all tools; those beyond the limit are left out."""
 
-    async def choose(self, situation: Situation) -> Selection:
+    async def choose_tools(self, situation: Situation) -> Selection:
         """Return the tools sent before, then the others in catalogue order."""
-        return _all_of(situation, situation.offered())
+        return _all_of(situation, situation.allowed_tools())
 
 
 class FittingTools:
@@ -225,26 +233,28 @@ class FittingTools:
         self._pinned: tuple[Mapping[str, Tool], tuple[str, ...]] = {}, ()
         self._memory: tuple[Index | None, SelectionMemory] = None, SelectionMemory()
 
-    async def choose(self, situation: Situation) -> Selection:
+    async def choose_tools(self, situation: Situation) -> Selection:
         """Return the selection; the first one for a large catalogue takes some tenths of a second."""
-        offered = situation.offered()
+        offered = situation.allowed_tools()
         if len(offered) <= situation.limit or situation.limit < 1:
             return _all_of(situation, offered)
-        index = await self._indexes.of(situation.tools)
+        index = await self._indexes.index_of(situation.tools)
         room = situation.limit - 1
         pinned = [name for name in self._pinned_in(situation.tools) if name in offered]
         choice = RankedTools(Finder(index, offered, max(1, room // 2)), pinned, room)
         sent = [name for name in situation.sent if name in offered]
         if situation.sent:
-            names = choice.next(situation.messages, sent, steady=situation.steady, needed=situation.needed)
+            names = choice.select_next(
+                situation.messages, sent, steady=situation.steady, needed=situation.needed
+            )
         else:
-            names = choice.first(situation.messages, self._memory_of(index), situation.needed)
+            names = choice.select_first(situation.messages, self._memory_of(index), situation.needed)
         return Selection((FIND_TOOLS, *(offered[name] for name in names)), choice.finder)
 
     def _pinned_in(self, tools: Mapping[str, Tool]) -> Sequence[str]:
         """Return the names of a catalogue's pinned tools, in pinned order."""
         if self._pinned[0] is not tools:
-            self._pinned = tools, tuple(_named(tools, self._pins)) if self._pins else ()
+            self._pinned = tools, tuple(_find_named(tools, self._pins)) if self._pins else ()
         return self._pinned[1]
 
     def _memory_of(self, index: Index) -> SelectionMemory:
@@ -264,15 +274,15 @@ class Among:
         self._chooser = chooser
         self._everything = everything
 
-    async def choose(self, situation: Situation) -> Selection:
+    async def choose_tools(self, situation: Situation) -> Selection:
         """Return the selection; its tools are those of the situation."""
-        offered = situation.offered()
+        offered = situation.allowed_tools()
         among = replace(situation, tools=self._everything(), allowed=offered)
-        selection = await self._chooser.choose(among)
+        selection = await self._chooser.choose_tools(among)
         return replace(selection, tools=tuple(offered.get(tool.name, tool) for tool in selection.tools))
 
 
-def _named(tools: Mapping[str, Tool], pins: Sequence[str]) -> Iterator[str]:
+def _find_named(tools: Mapping[str, Tool], pins: Sequence[str]) -> Iterator[str]:
     """Yield the tools with one of these names, as tool or EventType."""
     of_types: dict[str, list[str]] = defaultdict(list)
     for name, tool in tools.items():

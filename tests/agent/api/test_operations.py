@@ -104,10 +104,10 @@ async def test_a_reason_that_a_tool_made_up_is_no_label() -> None:
     metrics = Metrics()
     for reason in ("made up", 5, {"x": 1}, "timeout"):
         error = {"error": {"reason": reason, "message": "m"}}
-        metrics.call(CallFinished("id", "t", error, failed=True, seconds=0.1), "a")
-    metrics.call(CallFinished("id", "t", "no error at all", failed=True, seconds=0.1), "a")
+        metrics.count_call(CallFinished("id", "t", error, failed=True, seconds=0.1), "a")
+    metrics.count_call(CallFinished("id", "t", "no error at all", failed=True, seconds=0.1), "a")
     rows = [
-        row for row in metrics.text(tools=1, running=0).decode().splitlines() if "tool_calls_total{" in row
+        row for row in metrics.to_text(tools=1, running=0).decode().splitlines() if "tool_calls_total{" in row
     ]
 
     assert sorted(rows) == [

@@ -23,7 +23,7 @@ class CountersInMemory:
     def now(self) -> float:
         return time.monotonic() + self.passed
 
-    async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
+    async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         self._check()
         kept = self.used[key] = [one for one in self.used[key] if one[0] > self.now - window]
         used = sum(taken for _, taken in kept)
@@ -38,10 +38,10 @@ class CountersInMemory:
                 return LimitDecision(False, max(0.0, at + window - self.now))
         return LimitDecision(False, window)
 
-    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
+    async def reserve_amount(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
         held = self.reserved[key] = {who: one for who, one in self.reserved[key].items() if one[0] > self.now}
         if token not in held:
-            taken = await self.take(key, 0, limit=limit.limit - 1, window=limit.window)
+            taken = await self.take_amount(key, 0, limit=limit.limit - 1, window=limit.window)
             if not taken.allowed:
                 return taken
             used = sum(amount for _, amount in self.used[key])
@@ -50,13 +50,13 @@ class CountersInMemory:
         held[token] = (self.now + limit.seconds, amount)
         return LimitDecision(True)
 
-    async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+    async def settle_reservation(self, key: str, token: str, amount: int, *, window: float) -> None:
         self._check()
         self.reserved[key].pop(token, None)
         if amount:
-            await self.take(key, amount, limit=2**53, window=window)
+            await self.take_amount(key, amount, limit=2**53, window=window)
 
-    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
+    async def take_place(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
         self._check()
         held = self.places[key] = {who: end for who, end in self.places[key].items() if end > self.now}
         if token in held or len(held) < limit:
@@ -64,7 +64,7 @@ class CountersInMemory:
             return LimitDecision(True)
         return LimitDecision(False, min(held.values()) - self.now)
 
-    async def leave(self, key: str, token: str) -> None:
+    async def give_place_back(self, key: str, token: str) -> None:
         self._check()
         self.places[key].pop(token, None)
         self.left.set()

@@ -85,7 +85,7 @@ def test_an_outage_is_shown_at_the_station_where_calls_wait(reason: str, waits_a
 
     found = explanation(from_object(tool(DECLARED, routed, REPLIES, away)))
 
-    assert found.condition("Available") is not None
+    assert found.find_condition("Available") is not None
     assert [(one.kind, one.detail) for one in found.route if one.state == "broken"] == [
         (waits_at, "away for now")
     ]

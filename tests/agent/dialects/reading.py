@@ -33,7 +33,7 @@ def declare(*names: str) -> list[Declaration]:
 def read(dialect: Dialect, pieces: Iterable[str], tools: Sequence[Declaration] = ()) -> Read:
     """Feed the pieces to a reader and gather what comes out."""
     counter = itertools.count()
-    reader = dialect.reader(tools, lambda: f"call{next(counter):05}")
+    reader = dialect.make_reader(tools, lambda: f"call{next(counter):05}")
     items = [item for piece in pieces for item in reader.feed(piece)]
     items += reader.finish()
     texts = [item.text for item in items if isinstance(item, TextDelta)]

@@ -19,7 +19,7 @@ import pytest
 from beckon_agent.core.model_types import Message, TextCalls, TextDelta, ToolCall
 from beckon_agent.dialects.base import Dialect
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.native import NATIVE, native
+from beckon_agent.dialects.native import NATIVE, native_dialect
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.run.model_turn import Screen
@@ -97,7 +97,7 @@ def answered(
     """Read an answer as a run does it."""
     screen = Screen(messages, tools)
     numbers = itertools.count()
-    reader = dialect.reader(tools, lambda: f"call{next(numbers):05}", screen.allow_calls)
+    reader = dialect.make_reader(tools, lambda: f"call{next(numbers):05}", screen.allow_calls)
     items = [item for piece in pieces for item in reader.feed(piece)] + reader.finish(called=called)
     return Outcome(
         "".join(item.text for item in items if isinstance(item, TextDelta)),
@@ -349,7 +349,7 @@ def test_a_model_leaks_only_the_markup_of_its_own_family(
     model: str, url: str, mode: TextCalls, read: bool
 ) -> None:
     answer = f"Well.\n\n{MARKUPS['hermes']}"
-    outcome = answered(native(model, url, mode), answer, [ASKED])
+    outcome = answered(native_dialect(model, url, mode), answer, [ASKED])
 
     assert bool(outcome.calls) is read
     assert outcome.text.strip() == ("Well." if read else answer)
@@ -358,7 +358,7 @@ def test_a_model_leaks_only_the_markup_of_its_own_family(
 def test_what_is_held_back_is_bounded_and_the_rest_is_text() -> None:
     long = json.dumps({"name": "effect", "arguments": {"tag": "x" * 300_000}})
     answer = f"<tool_call>{long}</tool_call>\n{MARKUPS['hermes']}"
-    reader = NATIVE.reader(TOOLS)
+    reader = NATIVE.make_reader(TOOLS)
     shown = "".join(item.text for item in reader.feed(answer[:290_000]) if isinstance(item, TextDelta))
 
     assert len(shown) > 260_000
@@ -369,7 +369,7 @@ def test_what_is_held_back_is_bounded_and_the_rest_is_text() -> None:
 def test_a_conversation_that_is_too_long_to_be_searched_gives_no_call() -> None:
     calls = [RawCall("effect", '{"tag": "X"}')]
 
-    assert Provenance([{"role": "user", "content": "a " * (SEARCHED // 2 + 1)}], []).brought(
+    assert Provenance([{"role": "user", "content": "a " * (SEARCHED // 2 + 1)}], []).contains_calls(
         calls, "[effect(tag='X')]"
     )
 

@@ -55,7 +55,7 @@ def test_text_without_markup_is_passed_unchanged(text: str) -> None:
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_prose_is_shown_as_it_comes(name: str) -> None:
-    reader = DIALECTS[name].reader(TOOLS)
+    reader = DIALECTS[name].make_reader(TOOLS)
     prose = (
         "Well, the answer is 42, since [1] a < b and {x} holds; see `code` and (that).\nMore follows here. "
         * 5

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.core.model_types import Message
-from beckon_agent.dialects.registry import DIALECTS, dialect, guess
+from beckon_agent.dialects.registry import DIALECTS, dialect_named, guess_dialect
 from tests.agent.dialects.reading import declare
 
 TOOLS: list[dict[str, Any]] = [
@@ -124,8 +124,8 @@ def test_the_results_of_prompted_tools_are_json_by_name() -> None:
 
 def test_an_unknown_dialect_is_refused_with_the_names_that_exist() -> None:
     with pytest.raises(ValueError, match=r"'klingon'.*native, prompted, chatglm3"):
-        dialect("klingon")
-    assert all(dialect(name).name == name for name in DIALECTS)
+        dialect_named("klingon")
+    assert all(dialect_named(name).name == name for name in DIALECTS)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_unknown_dialect_is_refused_with_the_names_that_exist() -> None:
     ],
 )
 def test_a_models_name_suggests_its_dialect(model: str, name: str) -> None:
-    assert guess(model).name == name
+    assert guess_dialect(model).name == name
 
 
 MARKUP = (

@@ -13,15 +13,15 @@ class Crashing:
         self._left = notes
         self._lands = lands
         self._dies = self.dead = False
-        self.runs: Any = _Watched(store.runs, self, {"end", "suspend"})
-        self.journal: Any = _Watched(store.journal, self, {"add_turn", "sent", "finish"})
+        self.runs: Any = _Watched(store.runs, self, {"end_run", "suspend"})
+        self.journal: Any = _Watched(store.journal, self, {"add_turn", "mark_sent", "finish_call"})
         self.events: Any = _Watched(store.events, self, set())
         self.materials: Any = _Watched(store.materials, self, set())
         self.history = store.history
         self.conversations = store.conversations
         self.counters = store.counters
 
-    async def scratch(self) -> Store:
+    async def open_scratch(self) -> Store:
         """Nobody replays here."""
         raise NotImplementedError
 

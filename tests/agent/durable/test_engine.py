@@ -96,8 +96,8 @@ async def test_an_approval_suspends_the_run_and_the_decision_resumes_it_anywhere
         assert BENCH.calls == ["a"]
 
         async with shared.running() as another:
-            assert await another.decide(asked.event_id, "approved", by="ann")
-            assert not await another.decide(asked.event_id, "denied", by="bob")
+            assert await another.decide_call(asked.event_id, "approved", by="ann")
+            assert not await another.decide_call(asked.event_id, "denied", by="bob")
             events = await everything(another, run.id, wait=True)
 
         assert text(events) == "Both done."
@@ -109,7 +109,7 @@ async def test_a_call_that_is_not_allowed_is_told_to_the_model(engines: StartEng
         async with shared.running() as engine:
             run = await engine.start(shared.ask())
             (asked,) = [e for e in await everything(engine, run.id) if isinstance(e, ApprovalRequested)]
-            await engine.decide(asked.event_id, "denied", by="ann", reason="too dear")
+            await engine.decide_call(asked.event_id, "denied", by="ann", reason="too dear")
             await everything(engine, run.id, wait=True)
 
         (told,) = [m["content"] for m in shared.agent.asked[1].body["messages"] if m["role"] == "tool"]

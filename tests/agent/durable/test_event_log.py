@@ -25,8 +25,8 @@ async def followed(broadcast: Broadcast, after: int = 0) -> list[tuple[int, Engi
 async def test_a_report_takes_no_number_and_the_newest_is_heard() -> None:
     broadcast = Broadcast()
     broadcast.publish(STARTED)
-    broadcast.report(report(1))
-    broadcast.report(report(2))
+    broadcast.publish_report(report(1))
+    broadcast.publish_report(report(2))
 
     assert await followed(broadcast) == [(1, STARTED), (1, report(2))]
     assert broadcast.events == [STARTED]
@@ -34,7 +34,7 @@ async def test_a_report_takes_no_number_and_the_newest_is_heard() -> None:
 
 async def test_nobody_hears_of_a_report_before_the_call_or_behind_its_end() -> None:
     broadcast = Broadcast()
-    broadcast.report(report(1))
+    broadcast.publish_report(report(1))
     async with aclosing(broadcast.follow()) as events:
         coming = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
@@ -51,7 +51,7 @@ async def test_nobody_hears_of_a_report_before_the_call_or_behind_its_end() -> N
 async def test_each_follower_hears_a_report_once() -> None:
     broadcast = Broadcast()
     broadcast.publish(STARTED)
-    broadcast.report(report(1))
+    broadcast.publish_report(report(1))
     async with aclosing(broadcast.follow()) as events:
         assert [await anext(events), await anext(events)] == [(1, STARTED), (1, report(1))]
         broadcast.publish(FINISHED)

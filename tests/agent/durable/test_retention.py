@@ -26,9 +26,9 @@ async def test_ended_runs_are_deleted_when_their_time_is_over(engines: StartEngi
         waiting = await engine.start(shared.ask())
         await everything(engine, waiting.id)
 
-        assert await Housekeeping(shared.store, 3600).purge() == 0
-        assert await Housekeeping(shared.store, None).purge() == 0
-        assert await Housekeeping(shared.store, -1).purge() == 2
+        assert await Housekeeping(shared.store, 3600).purge_runs() == 0
+        assert await Housekeeping(shared.store, None).purge_runs() == 0
+        assert await Housekeeping(shared.store, -1).purge_runs() == 2
         assert await engine.get(waiting.id) is not None
 
 
@@ -43,7 +43,7 @@ async def test_the_end_of_a_run_that_is_not_kept_is_heard_at_the_replica_that_be
             (asked,) = [e for e in await everything(first, run.id) if isinstance(e, ApprovalRequested)]
         async with shared.running() as second:
             follower = asyncio.create_task(everything(first, run.id, wait=True))
-            await second.decide(asked.event_id, "approved", by="ann")
+            await second.decide_call(asked.event_id, "approved", by="ann")
 
             events = await asyncio.wait_for(follower, PATIENCE)
             assert isinstance(events[-1], RunFinished)

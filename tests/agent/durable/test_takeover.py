@@ -30,7 +30,9 @@ PATIENCE = 10
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["lost", "stored"])
-@pytest.mark.parametrize("method", ["add_turn", "sent", "finish", "append", "end", "claim"])
+@pytest.mark.parametrize(
+    "method", ["add_turn", "mark_sent", "finish_call", "append", "end_run", "claim_runs"]
+)
 async def test_a_run_goes_on_once_the_store_answers_again(
     engines: StartEngines, method: str, lands: bool
 ) -> None:
@@ -41,7 +43,7 @@ async def test_a_run_goes_on_once_the_store_answers_again(
         async with shared.running(weak) as engine, asyncio.timeout(PATIENCE):
             run = (
                 await shared.store.runs.create(shared.ask().run, holder=None, seconds=0)
-                if method == "claim"
+                if method == "claim_runs"
                 else await engine.start(shared.ask())
             )
             events = await everything(engine, run.id)
@@ -119,7 +121,7 @@ async def test_a_run_that_ends_every_process_is_given_up(engines: StartEngines) 
         ask = shared.ask()
         await shared.store.runs.create(ask.run, holder="dead", seconds=-1)
         for _ in range(4):
-            await shared.store.runs.claim("dead, too", seconds=-1, most=1)
+            await shared.store.runs.claim_runs("dead, too", seconds=-1, most=1)
         async with shared.running() as engine, asyncio.timeout(PATIENCE):
             await everything(engine, ask.run.id)
             stored = await engine.get(ask.run.id)
@@ -157,7 +159,7 @@ async def test_who_reads_the_log_while_a_run_ends_elsewhere_hears_of_its_end(
             await slow.read.wait()
             last = RunFinished("stop", None, ())
             said = LogEntries(1, [event_to_document(TextDelta("Done.")), event_to_document(last)])
-            await shared.store.runs.end(run.id, "elsewhere", Ended("completed"), said)
+            await shared.store.runs.end_run(run.id, "elsewhere", Ended("completed"), said)
             if deleted:
                 await shared.store.runs.delete(run.id)
             slow.through.set()
@@ -231,14 +233,14 @@ async def test_a_run_that_waits_for_a_person_outlives_its_process(
             run = await first.start(shared.ask())
             if notes > 3:
                 await eventually(lambda: is_now(shared.store, run.id, "suspended"))
-                await first.decide(f"{run.id}.0.0", "approved", by="ann")
+                await first.decide_call(f"{run.id}.0.0", "approved", by="ann")
             await eventually(lambda: asyncio.sleep(0, dying.dead))
         async with shared.running() as second, asyncio.timeout(PATIENCE):
             events: list[EngineEvent] = []
             async for _, event in second.follow(run.id, wait=True):
                 events.append(event)
                 if isinstance(event, ApprovalRequested):
-                    await second.decide(event.event_id, "approved", by="ann")
+                    await second.decide_call(event.event_id, "approved", by="ann")
 
         assert await is_now(shared.store, run.id, "completed")
         assert isinstance(events[-1], RunFinished)

@@ -60,9 +60,9 @@ class SlowReader(Between):
         self.through = asyncio.Event()
 
     async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
-        """Hold the first answer of `after`."""
+        """Hold the first answer of `read_after`."""
         result = await call()
-        if name == "after" and not self.read.is_set():
+        if name == "read_after" and not self.read.is_set():
             self.read.set()
             await self.through.wait()
         return result

@@ -145,7 +145,7 @@ class _Noting:
         self._asks = asks
         self._start = engine.start
         self.follow, self.get = engine.follow, engine.get
-        self.cancel, self.delete, self.decide = engine.cancel, engine.delete, engine.decide
+        self.cancel, self.delete, self.decide_call = engine.cancel, engine.delete, engine.decide_call
 
     async def start(self, ask: Ask) -> StoredRun:
         run = await self._start(ask)

@@ -83,7 +83,7 @@ class MemoryEngine:
     async def delete(self, run_id: str) -> bool:
         raise NotImplementedError
 
-    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+    async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:

@@ -44,7 +44,7 @@ async def test_the_token_by_which_an_answer_is_known_is_not_kept_with_its_event(
         call = await rig.tool.called()
         await rig.tool.answer(call, {"pages": 42})
         await agent.until(begun["id"], "completed")
-        (kept,) = await agent.store.history.exchanged(begun["id"], after=None, most=9)
+        (kept,) = await agent.store.history.list_exchanged(begun["id"], after=None, most=9)
         shown = await agent.http.get(f"/runs/{begun['id']}/events")
 
     (exchanged,) = shown.json()["data"]
@@ -123,7 +123,7 @@ async def test_calls_beside_it_are_done_and_the_model_is_told_of_all_at_once(rig
         await rig.tool.answer(second, "second")
 
         async def is_stored() -> bool:
-            found = await agent.store.journal.call(second.headers["ce-id"])
+            found = await agent.store.journal.find_call(second.headers["ce-id"])
             return found is not None and found[1].state == "done"
 
         await eventually(is_stored)
@@ -275,7 +275,7 @@ async def test_a_reply_that_does_not_prove_itself_changes_nothing(
         refused = await agent.http.post("/late-replies", content=b"42", headers=headers)
 
         assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
-        found = await agent.store.journal.call(call.headers["ce-id"])
+        found = await agent.store.journal.find_call(call.headers["ce-id"])
         assert found is not None
         assert found[1].state == "accepted"
 

@@ -18,7 +18,7 @@ async def test_an_answer_that_came_later_comes_later_again(rig: Rig) -> None:
         run = (await agent.post())["id"]
         await rig.tool.answer(await rig.tool.called(), {"pages": 42})
         await agent.until(run, "completed")
-        log = [document["type"] for _, document in await agent.store.events.after(run, 0, most=100)]
+        log = [document["type"] for _, document in await agent.store.events.read_after(run, 0, most=100)]
 
         assert await same(agent, run)
         assert log.count("RunSuspended") == 1

@@ -98,7 +98,7 @@ async def test_a_run_that_waited_goes_on_with_the_tools_it_had_though_others_cam
         forget(shared)
 
         async with shared.running() as another:
-            await another.decide(asked.event_id, "approved", by="ann")
+            await another.decide_call(asked.event_id, "approved", by="ann")
             await everything(another, run.id, wait=True)
 
         after = sent(shared.agent.asked[1])

@@ -34,7 +34,7 @@ async def test_nobody_is_sent_or_finds_what_only_others_may_use(who: Principal, 
     rules = [{"groups": [name], "tools": {"selector": {"matchLabels": {"area": name}}}} for name in AREAS]
     told = terms(access={"toolRules": rules}, toolPolicies=[{"approval": "Always"}])
     indexes = Indexes()
-    index = await indexes.of(tools)
+    index = await indexes.index_of(tools)
     pinned = [next(name for name in tools if area_of(name) == one) for one in AREAS]
     hosted = AgentHandle(
         "a",
@@ -48,12 +48,12 @@ async def test_nobody_is_sent_or_finds_what_only_others_may_use(who: Principal, 
     assert isinstance(found, AgentHandle)
     mine = found.catalogue.current.tools
 
-    selection = await found.chooser.choose(Situation(mine, QUESTION, LIMIT))
+    selection = await found.chooser.choose_tools(Situation(mine, QUESTION, LIMIT))
 
     assert len(selection.names) > LIMIT // 3
     assert {area_of(name) for name in selection.names} == {area}
     assert all(mine[name] is tool for name, tool in zip(selection.names, selection.tools[1:], strict=True))
     assert selection.finder is not None
     for query in (pinned[0], pinned[1], "export invoice order employee meeting"):
-        assert {area_of(name) for name in selection.finder.find(query, 20)} <= {area}
+        assert {area_of(name) for name in selection.finder.find_names(query, 20)} <= {area}
     assert selection.finder.index is index

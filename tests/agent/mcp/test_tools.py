@@ -203,7 +203,7 @@ async def test_no_more_calls_are_made_than_the_agent_takes(start_mcp: StartMcp, 
 class Spent(ToolCaller):
     """Makes no call: its user has used up what there is."""
 
-    async def make(
+    async def make_call(
         self, call: PreparedCall, *, event_id: str, agent: Agent, remaining: float, may_be_late: bool = False
     ) -> CallFinished:
         raise LimitReached("too many calls", 2.5)
@@ -226,7 +226,9 @@ async def test_calls_are_counted_like_those_of_agents(server: McpServer, mode: s
 
     counted = [
         sample
-        for family in text_string_to_metric_families(server.service.metrics.text(tools=0, running=0).decode())
+        for family in text_string_to_metric_families(
+            server.service.metrics.to_text(tools=0, running=0).decode()
+        )
         for sample in family.samples
         if sample.name == "beckon_agent_tool_calls_total"
     ]

@@ -159,7 +159,7 @@ async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_nev
         with acting_as(ANONYMOUS):
             async with limits.call(agent, ANONYMOUS.id, pay, "earlier", patience=1):
                 pass
-            finished = await LimitedCaller(Dispatcher(session, "http://127.0.0.1:9"), limits).make(
+            finished = await LimitedCaller(Dispatcher(session, "http://127.0.0.1:9"), limits).make_call(
                 PreparedCall(ToolCall("id", "pay", "{}"), {}, pay, again=again),
                 event_id="run.0.0",
                 agent=agent,

@@ -179,7 +179,7 @@ async def test_a_call_that_is_made_again_after_a_crash_keeps_its_place(
     limits: Quotas, counters: CountersInMemory
 ) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
-    await counters.enter("places|/beckon/agents/default/a|pay", "call-0", limit=1, seconds=60)
+    await counters.take_place("places|/beckon/agents/default/a|pay", "call-0", limit=1, seconds=60)
 
     await call(limits, held, number=0)
 

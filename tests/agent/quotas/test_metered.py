@@ -85,9 +85,9 @@ async def test_an_answer_that_breaks_off_is_counted() -> None:
 
 async def test_tokens_that_cannot_be_counted_do_not_cost_the_answer(caplog: pytest.LogCaptureFixture) -> None:
     class Breaking(CountersInMemory):
-        async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+        async def settle_reservation(self, key: str, token: str, amount: int, *, window: float) -> None:
             self.broken = True
-            await super().settle(key, token, amount, window=window)
+            await super().settle_reservation(key, token, amount, window=window)
 
     assert await answer(Saying(Usage(90, 20)), Quotas(Breaking())) == 3
     assert "110 tokens were not counted" in caplog.text

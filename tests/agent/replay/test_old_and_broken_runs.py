@@ -55,7 +55,7 @@ async def test_an_answer_that_was_begun_in_vain_is_left_out_and_counted(start_se
             run = await first.start(engines.ask())
 
             async def has_begun() -> bool:
-                return bool(await service.store.events.after(run.id, 0, most=1))
+                return bool(await service.store.events.read_after(run.id, 0, most=1))
 
             await eventually(has_begun)
             dying.dead = True
@@ -113,4 +113,4 @@ async def test_a_log_that_breaks_off_anywhere_is_compared_as_far_as_it_goes(
 
 
 async def _log(service: Replaying, run: str) -> list[Any]:
-    return [document for _, document in await service.store.events.after(run, 0, most=500)]
+    return [document for _, document in await service.store.events.read_after(run, 0, most=500)]

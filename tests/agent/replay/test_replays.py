@@ -50,7 +50,7 @@ async def test_answers_of_calls_come_in_the_order_in_which_they_came_then(
         run = await service.run()
         await service.same(run)
 
-        log = [document for _, document in await service.store.events.after(run, 0, most=100)]
+        log = [document for _, document in await service.store.events.read_after(run, 0, most=100)]
         told = [event["result"] for event in log if event["type"] == "CallFinished"]
         assert told[-1] == "slept 60"
 
@@ -83,7 +83,7 @@ async def test_reasoning_usage_and_text_before_a_call_are_played_piece_by_piece(
         run = await service.run()
         report = await service.same(run)
 
-        assert report["events"] == len(await service.store.events.after(run, 0, most=100))
+        assert report["events"] == len(await service.store.events.read_after(run, 0, most=100))
 
 
 async def test_a_run_that_goes_on_from_another_is_replayed_with_what_it_had_found(

@@ -63,6 +63,6 @@ class ScriptedEngine:
         """Keep it."""
         return False
 
-    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+    async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Take no decision."""
         return False

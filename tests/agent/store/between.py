@@ -17,7 +17,7 @@ class Between:
         self.counters = store.counters
         self.materials = store.materials
         self.history = store.history
-        self.scratch = store.scratch
+        self.open_scratch = store.open_scratch
 
     async def aclose(self) -> None:
         """Leave the store open: it may be that of others, too."""

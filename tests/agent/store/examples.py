@@ -32,7 +32,7 @@ async def begun(store: Store, run_id: str, *, seconds: float = LONG, **members: 
 async def ended(store: Store, run_id: str, **members: Any) -> None:
     """A run from its beginning to its end; its answer is named after it."""
     await begun(store, run_id, **members)
-    await store.runs.end(run_id, ME, Ended("completed", "stop", added=[answered(f"done {run_id}")]))
+    await store.runs.end_run(run_id, ME, Ended("completed", "stop", added=[answered(f"done {run_id}")]))
 
 
 def turn(step: int = 0, **members: Any) -> StoredTurn:

@@ -22,7 +22,7 @@ Work = Callable[..., Awaitable[object]]
 async def claim(store: Store, holder: str) -> list[str]:
     """Claim runs, two at a time, until there are none."""
     claimed: list[str] = []
-    while found := await store.runs.claim(holder, seconds=60, most=2):
+    while found := await store.runs.claim_runs(holder, seconds=60, most=2):
         claimed += [run.id for run in found]
     return claimed
 
@@ -34,7 +34,7 @@ async def take(store: Store, limit: str, window: str, seconds: str) -> list[tupl
 
     async def work() -> None:
         while (begin := time.time()) < end:
-            answer = await store.counters.take("k", 1, limit=int(limit), window=float(window))
+            answer = await store.counters.take_amount("k", 1, limit=int(limit), window=float(window))
             if answer.allowed:
                 taken.append((begin, time.time()))
 
@@ -44,14 +44,16 @@ async def take(store: Store, limit: str, window: str, seconds: str) -> list[tupl
 
 async def enter(store: Store, name: str, limit: str) -> int:
     """Ask for twenty places side by side; return how many were given."""
-    asked = [store.counters.enter("k", f"{name}-{n}", limit=int(limit), seconds=60) for n in range(20)]
+    asked = [store.counters.take_place("k", f"{name}-{n}", limit=int(limit), seconds=60) for n in range(20)]
     return sum(answer.allowed for answer in await asyncio.gather(*asked))
 
 
 async def decide(store: Store, name: str) -> list[bool]:
     """Decide on thirty calls and finish thirty others, all side by side."""
-    decided = [store.journal.decide(f"asked-{n}", "approved", by=name) for n in range(30)]
-    finished = [store.journal.finish(f"sent-{n}", result=name, failed=False, seconds=1) for n in range(30)]
+    decided = [store.journal.store_decision(f"asked-{n}", "approved", by=name) for n in range(30)]
+    finished = [
+        store.journal.finish_call(f"sent-{n}", result=name, failed=False, seconds=1) for n in range(30)
+    ]
     return list(await asyncio.gather(*decided, *finished))
 
 
@@ -64,9 +66,9 @@ async def write(store: Store, first: str) -> None:
         made = [call(f"e{number}-{n}", n) for n in range(3)]
         await store.journal.add_turn(run_id, ME, turn(), made)
         tell("turn", number)
-        await store.journal.finish(f"e{number}-0", result=number, failed=False, seconds=1)
+        await store.journal.finish_call(f"e{number}-0", result=number, failed=False, seconds=1)
         tell("finished", number)
-        await store.runs.end(run_id, ME, Ended("completed", "stop", added=[{"role": "assistant"}]))
+        await store.runs.end_run(run_id, ME, Ended("completed", "stop", added=[{"role": "assistant"}]))
         tell("ended", number)
 
 

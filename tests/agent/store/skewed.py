@@ -33,17 +33,17 @@ class NoAgents:
 
 async def accept(store: Store) -> None:
     """Take note that a tool has the call, as `POST /late-replies` does."""
-    await LateReplies(store, NoAgents(), lambda: None).accepted("e1")
+    await LateReplies(store, NoAgents(), lambda: None).store_acceptance("e1")
 
 
 async def keep_house(store: Store) -> None:
     """End the waiting for what is overdue."""
-    await Housekeeping(store, 3600).beat()
+    await Housekeeping(store, 3600).run_once()
 
 
 async def purge(store: Store) -> None:
     """Delete the runs that ended an hour ago."""
-    await Housekeeping(store, 3600).purge()
+    await Housekeeping(store, 3600).purge_runs()
 
 
 async def main(seconds: float, verb: str, url: str) -> None:

@@ -32,7 +32,7 @@ async def replica(skew: int, verb: str, url: str) -> None:
 
 
 async def the_call(store: Store) -> StoredCall:
-    found = await store.journal.call("e1")
+    found = await store.journal.find_call("e1")
     assert found is not None
     return found[1]
 
@@ -40,7 +40,7 @@ async def the_call(store: Store) -> StoredCall:
 @only_postgresql
 async def test_a_replica_whose_clock_is_behind_gives_a_call_its_whole_time(store: Store, url: str) -> None:
     await called(store, "r1", call("e1"))
-    await store.journal.sent("r1", ME, "e1")
+    await store.journal.mark_sent("r1", ME, "e1")
 
     await replica(BEHIND, "accept", url)
 
@@ -55,8 +55,8 @@ async def test_a_replica_whose_clock_is_wrong_ends_what_is_due_and_nothing_else(
     store: Store, url: str, skew: int, seconds: float, state: str
 ) -> None:
     await called(store, "r1", call("e1"))
-    await store.journal.sent("r1", ME, "e1")
-    await store.journal.accepted("r1", ME, "e1", seconds=seconds)
+    await store.journal.mark_sent("r1", ME, "e1")
+    await store.journal.mark_accepted("r1", ME, "e1", seconds=seconds)
 
     await replica(skew, "keep-house", url)
 
@@ -81,7 +81,7 @@ async def test_what_a_lost_process_worked_is_reckoned_where_the_run_is_taken_ove
     await begun(store, "r1", seconds=-1)
     await execute(url, "UPDATE runs SET since = since - 31")
 
-    [taken] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    [taken] = await store.runs.claim_runs(OTHER, seconds=LONG, most=1)
 
     assert taken.worked == pytest.approx(31, abs=5)
     assert taken.since == pytest.approx(time.time(), abs=5)

@@ -17,7 +17,7 @@ async def test_many_at_once_wait_for_their_turn(store: Store) -> None:
     created = await asyncio.gather(*(begun(store, f"r{number}") for number in range(60)))
 
     assert len({run.id for run in created}) == 60
-    assert len(await store.runs.renew("replica-a", seconds=LONG)) == 60
+    assert len(await store.runs.renew_leases("replica-a", seconds=LONG)) == 60
 
 
 async def test_who_gives_up_waiting_leaves_no_half_of_anything(store: Store) -> None:
@@ -31,7 +31,7 @@ async def test_who_gives_up_waiting_leaves_no_half_of_anything(store: Store) -> 
             await asyncio.sleep(0)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    claimed = await store.runs.claim(OTHER, seconds=LONG, most=99)
+    claimed = await store.runs.claim_runs(OTHER, seconds=LONG, most=99)
     assert 5 <= len(claimed) <= 40
     assert all(run.input for run in claimed)
     # No connection is lost: these would wait for one.

@@ -43,9 +43,9 @@ async def test_each_ended_run_adds_to_its_conversation(store: Store) -> None:
     await begun(store, "r2", conversation="c1")
 
     before = [*OPENING, said("ask r1"), answered("done r1")]
-    assert await store.runs.messages("r2") == [*before, said("ask r2")]
+    assert await store.runs.load_messages("r2") == [*before, said("ask r2")]
     assert await store.conversations.read("c1") == before
-    await store.runs.end("r2", ME, Ended("incomplete", added=[answered("half")]))
+    await store.runs.end_run("r2", ME, Ended("incomplete", added=[answered("half")]))
     assert await store.conversations.read("c1") == [*before, said("ask r2"), answered("half")]
 
 
@@ -53,7 +53,7 @@ async def test_a_run_that_added_nothing_leaves_its_conversation_as_it_was(store:
     await store.conversations.open(THREAD, OPENING)
     await begun(store, "r1", conversation="c1")
 
-    await store.runs.end("r1", ME, Ended("failed"))
+    await store.runs.end_run("r1", ME, Ended("failed"))
 
     assert await store.conversations.read("c1") == OPENING
 
@@ -62,14 +62,14 @@ async def test_runs_side_by_side_add_one_after_the_other_as_they_end(store: Stor
     await store.conversations.open(THREAD, OPENING)
     await begun(store, "r1", conversation="c1")
     await begun(store, "r2", conversation="c1")
-    await store.runs.end("r2", ME, Ended("completed", added=[answered("two")]))
-    await store.runs.end("r1", ME, Ended("completed", added=[answered("one")]))
+    await store.runs.end_run("r2", ME, Ended("completed", added=[answered("two")]))
+    await store.runs.end_run("r1", ME, Ended("completed", added=[answered("one")]))
     await begun(store, "follower", previous="r1")
 
     both = [*OPENING, said("ask r2"), answered("two"), said("ask r1"), answered("one")]
     assert await store.conversations.read("c1") == both
-    assert await store.runs.messages("r1") == [*OPENING, said("ask r1")]
-    assert await store.runs.messages("follower") == [
+    assert await store.runs.load_messages("r1") == [*OPENING, said("ask r1")]
+    assert await store.runs.load_messages("follower") == [
         *OPENING,
         said("ask r1"),
         answered("one"),
@@ -104,8 +104,13 @@ async def test_the_runs_of_a_closed_conversation_stay(store: Store) -> None:
 
     assert await store.conversations.find("c1") is None
     assert await store.conversations.read("c1") == []
-    assert await store.runs.end("r2", ME, Ended("completed", added=[]))
-    assert await store.runs.messages("r2") == [*OPENING, said("ask r1"), answered("done r1"), said("ask r2")]
+    assert await store.runs.end_run("r2", ME, Ended("completed", added=[]))
+    assert await store.runs.load_messages("r2") == [
+        *OPENING,
+        said("ask r1"),
+        answered("done r1"),
+        said("ask r2"),
+    ]
 
 
 async def test_a_conversation_may_begin_empty(store: Store) -> None:

@@ -14,12 +14,12 @@ TABLES = ("limit_buckets", "limit_places", "limit_reservations")
 
 
 async def used_up(store: Store, key: str, window: float) -> None:
-    taken = await store.counters.take(key, 3, limit=3, window=window)
+    taken = await store.counters.take_amount(key, 3, limit=3, window=window)
     assert taken.allowed
 
 
 async def test_a_limit_is_used_all_or_nothing(store: Store) -> None:
-    take = store.counters.take
+    take = store.counters.take_amount
 
     assert (await take("k", 4, limit=10, window=WINDOW)).allowed
     assert (await take("k", 5, limit=10, window=WINDOW)).allowed
@@ -32,23 +32,23 @@ async def test_a_limit_is_used_all_or_nothing(store: Store) -> None:
 
 
 async def test_what_is_more_than_the_limit_never_fits(store: Store) -> None:
-    taken = await store.counters.take("k", 11, limit=10, window=WINDOW)
+    taken = await store.counters.take_amount("k", 11, limit=10, window=WINDOW)
 
     assert (taken.allowed, taken.retry_after) == (False, WINDOW)
 
 
 async def test_nobody_gives_back_by_taking_less_than_nothing(store: Store) -> None:
     with pytest.raises(ValueError, match="may be negative"):
-        await store.counters.take("k", -1, limit=1, window=WINDOW)
+        await store.counters.take_amount("k", -1, limit=1, window=WINDOW)
 
 
 async def test_a_window_slides(store: Store) -> None:
     begin = time.time()
     await used_up(store, "k", SHORT)
-    refused = await store.counters.take("k", 1, limit=3, window=SHORT)
+    refused = await store.counters.take_amount("k", 1, limit=3, window=SHORT)
     assert refused.allowed or refused.retry_after <= SHORT
 
-    while not (await store.counters.take("k", 3, limit=3, window=SHORT)).allowed:
+    while not (await store.counters.take_amount("k", 3, limit=3, window=SHORT)).allowed:
         assert time.time() < begin + 10
 
     assert time.time() - begin >= SHORT
@@ -56,29 +56,29 @@ async def test_a_window_slides(store: Store) -> None:
 
 async def test_the_time_that_is_told_is_when_there_will_be_room(store: Store, url: str) -> None:
     await used_up(store, "k", WINDOW)
-    told = (await store.counters.take("k", 3, limit=3, window=WINDOW)).retry_after
+    told = (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after
 
     # As if so much time had gone by, and then what was told.
     await execute(url, "UPDATE limit_buckets SET last_used = last_used - 20")
-    assert (await store.counters.take("k", 3, limit=3, window=WINDOW)).retry_after == pytest.approx(
+    assert (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after == pytest.approx(
         told - 20, abs=5
     )
     await execute(url, f"UPDATE limit_buckets SET last_used = last_used + 20 - {told}")
 
-    assert (await store.counters.take("k", 3, limit=3, window=WINDOW)).allowed
+    assert (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).allowed
 
 
 async def test_a_limit_that_is_used_often_has_few_rows(store: Store, url: str) -> None:
     for _ in range(150):
-        assert (await store.counters.take("k", 1, limit=1000, window=3600.0)).allowed
+        assert (await store.counters.take_amount("k", 1, limit=1000, window=3600.0)).allowed
 
     assert await count(url, "limit_buckets") <= 2
-    assert not (await store.counters.take("k", 851, limit=1000, window=3600.0)).allowed
-    assert (await store.counters.take("k", 850, limit=1000, window=3600.0)).allowed
+    assert not (await store.counters.take_amount("k", 851, limit=1000, window=3600.0)).allowed
+    assert (await store.counters.take_amount("k", 850, limit=1000, window=3600.0)).allowed
 
 
 async def test_places_are_taken_kept_and_given_back(store: Store) -> None:
-    enter = store.counters.enter
+    enter = store.counters.take_place
 
     assert (await enter("k", "a", limit=2, seconds=WINDOW)).allowed
     assert (await enter("k", "b", limit=2, seconds=WINDOW)).allowed
@@ -88,24 +88,24 @@ async def test_places_are_taken_kept_and_given_back(store: Store) -> None:
     assert (await enter("k", "a", limit=2, seconds=WINDOW)).allowed
     assert (await enter("other", "c", limit=1, seconds=WINDOW)).allowed
 
-    await store.counters.leave("k", "a")
-    await store.counters.leave("k", "nobody")
+    await store.counters.give_place_back("k", "a")
+    await store.counters.give_place_back("k", "nobody")
     assert (await enter("k", "c", limit=2, seconds=WINDOW)).allowed
     assert not (await enter("k", "a", limit=2, seconds=WINDOW)).allowed
 
 
 async def test_a_place_that_nobody_keeps_is_free_when_its_time_is_over(store: Store) -> None:
     begin = time.time()
-    await store.counters.enter("k", "dead", limit=1, seconds=SHORT)
+    await store.counters.take_place("k", "dead", limit=1, seconds=SHORT)
 
-    while not (await store.counters.enter("k", "new", limit=1, seconds=SHORT)).allowed:
+    while not (await store.counters.take_place("k", "new", limit=1, seconds=SHORT)).allowed:
         assert time.time() < begin + 10
 
     assert time.time() - begin >= SHORT
 
 
 async def test_a_limit_of_none_has_no_place(store: Store) -> None:
-    taken = await store.counters.enter("k", "a", limit=0, seconds=WINDOW)
+    taken = await store.counters.take_place("k", "a", limit=0, seconds=WINDOW)
 
     assert (taken.allowed, taken.retry_after) == (False, WINDOW)
 
@@ -114,7 +114,7 @@ async def test_a_limit_is_reserved_while_anything_is_left_and_settled_with_what_
     store: Store,
 ) -> None:
     limit = ReservedLimit(10, WINDOW, WINDOW)
-    reserve, settle = store.counters.reserve, store.counters.settle
+    reserve, settle = store.counters.reserve_amount, store.counters.settle_reservation
 
     assert (await reserve("k", "a", 9, limit)).allowed
     assert (await reserve("k", "b", 9, limit)).allowed
@@ -134,10 +134,10 @@ async def test_a_limit_is_reserved_while_anything_is_left_and_settled_with_what_
 
 
 async def test_a_reservation_that_nobody_settles_ends_with_its_lease(store: Store) -> None:
-    await store.counters.reserve("k", "dead", 9, ReservedLimit(5, WINDOW, SHORT))
+    await store.counters.reserve_amount("k", "dead", 9, ReservedLimit(5, WINDOW, SHORT))
 
     async def is_free() -> bool:
-        return (await store.counters.reserve("k", "new", 9, ReservedLimit(5, WINDOW, WINDOW))).allowed
+        return (await store.counters.reserve_amount("k", "new", 9, ReservedLimit(5, WINDOW, WINDOW))).allowed
 
     assert not await is_free()
     await eventually(is_free)
@@ -145,8 +145,8 @@ async def test_a_reservation_that_nobody_settles_ends_with_its_lease(store: Stor
 
 async def test_what_counts_no_more_is_purged(store: Store, url: str) -> None:
     await used_up(store, "k", WINDOW)
-    await store.counters.enter("k", "a", limit=1, seconds=WINDOW)
-    await store.counters.reserve("k", "a", 1, ReservedLimit(9, WINDOW, WINDOW))
+    await store.counters.take_place("k", "a", limit=1, seconds=WINDOW)
+    await store.counters.reserve_amount("k", "a", 1, ReservedLimit(9, WINDOW, WINDOW))
     await store.runs.purge(None)
     assert [await count(url, table) for table in TABLES] == [1, 1, 1]
 

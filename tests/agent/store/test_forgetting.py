@@ -38,7 +38,7 @@ async def test_deletions_side_by_side_leave_nothing(store: Store, url: str) -> N
 
 async def test_a_run_that_is_not_kept_leaves_nothing(store: Store, url: str) -> None:
     await begun(store, "r1", kept=False)
-    await store.runs.end("r1", ME, Ended("completed", added=[answered("yes")]))
+    await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")]))
 
     assert await count(url, "segments") == 0
 
@@ -46,8 +46,8 @@ async def test_a_run_that_is_not_kept_leaves_nothing(store: Store, url: str) -> 
 async def test_a_run_that_lingers_goes_with_a_purge_a_minute_after_its_end(store: Store, url: str) -> None:
     await begun(store, "r1", kept=False)
     await begun(store, "r2", kept=False)
-    await store.runs.end("r1", ME, Ended("completed", added=[answered("yes")], lingers=True))
-    await store.runs.end("r2", ME, Ended("completed", added=[answered("yes")], lingers=True))
+    await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")], lingers=True))
+    await store.runs.end_run("r2", ME, Ended("completed", added=[answered("yes")], lingers=True))
     await execute(url, "UPDATE runs SET ended_at = ended_at - 61 WHERE id = 'r1'")
 
     assert await store.runs.purge(None) == 1
@@ -61,7 +61,7 @@ async def test_a_closed_conversation_leaves_what_its_runs_need(store: Store, url
     await ended(store, "r1", conversation="c1")
     await begun(store, "r2", conversation="c1")
     await ended(store, "r3", conversation="c1")
-    await store.runs.end("r2", ME, Ended("completed", added=[]))
+    await store.runs.end_run("r2", ME, Ended("completed", added=[]))
     assert await count(url, "segments") == 5
 
     await store.conversations.close("c1")

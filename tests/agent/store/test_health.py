@@ -37,21 +37,21 @@ async def test_a_store_that_another_process_locks_cannot_be_written_until_it_is_
     store: Store, url: str
 ) -> None:
     health = StoreHealth(store.counters, fresh=0, patience=0.3)
-    assert await health.writable()
+    assert await health.is_writable()
 
     async with locked(url):
-        assert not await health.writable()
+        assert not await health.is_writable()
         await store.runs.get("any")  # a reader sees nothing of it
 
-    await eventually(health.writable)
+    await eventually(health.is_writable)
 
 
 async def test_an_answer_is_good_for_a_moment(store: Store, url: str) -> None:
     health = StoreHealth(store.counters, fresh=600, patience=0.3)
-    assert await health.writable()
+    assert await health.is_writable()
 
     async with locked(url):
-        assert await health.writable()
+        assert await health.is_writable()
 
 
 async def test_a_server_that_is_stopped_cannot_be_written() -> None:
@@ -59,12 +59,12 @@ async def test_a_server_that_is_stopped_cannot_be_written() -> None:
         store = await open_store(await running.copy("t"))
         try:
             health = StoreHealth(store.counters, fresh=0)
-            assert await health.writable()
+            assert await health.is_writable()
             postmaster = int((running.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
             os.kill(postmaster, signal.SIGQUIT)  # as `pg_ctl stop -m immediate`
 
             async def is_noticed() -> bool:
-                return not await health.writable()
+                return not await health.is_writable()
 
             await eventually(is_noticed)
         finally:

@@ -13,7 +13,7 @@ ALL = RunFilter()
 
 
 async def runs(store: Store, owner: str = "ann", **wanted: Any) -> list[str]:
-    found = await store.history.runs(owner, RunFilter(**wanted), after=None, most=100)
+    found = await store.history.list_runs(owner, RunFilter(**wanted), after=None, most=100)
     return [summary.run.id for summary in found]
 
 
@@ -26,7 +26,7 @@ async def opened(
 
 
 async def found(store: Store, query: str = "", owner: str = "ann") -> list[tuple[str, str]]:
-    listed = await store.history.conversations(owner, query=query, after=None, most=100)
+    listed = await store.history.list_conversations(owner, query=query, after=None, most=100)
     return [(summary.conversation.id, summary.title) for summary in listed]
 
 
@@ -46,7 +46,7 @@ async def test_a_list_of_runs_goes_on_behind_its_last_one(store: Store) -> None:
 
     pages = []
     after = None
-    while page := await store.history.runs("ann", ALL, after=after, most=2):
+    while page := await store.history.list_runs("ann", ALL, after=after, most=2):
         pages.append([summary.run.id for summary in page])
         after = pages[-1][-1]
 
@@ -60,11 +60,11 @@ async def test_a_list_goes_on_behind_nothing_that_its_owner_does_not_have(store:
     cursor = {"bob": ("r0", "c0"), "ann": ("nothing", "nothing")}[owner]
 
     with pytest.raises(KeyError):
-        await store.history.runs(owner, ALL, after=cursor[0], most=2)
+        await store.history.list_runs(owner, ALL, after=cursor[0], most=2)
     with pytest.raises(KeyError):
-        await store.history.conversations(owner, query="", after=cursor[1], most=2)
+        await store.history.list_conversations(owner, query="", after=cursor[1], most=2)
     with pytest.raises(KeyError):
-        await store.history.waiting(owner, after="nothing", most=2)
+        await store.history.list_pending_approvals(owner, after="nothing", most=2)
 
 
 async def test_runs_are_chosen_by_what_became_of_them_by_agent_and_by_conversation(store: Store) -> None:
@@ -94,7 +94,7 @@ async def test_a_run_in_a_list_tells_its_question_its_tools_and_its_tokens(store
     await store.journal.add_turn("r1", ME, turn(), calls)
     await store.journal.add_turn("r1", ME, turn(1), [])
 
-    (summary,) = await store.history.runs("ann", ALL, after=None, most=9)
+    (summary,) = await store.history.list_runs("ann", ALL, after=None, most=9)
 
     assert summary.question == "Look: what"
     assert summary.tools == {"add": 2, "sub": 1}
@@ -105,9 +105,9 @@ async def test_a_run_in_a_list_tells_its_question_its_tools_and_its_tokens(store
 
 async def test_a_run_that_has_ended_tells_the_tokens_that_were_counted_at_its_end(store: Store) -> None:
     await called(store, "r1")
-    await store.runs.end("r1", ME, Ended("completed", "stop", Usage(70, 7), added=[]))
+    await store.runs.end_run("r1", ME, Ended("completed", "stop", Usage(70, 7), added=[]))
 
-    (summary,) = await store.history.runs("ann", ALL, after=None, most=9)
+    (summary,) = await store.history.list_runs("ann", ALL, after=None, most=9)
 
     assert summary.usage == Usage(70, 7)
 
@@ -134,7 +134,7 @@ async def test_the_conversation_that_was_used_last_stands_first(store: Store) ->
     assert [name for name, _ in await found(store)] == ["c1", "c2", "c0"]
     await begun(store, "r0", conversation="c0")
     assert [name for name, _ in await found(store)] == ["c0", "c1", "c2"]
-    await store.runs.end("r1", ME, Ended("completed", "stop", added=[answered("Done")]))
+    await store.runs.end_run("r1", ME, Ended("completed", "stop", added=[answered("Done")]))
 
     assert [name for name, _ in await found(store)] == ["c1", "c0", "c2"]
 
@@ -142,11 +142,11 @@ async def test_the_conversation_that_was_used_last_stands_first(store: Store) ->
 async def test_a_place_in_the_list_stays_when_its_conversation_is_used_or_gone(store: Store) -> None:
     for number in range(4):
         await opened(store, f"c{number}", at=number)
-    page = await store.history.conversations("ann", query="", after=None, most=2)
+    page = await store.history.list_conversations("ann", query="", after=None, most=2)
     place = page[-1].place
 
     async def behind() -> list[str]:
-        listed = await store.history.conversations("ann", query="", after=place, most=9)
+        listed = await store.history.list_conversations("ann", query="", after=place, most=9)
         return [summary.conversation.id for summary in listed]
 
     before = await behind()
@@ -174,7 +174,7 @@ async def test_a_conversation_whose_first_question_got_no_answer_is_found_by_it(
 ) -> None:
     await opened(store, "c1")
     await begun(store, "r1", conversation="c1", input=[said("Will it rain?")])
-    await store.runs.end("r1", ME, Ended(status))
+    await store.runs.end_run("r1", ME, Ended(status))
 
     assert await found(store) == await found(store, "rain") == [("c1", "Will it rain?")]
 
@@ -217,8 +217,8 @@ async def test_a_search_goes_on_behind_its_last_find(store: Store) -> None:
     for number in range(4):
         await opened(store, f"c{number}", said("even" if number % 2 == 0 else "odd"), at=number)
 
-    first = await store.history.conversations("ann", query="even", after=None, most=1)
-    rest = await store.history.conversations("ann", query="even", after="c2", most=9)
+    first = await store.history.list_conversations("ann", query="even", after=None, most=1)
+    rest = await store.history.list_conversations("ann", query="even", after="c2", most=9)
 
     assert [one.conversation.id for one in first] == ["c2"]
     assert [one.conversation.id for one in rest] == ["c0"]
@@ -229,7 +229,7 @@ async def test_runs_side_by_side_in_one_conversation_are_all_found(store: Store)
     await begun(store, "r1", conversation="c1", input=[said("apples")])
     await begun(store, "r2", conversation="c1", input=[said("pears")])
     for name in ("r1", "r2"):
-        await store.runs.end(name, ME, Ended("completed", "stop", added=[answered(f"ate {name}")]))
+        await store.runs.end_run(name, ME, Ended("completed", "stop", added=[answered(f"ate {name}")]))
 
     for query in ("apples", "pears", "ate r1", "ate r2"):
         assert await found(store, query) == [("c1", "apples")]
@@ -242,11 +242,11 @@ async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_some
     await begun(store, "theirs", owner="bob")
     await store.journal.add_turn("theirs", ME, turn(), [call("e4", 0, "approval")])
 
-    waiting = await store.history.waiting("ann", after=None, most=9)
-    behind = await store.history.waiting("ann", after="e1", most=9)
-    await store.journal.decide("e1", "approved", by="ann")
-    left = await store.history.waiting("ann", after=None, most=9)
-    await store.runs.end("r1", None, Ended("cancelled"))
+    waiting = await store.history.list_pending_approvals("ann", after=None, most=9)
+    behind = await store.history.list_pending_approvals("ann", after="e1", most=9)
+    await store.journal.store_decision("e1", "approved", by="ann")
+    left = await store.history.list_pending_approvals("ann", after=None, most=9)
+    await store.runs.end_run("r1", None, Ended("cancelled"))
 
     assert [(one.call.event_id, one.run_id, one.question) for one in waiting] == [
         ("e1", "r1", "ask r1"),
@@ -255,16 +255,18 @@ async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_some
     assert waiting[0].since is not None
     assert [one.call.event_id for one in behind] == ["e3"]
     assert [one.call.event_id for one in left] == ["e3"]
-    assert await store.history.waiting("ann", after=None, most=9) == []
-    assert [one.call.event_id for one in await store.history.waiting("bob", after=None, most=9)] == ["e4"]
+    assert await store.history.list_pending_approvals("ann", after=None, most=9) == []
+    assert [
+        one.call.event_id for one in await store.history.list_pending_approvals("bob", after=None, most=9)
+    ] == ["e4"]
 
 
 async def test_a_run_that_was_stopped_waits_for_nobody(store: Store) -> None:
     await called(store, "r1", call("e1", state="approval"))
-    (before,) = await store.history.runs("ann", ALL, after=None, most=9)
+    (before,) = await store.history.list_runs("ann", ALL, after=None, most=9)
 
-    await store.runs.end("r1", None, Ended("cancelled"))
-    (after,) = await store.history.runs("ann", ALL, after=None, most=9)
+    await store.runs.end_run("r1", None, Ended("cancelled"))
+    (after,) = await store.history.list_runs("ann", ALL, after=None, most=9)
 
     assert (before.approvals, after.approvals) == (1, 0)
 
@@ -272,12 +274,12 @@ async def test_a_run_that_was_stopped_waits_for_nobody(store: Store) -> None:
 async def test_every_step_has_its_time_and_every_sending_is_counted(store: Store) -> None:
     run = await begun(store, "r1")
     await store.journal.add_turn("r1", ME, turn(seconds=1.5), [call("e1"), call("e2", 1, "approval")])
-    await store.journal.sent("r1", ME, "e1")
-    await store.journal.sent("r1", ME, "e1")
-    await store.journal.finish("e1", result=1, failed=False, seconds=0.1)
-    await store.journal.decide("e2", "denied", by="ann")
+    await store.journal.mark_sent("r1", ME, "e1")
+    await store.journal.mark_sent("r1", ME, "e1")
+    await store.journal.finish_call("e1", result=1, failed=False, seconds=0.1)
+    await store.journal.store_decision("e2", "denied", by="ann")
 
-    past = await store.runs.past("r1")
+    past = await store.runs.load_past("r1")
 
     (asked,) = past.turns
     made, denied = past.calls
@@ -304,9 +306,9 @@ async def test_a_call_tells_how_often_its_reply_says_that_it_came(
 ) -> None:
     await called(store, "r1", call("e1"))
     exchanged = Exchanged("e1", "add", None, came)
-    await store.journal.finish("e1", result=1, failed=False, seconds=0.1, exchanged=exchanged)
+    await store.journal.finish_call("e1", result=1, failed=False, seconds=0.1, exchanged=exchanged)
 
-    (made,) = (await store.runs.past("r1")).calls
+    (made,) = (await store.runs.load_past("r1")).calls
 
     assert made.deliveries == deliveries
 
@@ -315,7 +317,7 @@ async def test_a_run_whose_process_died_tells_how_often_another_went_on_with_it(
     await begun(store, "died", seconds=0)
     await store.runs.create(new_run("waited"), holder=None, seconds=0)
 
-    claimed = {run.id: run for run in await store.runs.claim(OTHER, seconds=60, most=9)}
+    claimed = {run.id: run for run in await store.runs.claim_runs(OTHER, seconds=60, most=9)}
 
     assert claimed["died"].takeovers == 1
     assert claimed["died"].taken_over_at is not None
@@ -328,21 +330,21 @@ async def test_what_went_back_and_forth_is_kept_as_it_was(store: Store) -> None:
     sent = {"event": {"id": "e1", "data": {"big": 2**70, "text": "\x00\ud800 é"}}}
     came = {"event": {"id": "x", "data_base64": "AP8="}, "omitted": 5}
     for event_id in ("e1", "e2"):
-        await store.journal.sent("r1", ME, event_id)
-    await store.journal.finish(
+        await store.journal.mark_sent("r1", ME, event_id)
+    await store.journal.finish_call(
         "e1", result=1, failed=False, seconds=0.1, exchanged=Exchanged("e1", "add", sent, came)
     )
-    await store.journal.accepted("r1", ME, "e2", seconds=9e9, exchanged=Exchanged("e2", "add", sent))
+    await store.journal.mark_accepted("r1", ME, "e2", seconds=9e9, exchanged=Exchanged("e2", "add", sent))
     late = Exchanged("e2", "add", reply=came)  # by who has not made the call
-    await store.journal.finish("e2", result=1, failed=False, seconds=None, exchanged=late)
+    await store.journal.finish_call("e2", result=1, failed=False, seconds=None, exchanged=late)
 
-    exchanged = await store.history.exchanged("r1", after=None, most=9)
+    exchanged = await store.history.list_exchanged("r1", after=None, most=9)
 
     assert exchanged == [
         Exchanged("e1", "add", sent, came),
         Exchanged("e2", "add", sent, came),
         Exchanged("e3", "add", None, None),
     ]
-    assert await store.history.exchanged("r1", after="e1", most=1) == exchanged[1:2]
+    assert await store.history.list_exchanged("r1", after="e1", most=1) == exchanged[1:2]
     with pytest.raises(KeyError):
-        await store.history.exchanged("another", after="e1", most=1)
+        await store.history.list_exchanged("another", after="e1", most=1)

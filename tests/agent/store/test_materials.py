@@ -11,45 +11,45 @@ DAY = 86_400
 async def test_a_document_is_read_as_it_was_kept_and_kept_once(store: Store, url: str) -> None:
     documents = {"a": {"text": "\x00 \ud800 ü", "number": 2**80}, "b": ["a"]}
 
-    await store.materials.keep(documents)
-    await store.materials.keep(documents)
+    await store.materials.store_documents(documents)
+    await store.materials.store_documents(documents)
 
-    assert await store.materials.read(["b", "a", "a", "missing"]) == documents
-    assert await store.materials.read([]) == {}
+    assert await store.materials.read_documents(["b", "a", "a", "missing"]) == documents
+    assert await store.materials.read_documents([]) == {}
     assert await count(url, "materials") == 2
 
 
 async def test_thousands_of_documents_are_kept_and_read_at_once(store: Store) -> None:
     documents = {f"d{number}": [number] for number in range(2_500)}
 
-    await store.materials.keep(documents)
+    await store.materials.store_documents(documents)
 
-    assert await store.materials.read(documents) == documents
+    assert await store.materials.read_documents(documents) == documents
 
 
 async def test_a_purge_leaves_what_a_run_that_stays_may_need(store: Store, url: str) -> None:
-    await store.materials.keep({"old": 1, "new": 2})
+    await store.materials.store_documents({"old": 1, "new": 2})
     await ended(store, "r1")
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY} WHERE digest = 'old'")
 
     await store.runs.purge(None)
-    kept = await store.materials.read(["old", "new"])
+    kept = await store.materials.read_documents(["old", "new"])
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY} WHERE digest = 'new'")
     await execute(url, f"UPDATE runs SET created_at = created_at - {2 * DAY}")
     await store.runs.purge(None)
 
     assert kept == {"new": 2}
-    assert await store.materials.read(["old", "new"]) == {"new": 2}
+    assert await store.materials.read_documents(["old", "new"]) == {"new": 2}
 
 
 async def test_what_is_said_to_be_used_again_stays_for_longer(store: Store, url: str) -> None:
-    await store.materials.keep({"a": 1})
+    await store.materials.store_documents({"a": 1})
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY}")
-    await store.materials.keep({"a": 1})
+    await store.materials.store_documents({"a": 1})
 
     await store.runs.purge(None)
 
-    assert await store.materials.read(["a"]) == {"a": 1}
+    assert await store.materials.read_documents(["a"]) == {"a": 1}
 
 
 async def test_a_turn_keeps_what_the_model_was_asked_and_how_it_wrote_its_calls(store: Store) -> None:
@@ -59,22 +59,22 @@ async def test_a_turn_keeps_what_the_model_was_asked_and_how_it_wrote_its_calls(
     await begun(store, "r1")
     await store.journal.add_turn("r1", ME, whole, [])
 
-    assert await store.runs.past("r1") == Past([whole], [])
+    assert await store.runs.load_past("r1") == Past([whole], [])
 
 
 async def test_what_a_run_has_added_is_told_once_it_has_ended(store: Store) -> None:
     await begun(store, "r1")
-    before = await store.runs.added("r1")
+    before = await store.runs.load_added_messages("r1")
     await ended(store, "r2")
 
     assert before == []
-    assert await store.runs.added("r2") == [{"role": "assistant", "content": "done r2"}]
-    assert await store.runs.added("missing") == []
+    assert await store.runs.load_added_messages("r2") == [{"role": "assistant", "content": "done r2"}]
+    assert await store.runs.load_added_messages("missing") == []
 
 
 async def test_a_scratch_store_is_empty_and_apart(store: Store) -> None:
     await ended(store, "r1")
-    scratch = await store.scratch()
+    scratch = await store.open_scratch()
     try:
         assert await scratch.runs.get("r1") is None
         await ended(scratch, "r2")

@@ -154,14 +154,14 @@ async def _is_consistent(url: str, told: dict[str, int]) -> None:
     try:
         created = await store.runs.get(f"w{told['created']}")
         assert created is not None
-        assert (await store.runs.past(f"w{told['turn']}")).turns
-        finished = await store.journal.call(f"e{told['finished']}-0")
+        assert (await store.runs.load_past(f"w{told['turn']}")).turns
+        finished = await store.journal.find_call(f"e{told['finished']}-0")
         assert finished is not None
         assert finished[1].result == told["finished"]
         last = await store.runs.get(f"w{told['ended']}")
         assert last is not None
         assert (last.status, last.holder) == ("completed", None)
         await begun(store, f"w{told['created'] + 1}", previous=created.id)
-        assert len(await store.runs.claim("heir", seconds=LONG, most=99)) == 0
+        assert len(await store.runs.claim_runs("heir", seconds=LONG, most=99)) == 0
     finally:
         await store.aclose()

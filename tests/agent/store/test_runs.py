@@ -46,8 +46,8 @@ async def test_a_run_without_a_holder_is_queued(store: Store) -> None:
 async def test_what_does_not_exist_is_told_from_what_is_empty(store: Store) -> None:
     assert await store.runs.get("none") is None
     assert await store.runs.get("no\x00ne\ud800") is None
-    assert await store.runs.past("none") == Past([], [])
-    assert await store.runs.messages("none") == []
+    assert await store.runs.load_past("none") == Past([], [])
+    assert await store.runs.load_messages("none") == []
     assert not await store.runs.delete("none")
 
 
@@ -57,7 +57,7 @@ async def test_an_id_is_given_once(store: Store) -> None:
     with pytest.raises(RunExists, match="there is a run 'r1' already"):
         await begun(store, "r1", input=[said("second")])
 
-    assert await store.runs.messages("r1") == [said("first")]
+    assert await store.runs.load_messages("r1") == [said("first")]
 
 
 async def test_a_run_behind_nothing_is_refused_by_name(store: Store) -> None:
@@ -74,7 +74,7 @@ async def test_a_follower_finds_all_that_came_before_in_order(store: Store) -> N
     await ended(store, "r2", previous="r1")
     await begun(store, "r3", previous="r2")
 
-    assert await store.runs.messages("r3") == [
+    assert await store.runs.load_messages("r3") == [
         said("ask r1"),
         answered("done r1"),
         said("ask r2"),
@@ -88,20 +88,20 @@ async def test_two_followers_of_one_run_know_nothing_of_each_other(store: Store)
     await ended(store, "left", previous="r1")
     await ended(store, "right", previous="r1")
 
-    assert await store.runs.messages("right") == [said("ask r1"), answered("done r1"), said("ask right")]
+    assert await store.runs.load_messages("right") == [said("ask r1"), answered("done r1"), said("ask right")]
 
 
 async def test_a_run_is_resumed_with_what_it_found_not_with_what_it_added(store: Store) -> None:
     await ended(store, "r1")
 
-    assert await store.runs.messages("r1") == [said("ask r1")]
+    assert await store.runs.load_messages("r1") == [said("ask r1")]
 
 
 async def test_a_long_conversation_is_read_whole(store: Store) -> None:
     for number in range(300):
         await ended(store, f"r{number}", previous=f"r{number - 1}" if number else None)
 
-    found = await store.runs.messages("r299")
+    found = await store.runs.load_messages("r299")
 
     assert len(found) == 599
     assert found[-3:] == [said("ask r298"), answered("done r298"), said("ask r299")]
@@ -114,7 +114,7 @@ async def test_deleting_a_run_keeps_the_conversation_of_its_followers(store: Sto
     assert await store.runs.delete("r1")
 
     assert await store.runs.get("r1") is None
-    assert await store.runs.messages("r2") == [said("ask r1"), answered("done r1"), said("ask r2")]
+    assert await store.runs.load_messages("r2") == [said("ask r1"), answered("done r1"), said("ask r2")]
     with pytest.raises(KeyError):
         await begun(store, "r3", previous="r1")
 
@@ -126,17 +126,17 @@ async def test_a_deleted_run_takes_its_steps_and_events_along(store: Store) -> N
     assert await store.runs.delete("r1")
     assert not await store.runs.delete("r1")
 
-    assert await store.runs.past("r1") == Past([], [])
-    assert await store.journal.call("e1") is None
-    assert await store.events.after("r1", 0, most=10) == []
-    assert not await store.journal.finish("e1", result=1, failed=False, seconds=1)
+    assert await store.runs.load_past("r1") == Past([], [])
+    assert await store.journal.find_call("e1") is None
+    assert await store.events.read_after("r1", 0, most=10) == []
+    assert not await store.journal.finish_call("e1", result=1, failed=False, seconds=1)
 
 
 async def test_an_end_is_stored_whole(store: Store) -> None:
     await begun(store, "r1")
     error = {"code": "model_error", "message": "it said\x00no"}
 
-    assert await store.runs.end("r1", ME, Ended("failed", "length", Usage(2**40, 3), error))
+    assert await store.runs.end_run("r1", ME, Ended("failed", "length", Usage(2**40, 3), error))
 
     run = await store.runs.get("r1")
     assert run is not None
@@ -149,10 +149,10 @@ async def test_an_end_is_stored_whole(store: Store) -> None:
 async def test_a_run_ends_once(store: Store) -> None:
     await begun(store, "r1")
 
-    assert await store.runs.end("r1", None, Ended("cancelled"))
-    assert not await store.runs.end("r1", None, Ended("failed"))
+    assert await store.runs.end_run("r1", None, Ended("cancelled"))
+    assert not await store.runs.end_run("r1", None, Ended("failed"))
     with pytest.raises(NotHeld):
-        await store.runs.end("r1", ME, Ended("completed"))
+        await store.runs.end_run("r1", ME, Ended("completed"))
 
     run = await store.runs.get("r1")
     assert run is not None
@@ -163,17 +163,17 @@ async def test_only_a_final_status_ends_a_run(store: Store) -> None:
     await begun(store, "r1")
 
     with pytest.raises(ValueError, match="'queued' is no status to end with"):
-        await store.runs.end("r1", ME, Ended("queued"))
+        await store.runs.end_run("r1", ME, Ended("queued"))
 
 
 async def test_a_run_that_is_not_kept_goes_when_it_ends(store: Store) -> None:
     await begun(store, "r1", kept=False)
     await store.journal.add_turn("r1", ME, turn(), [call("e1")])
 
-    assert await store.runs.end("r1", ME, Ended("completed", added=[answered("yes")]))
+    assert await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")]))
 
     assert await store.runs.get("r1") is None
-    assert await store.journal.call("e1") is None
+    assert await store.journal.find_call("e1") is None
 
 
 async def test_a_run_that_is_not_kept_cannot_be_followed(store: Store) -> None:
@@ -189,47 +189,47 @@ async def test_the_oldest_free_runs_are_claimed_first(store: Store) -> None:
     for name in ("q1", "q2", "q3"):
         await store.runs.create(new_run(name), holder=None, seconds=LONG)
 
-    claimed = await store.runs.claim(OTHER, seconds=LONG, most=3)
+    claimed = await store.runs.claim_runs(OTHER, seconds=LONG, most=3)
 
     assert [run.id for run in claimed] == ["lost", "q1", "q2"]
     assert {(run.status, run.holder) for run in claimed} == {("running", OTHER)}
     assert claimed[0] == await store.runs.get("lost")
     assert claimed[0].input == [said("ask lost")]
-    assert [run.id for run in await store.runs.claim(OTHER, seconds=LONG, most=3)] == ["q3"]
-    assert await store.runs.claim(OTHER, seconds=LONG, most=3) == []
+    assert [run.id for run in await store.runs.claim_runs(OTHER, seconds=LONG, most=3)] == ["q3"]
+    assert await store.runs.claim_runs(OTHER, seconds=LONG, most=3) == []
 
 
 async def test_whoever_lost_a_run_can_change_nothing_of_it(store: Store) -> None:
     await begun(store, "r1", seconds=OVER)
     await store.journal.add_turn("r1", ME, turn(), [call("e1")])
-    [taken] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    [taken] = await store.runs.claim_runs(OTHER, seconds=LONG, most=1)
 
     with pytest.raises(NotHeld):
         await store.journal.add_turn("r1", ME, turn(1), [])
     with pytest.raises(NotHeld):
-        await store.journal.sent("r1", ME, "e1")
+        await store.journal.mark_sent("r1", ME, "e1")
     with pytest.raises(NotHeld):
-        await store.journal.accepted("r1", ME, "e1", seconds=1.0)
+        await store.journal.mark_accepted("r1", ME, "e1", seconds=1.0)
     with pytest.raises(NotHeld):
         await store.events.append("r1", ME, LogEntries(1, [{"type": "begun"}]))
     with pytest.raises(NotHeld):
         await store.runs.suspend("r1", ME)
     with pytest.raises(NotHeld):
-        await store.runs.end("r1", ME, Ended("completed", added=[]))
+        await store.runs.end_run("r1", ME, Ended("completed", added=[]))
 
     assert await store.runs.get("r1") == taken
-    assert await store.runs.past("r1") == Past([turn()], [call("e1")])
+    assert await store.runs.load_past("r1") == Past([turn()], [call("e1")])
 
 
 async def test_a_lease_that_ran_out_unnoticed_can_be_renewed(store: Store) -> None:
     await begun(store, "r1", seconds=OVER)
     await begun(store, "r2")
     await begun(store, "r3")
-    await store.runs.end("r3", ME, Ended("completed"))
+    await store.runs.end_run("r3", ME, Ended("completed"))
 
-    assert await store.runs.renew(ME, seconds=LONG) == {"r1", "r2"}
-    assert await store.runs.renew(OTHER, seconds=LONG) == frozenset()
-    assert await store.runs.claim(OTHER, seconds=LONG, most=9) == []
+    assert await store.runs.renew_leases(ME, seconds=LONG) == {"r1", "r2"}
+    assert await store.runs.renew_leases(OTHER, seconds=LONG) == frozenset()
+    assert await store.runs.claim_runs(OTHER, seconds=LONG, most=9) == []
 
 
 async def test_a_suspended_run_is_held_by_nobody_and_claimed_by_nobody(store: Store) -> None:
@@ -240,19 +240,19 @@ async def test_a_suspended_run_is_held_by_nobody_and_claimed_by_nobody(store: St
     run = await store.runs.get("r1")
     assert run is not None
     assert (run.status, run.holder, run.held_until) == ("suspended", None, None)
-    assert await store.runs.claim(OTHER, seconds=LONG, most=9) == []
-    assert await store.runs.renew(ME, seconds=LONG) == frozenset()
+    assert await store.runs.claim_runs(OTHER, seconds=LONG, most=9) == []
+    assert await store.runs.renew_leases(ME, seconds=LONG) == frozenset()
 
 
 async def test_a_run_whose_answer_came_before_it_was_suspended_is_queued(store: Store) -> None:
     await called(store, "r1", call("e1"))
-    await store.journal.sent("r1", ME, "e1")
-    await store.journal.accepted("r1", ME, "e1", seconds=60)
-    await store.journal.finish("e1", result=1, failed=False, seconds=None)
+    await store.journal.mark_sent("r1", ME, "e1")
+    await store.journal.mark_accepted("r1", ME, "e1", seconds=60)
+    await store.journal.finish_call("e1", result=1, failed=False, seconds=None)
 
     assert await store.runs.suspend("r1", ME) == "queued"
 
-    assert [run.id for run in await store.runs.claim(OTHER, seconds=LONG, most=9)] == ["r1"]
+    assert [run.id for run in await store.runs.claim_runs(OTHER, seconds=LONG, most=9)] == ["r1"]
 
 
 async def test_only_runs_that_ended_so_long_ago_are_purged(store: Store, url: str) -> None:
@@ -266,7 +266,7 @@ async def test_only_runs_that_ended_so_long_ago_are_purged(store: Store, url: st
 
     assert await store.runs.get("old") is None
     assert await store.runs.get("running") is not None
-    assert await store.runs.messages("follower") == [
+    assert await store.runs.load_messages("follower") == [
         said("ask old"),
         answered("done old"),
         said("ask follower"),
@@ -279,8 +279,8 @@ async def test_who_lets_a_run_go_is_not_counted_as_lost(store: Store) -> None:
     for name in ("dead", "left", "kept"):
         await begun(store, name, seconds=OVER if name == "dead" else LONG)
 
-    await store.runs.release(ME, seconds=OVER, only=["left"])
-    claimed = await store.runs.claim(OTHER, seconds=LONG, most=9)
+    await store.runs.release_runs(ME, seconds=OVER, only=["left"])
+    claimed = await store.runs.claim_runs(OTHER, seconds=LONG, most=9)
 
     assert {run.id: run.lost for run in claimed} == {"dead": 1, "left": 0}
     with pytest.raises(NotHeld):
@@ -290,23 +290,23 @@ async def test_who_lets_a_run_go_is_not_counted_as_lost(store: Store) -> None:
 async def test_a_run_that_was_let_go_is_left_alone_for_a_while(store: Store) -> None:
     await begun(store, "r1")
 
-    await store.runs.release(ME, seconds=LONG)
+    await store.runs.release_runs(ME, seconds=LONG)
 
     run = await store.runs.get("r1")
     assert run is not None
     assert (run.status, run.holder) == ("queued", None)
-    assert await store.runs.claim(OTHER, seconds=LONG, most=9) == []
+    assert await store.runs.claim_runs(OTHER, seconds=LONG, most=9) == []
 
 
 async def test_processes_are_lost_in_a_row_until_the_next_step(store: Store) -> None:
     await begun(store, "r1", seconds=OVER)
     for lost in (1, 2, 3):
-        [run] = await store.runs.claim(ME, seconds=OVER, most=1)
+        [run] = await store.runs.claim_runs(ME, seconds=OVER, most=1)
         assert run.lost == lost
 
     await store.journal.add_turn("r1", ME, turn(), [])
 
-    [run] = await store.runs.claim(ME, seconds=OVER, most=1)
+    [run] = await store.runs.claim_runs(ME, seconds=OVER, most=1)
     assert run.lost == 1
 
 
@@ -323,13 +323,13 @@ async def test_the_time_that_a_run_waits_for_people_is_no_work(store: Store) -> 
 
 async def test_work_goes_on_counting_where_a_process_was_lost(store: Store) -> None:
     first = await begun(store, "r1", seconds=OVER)
-    [second] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    [second] = await store.runs.claim_runs(OTHER, seconds=LONG, most=1)
     assert second.since is not None
     assert first.since is not None
     assert second.worked == pytest.approx(second.since - first.since, abs=0.01)
 
-    await store.runs.release(OTHER, seconds=OVER)
-    [third] = await store.runs.claim(OTHER, seconds=LONG, most=1)
+    await store.runs.release_runs(OTHER, seconds=OVER)
+    [third] = await store.runs.claim_runs(OTHER, seconds=LONG, most=1)
 
     assert third.since is not None
     assert third.since >= first.created_at

@@ -62,7 +62,7 @@ class Watched:
         return [event async for event in self.run()]
 
     def metric(self, name: str, **labels: str) -> float:
-        text = self._metrics.text(tools=0, running=0).decode()
+        text = self._metrics.to_text(tools=0, running=0).decode()
         return sum(
             sample.value
             for family in text_string_to_metric_families(text)
@@ -88,8 +88,8 @@ async def watched(
         def run() -> Any:
             watch = RunObserver(agent.name, metrics, run_id="run-1")
             tools = SelectableTools(source, FittingTools())
-            steps = Run(agent, watch.model(DialectModel(client, "native")), tools, caller, Options())
-            return watch.events(steps.stream_events([QUESTION]))
+            steps = Run(agent, watch.watch_model(DialectModel(client, "native")), tools, caller, Options())
+            return watch.watch_events(steps.stream_events([QUESTION]))
 
         yield Watched(run, model, metrics)
 
@@ -307,10 +307,10 @@ async def test_between_two_pieces_the_span_of_the_run_is_not_the_current_one(
 
 async def test_a_run_that_is_suspended_has_not_ended(platform: EventPlatform, spans: Spans) -> None:
     metrics = Metrics()
-    async for _ in RunObserver("helper", metrics).events(telling(RunSuspended())):
+    async for _ in RunObserver("helper", metrics).watch_events(telling(RunSuspended())):
         pass
 
-    assert b'ending="suspended"' not in metrics.text(tools=0, running=0)
+    assert b'ending="suspended"' not in metrics.to_text(tools=0, running=0)
     assert attributes_of(spans.one("invoke_agent helper"))["beckon.run.ending"] == "suspended"
 
 
@@ -323,7 +323,7 @@ async def test_a_run_that_is_resumed_elsewhere_belongs_to_the_trace_in_which_it_
     with during("request", SpanKind.SERVER, {}):
         request = {"model": "m", **trace_to_request()}
     with resume_trace(request):
-        async for _ in RunObserver("helper", Metrics()).events(telling()):
+        async for _ in RunObserver("helper", Metrics()).watch_events(telling()):
             pass
 
     assert parent_of(spans.one("invoke_agent helper")) == id_of(spans.one("request"))
@@ -334,7 +334,7 @@ async def test_a_run_without_a_trace_begins_one_where_it_is_resumed(
     spans: Spans, request_: dict[str, object]
 ) -> None:
     with resume_trace(request_):
-        async for _ in RunObserver("helper", Metrics()).events(telling()):
+        async for _ in RunObserver("helper", Metrics()).watch_events(telling()):
             pass
 
     assert spans.one("invoke_agent helper").parent is None

@@ -29,7 +29,7 @@ async def choose(
     pinned: Sequence[str] = (),
     allowed: frozenset[str] | None = None,
 ) -> Selection:
-    return await FittingTools(pinned).choose(Situation(tools, messages, limit, sent, allowed))
+    return await FittingTools(pinned).choose_tools(Situation(tools, messages, limit, sent, allowed))
 
 
 async def test_few_enough_tools_are_all_declared_in_the_order_of_the_catalogue() -> None:
@@ -123,7 +123,7 @@ async def test_a_result_brings_in_what_it_speaks_of() -> None:
 async def test_what_find_tools_found_is_declared_from_then_on() -> None:
     first = await choose([HELLO])
     assert first.finder is not None
-    messages = [HELLO, *asked_for_tools(first.finder.answer({"query": "currencies"}))]
+    messages = [HELLO, *asked_for_tools(first.finder.answer_call({"query": "currencies"}))]
 
     then = await choose(messages, sent=first.names)
     later = await choose([*messages, user("And the weather?")], sent=then.names)
@@ -135,7 +135,7 @@ async def test_what_find_tools_found_is_declared_from_then_on() -> None:
 async def test_what_was_found_earlier_is_declared_too_though_nobody_remembers_what_was_sent() -> None:
     finder = (await choose([HELLO])).finder
     assert finder is not None
-    searches = [asked_for_tools(finder.answer({"query": query})) for query in ("currencies", "parcel")]
+    searches = [asked_for_tools(finder.answer_call({"query": query})) for query in ("currencies", "parcel")]
 
     assert (await choose([HELLO, *searches[0], *searches[1]])).names == ("convert_currency", "track_parcel")
 
@@ -143,7 +143,7 @@ async def test_what_was_found_earlier_is_declared_too_though_nobody_remembers_wh
 async def test_several_searches_of_one_turn_all_bring_in_what_they_found() -> None:
     finder = (await choose([HELLO], 7)).finder
     assert finder is not None
-    answers = [finder.answer({"query": query}) for query in ("currencies", "parcel", "plants")]
+    answers = [finder.answer_call({"query": query}) for query in ("currencies", "parcel", "plants")]
     asking, *_ = asked_for_tools(answers[0])
     results = [asked_for_tools(answer)[1] for answer in answers]
 
@@ -156,7 +156,7 @@ async def test_everything_that_find_tools_promises_is_declared_next() -> None:
     pinned = list(SHOP)
     first = await choose([HELLO], 7, pinned=pinned)
     assert first.finder is not None
-    answer = first.finder.answer({"query": "the a of to water text image mail", "limit": 20})
+    answer = first.finder.answer_call({"query": "the a of to water text image mail", "limit": 20})
     promised = {tool["name"] for tool in answer["tools"]}  # type: ignore[attr-defined]  # a list
 
     then = await choose([HELLO, *asked_for_tools(answer)], 7, sent=first.names, pinned=pinned)
@@ -170,7 +170,7 @@ async def test_a_name_within_a_found_description_takes_no_place_of_what_was_foun
     tools = SHOP | {"liar": liar}
     first = await choose([HELLO], tools=tools)
     assert first.finder is not None
-    answer = first.finder.answer({"query": "liar", "limit": 1})
+    answer = first.finder.answer_call({"query": "liar", "limit": 1})
 
     then = await choose([HELLO, *asked_for_tools(answer)], 2, tools=tools)
 
@@ -196,9 +196,9 @@ async def test_a_tool_that_is_gone_is_declared_no_more() -> None:
 async def test_new_tools_are_found_at_once_by_the_same_chooser() -> None:
     chooser = FittingTools()
     messages = [user("brew coffee")]
-    before = await chooser.choose(Situation(SHOP, messages, 5))
+    before = await chooser.choose_tools(Situation(SHOP, messages, 5))
 
-    after = await chooser.choose(Situation(SHOP | {"kettle": a_tool("kettle", "Coffee.")}, messages, 5))
+    after = await chooser.choose_tools(Situation(SHOP | {"kettle": a_tool("kettle", "Coffee.")}, messages, 5))
 
     assert before.names == ()
     assert after.names == ("kettle",)
@@ -207,10 +207,10 @@ async def test_new_tools_are_found_at_once_by_the_same_chooser() -> None:
 async def test_a_changed_tool_is_found_by_what_it_says_now() -> None:
     chooser = FittingTools()
     messages = [user("brew coffee")]
-    await chooser.choose(Situation(SHOP, messages, 5))
+    await chooser.choose_tools(Situation(SHOP, messages, 5))
 
     changed = SHOP | {"water_plants": a_tool("water_plants", "Brew coffee.")}
-    selection = await chooser.choose(Situation(changed, messages, 5))
+    selection = await chooser.choose_tools(Situation(changed, messages, 5))
 
     assert selection.tools[1:] == (changed["water_plants"],)
 
@@ -239,7 +239,7 @@ async def test_tools_that_are_not_allowed_are_neither_declared_nor_found() -> No
 
     assert "get_weather" not in selection.names
     assert selection.finder is not None
-    assert "get_weather" not in selection.finder.find("get_weather weather", 20)
+    assert "get_weather" not in selection.finder.find_names("get_weather weather", 20)
 
 
 async def test_few_allowed_tools_are_all_declared_though_the_catalogue_is_large() -> None:
@@ -254,7 +254,7 @@ async def test_requests_side_by_side_get_what_they_asked_for() -> None:
     questions = {"weather": "get_weather", "parcel": "track_parcel", "currency": "convert_currency"}
     situations = [Situation(MANY, [user(word)], 5) for word in questions]
 
-    selections = await asyncio.gather(*map(chooser.choose, situations))
+    selections = await asyncio.gather(*map(chooser.choose_tools, situations))
 
     assert [selection.names[0] for selection in selections] == list(questions.values())
 
@@ -284,8 +284,8 @@ async def test_a_client_that_brings_its_conversation_along_meets_the_declaration
 
 
 async def test_every_tool_is_what_it_says_up_to_the_limit() -> None:
-    everything = await EveryTool().choose(Situation(SHOP, [HELLO], 128, sent=["send_mail"]))
-    cut = await EveryTool().choose(Situation(SHOP, [HELLO], 3))
+    everything = await EveryTool().choose_tools(Situation(SHOP, [HELLO], 128, sent=["send_mail"]))
+    cut = await EveryTool().choose_tools(Situation(SHOP, [HELLO], 3))
 
     assert everything.names[0] == "send_mail"
     assert set(everything.names) == set(SHOP)
@@ -326,10 +326,10 @@ situations = st.builds(
 def test_whatever_the_catalogue_and_the_conversation_the_request_is_sound(
     situation: Situation, pinned: list[str]
 ) -> None:
-    offered = situation.offered()
+    offered = situation.allowed_tools()
     chooser: Chooser = FittingTools(pinned)
 
-    selection = asyncio.run(chooser.choose(situation))
+    selection = asyncio.run(chooser.choose_tools(situation))
 
     declared = [tool.name for tool in selection.tools]
     assert len(declared) <= situation.limit
@@ -358,7 +358,7 @@ async def test_five_thousand_tools_never_exceed_the_limit_over_a_long_conversati
             *called(f"service{turn}_do_thing{turn * 20}"),
         ]
 
-        selection = await chooser.choose(Situation(tools, spoken, limit, sent))
+        selection = await chooser.choose_tools(Situation(tools, spoken, limit, sent))
 
         sent = selection.names
         assert selection.tools[0] is FIND_TOOLS

@@ -45,7 +45,7 @@ def test_arguments_that_make_no_sense_are_refused_by_its_schema(arguments: str) 
 
 
 def test_it_answers_with_names_and_descriptions_the_best_first() -> None:
-    answer = finder(SHOP).answer({"query": "forecast of the weather"})
+    answer = finder(SHOP).answer_call({"query": "forecast of the weather"})
 
     assert answer == {
         "tools": [{"name": "get_weather", "description": "The weather forecast for a city."}],
@@ -56,8 +56,8 @@ def test_it_answers_with_names_and_descriptions_the_best_first() -> None:
 def test_a_name_in_the_query_comes_before_what_its_words_fit() -> None:
     tools = SHOP | catalogue(a_tool("mail", "Send mail, e-mail and more mail by mail."))
 
-    assert names(finder(tools).answer({"query": "send_mail mail", "limit": 1})) == ["send_mail"]
-    assert names(finder(tools).answer({"query": "use track-parcel", "limit": 1})) == ["track_parcel"]
+    assert names(finder(tools).answer_call({"query": "send_mail mail", "limit": 1})) == ["send_mail"]
+    assert names(finder(tools).answer_call({"query": "use track-parcel", "limit": 1})) == ["track_parcel"]
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,19 @@ def test_it_finds_as_many_as_are_wanted_and_can_be_declared(
 ) -> None:
     tools = catalogue(*(a_tool(f"order_{number:02}") for number in range(30)))
 
-    assert len(names(finder(tools, room).answer(arguments))) == expected
+    assert len(names(finder(tools, room).answer_call(arguments))) == expected
 
 
 def test_only_what_is_offered_is_found() -> None:
     offered = {name: tool for name, tool in SHOP.items() if name != "get_weather"}
 
-    answer = Finder(Index(SHOP), offered, 20).answer({"query": "get_weather weather"})
+    answer = Finder(Index(SHOP), offered, 20).answer_call({"query": "get_weather weather"})
 
     assert answer["tools"] == []
 
 
 def test_where_nothing_fits_it_says_what_to_do() -> None:
-    assert finder(SHOP).answer({"query": "chromodynamics"}) == {
+    assert finder(SHOP).answer_call({"query": "chromodynamics"}) == {
         "tools": [],
         "note": "No tool fits these words. Try others: what is to be done, and with what.",
     }
@@ -101,7 +101,7 @@ def test_where_nothing_fits_it_says_what_to_do() -> None:
 def test_descriptions_are_one_short_line(description: str) -> None:
     tools = catalogue(a_tool("order", description))
 
-    (line,) = told(finder(tools).answer({"query": "order"}), "description")
+    (line,) = told(finder(tools).answer_call({"query": "order"}), "description")
 
     assert "\n" not in line
     assert 100 < len(line) <= 160

@@ -11,7 +11,7 @@ from tests.agent.tools.some_tools import SHOP, a_tool, catalogue
 
 
 def best(tools: dict[str, Tool], text: str, most: int = 64) -> list[str]:
-    return Index(tools).best(query_of_text(text), most)
+    return Index(tools).find_best(query_of_text(text), most)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_tools_of_one_service_come_with_the_one_that_is_asked_for() -> None:
 def test_without_a_share_only_words_count() -> None:
     tools = catalogue(a_tool("invoice", event_type="shop.a"), a_tool("customer", event_type="shop.b"))
 
-    assert Index(tools, share=0.0).best(query_of_text("invoice"), 64) == ["invoice"]
+    assert Index(tools, share=0.0).find_best(query_of_text("invoice"), 64) == ["invoice"]
 
 
 def test_the_label_part_of_makes_a_service_whatever_the_types_are() -> None:
@@ -134,7 +134,7 @@ def test_among_many_services_that_are_alike_the_tool_that_is_asked_for_comes_fir
     )
     query = query_of_text("merge the order") | query_of_text("rename", 0.4)
 
-    assert all(name.startswith("merge_order") for name in Index(tools).best(query, 60))
+    assert all(name.startswith("merge_order") for name in Index(tools).find_best(query, 60))
 
 
 def test_the_larger_a_service_is_the_less_its_tools_lift_each_other() -> None:
@@ -161,9 +161,9 @@ def test_no_more_are_found_than_asked_for_and_none_that_may_not_be() -> None:
     index = Index(SHOP)
     query = query_of_text("money order mail text city picture song")
 
-    assert len(index.best(query, 3)) == 3
-    assert "cancel_order" in index.best(query, 64)
-    assert "cancel_order" not in index.best(query, 64, lambda name: name != "cancel_order")
+    assert len(index.find_best(query, 3)) == 3
+    assert "cancel_order" in index.find_best(query, 64)
+    assert "cancel_order" not in index.find_best(query, 64, lambda name: name != "cancel_order")
 
 
 def test_a_catalogue_without_tools_finds_none() -> None:

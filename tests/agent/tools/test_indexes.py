@@ -18,62 +18,62 @@ async def settled(indexes: Indexes, tools: Mapping[str, Tool], before: Index) ->
     """Return the new index once there is one."""
 
     async def is_new() -> bool:
-        return await indexes.of(tools) is not before
+        return await indexes.index_of(tools) is not before
 
     await eventually(is_new)
-    return await indexes.of(tools)
+    return await indexes.index_of(tools)
 
 
 async def test_the_same_tools_have_the_same_index() -> None:
     indexes = Indexes()
-    index = await indexes.of(SHOP)
+    index = await indexes.index_of(SHOP)
 
-    assert await indexes.of(SHOP) is index
-    assert await indexes.of(dict(SHOP)) is index
+    assert await indexes.index_of(SHOP) is index
+    assert await indexes.index_of(dict(SHOP)) is index
 
 
 async def test_requests_side_by_side_wait_for_one_index() -> None:
     indexes = Indexes()
 
-    found = await asyncio.gather(*(indexes.of(LARGE) for _ in range(5)))
+    found = await asyncio.gather(*(indexes.index_of(LARGE) for _ in range(5)))
 
     assert all(index is found[0] for index in found)
 
 
 async def test_of_few_tools_a_change_is_there_at_once() -> None:
     indexes = Indexes()
-    await indexes.of(SHOP)
+    await indexes.index_of(SHOP)
 
-    assert (await indexes.of(SHOP | KETTLE)).best(COFFEE, 5) == ["kettle"]
-    assert (await indexes.of(SHOP)).best(COFFEE, 5) == []
+    assert (await indexes.index_of(SHOP | KETTLE)).find_best(COFFEE, 5) == ["kettle"]
+    assert (await indexes.index_of(SHOP)).find_best(COFFEE, 5) == []
 
 
 async def test_of_many_tools_nobody_waits_for_a_change() -> None:
     indexes = Indexes()
-    before = await indexes.of(LARGE)
+    before = await indexes.index_of(LARGE)
     changed = LARGE | KETTLE
 
-    assert await indexes.of(changed) is before
-    assert (await settled(indexes, changed, before)).best(COFFEE, 5) == ["kettle"]
+    assert await indexes.index_of(changed) is before
+    assert (await settled(indexes, changed, before)).find_best(COFFEE, 5) == ["kettle"]
 
 
 async def test_an_index_that_is_made_anew_ranks_as_one_that_is_made_from_nothing() -> None:
     indexes = Indexes()
-    before = await indexes.of(LARGE)
+    before = await indexes.index_of(LARGE)
     changed = LARGE | KETTLE | {"thing7": replace(LARGE["thing7"], description="Coffee.")}
     del changed["thing9"]
 
     anew = await settled(indexes, changed, before)
 
     for query in (COFFEE, {"thing": 1.0, "7": 1.0}, {"9": 1.0}):
-        assert anew.best(query, 500) == Index(changed).best(query, 500)
+        assert anew.find_best(query, 500) == Index(changed).find_best(query, 500)
 
 
 async def test_who_stops_waiting_takes_the_index_from_nobody() -> None:
     indexes = Indexes()
-    impatient = asyncio.create_task(indexes.of(LARGE))
-    patient = asyncio.create_task(indexes.of(LARGE))
+    impatient = asyncio.create_task(indexes.index_of(LARGE))
+    patient = asyncio.create_task(indexes.index_of(LARGE))
     await asyncio.sleep(0)
     impatient.cancel()
 
-    assert (await patient).best({"thing": 1.0}, 1) == ["thing0"]
+    assert (await patient).find_best({"thing": 1.0}, 1) == ["thing0"]

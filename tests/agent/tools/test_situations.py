@@ -19,7 +19,10 @@ async def test_pinned_tools_are_named_as_people_know_them() -> None:
 async def test_what_must_be_there_comes_before_everything_else() -> None:
     situation = Situation(SHOP, [user("get_weather")], 3, needed=["water_plants", "no_such_tool"])
 
-    assert (await FittingTools(["send_mail"]).choose(situation)).names == ("water_plants", "get_weather")
+    assert (await FittingTools(["send_mail"]).choose_tools(situation)).names == (
+        "water_plants",
+        "get_weather",
+    )
 
 
 async def test_in_the_middle_of_a_task_results_bring_in_tools_and_drive_none_away() -> None:
@@ -28,7 +31,7 @@ async def test_in_the_middle_of_a_task_results_bring_in_tools_and_drive_none_awa
 
     for limit, expected in ((4, [*sent, "track_parcel"]), (5, [*sent, "track_parcel", "refund_payment"])):
         situation = Situation(SHOP, messages, limit, sent, steady=True)
-        assert list((await FittingTools().choose(situation)).names) == expected
+        assert list((await FittingTools().choose_tools(situation)).names) == expected
 
 
 async def test_what_is_remembered_of_earlier_turns_changes_no_choice() -> None:
@@ -37,12 +40,12 @@ async def test_what_is_remembered_of_earlier_turns_changes_no_choice() -> None:
     for question in ("weather and mail", "music", "currency", "parcel"):
         spoken += [user(question)]
 
-        selection = await chooser.choose(Situation(SHOP, spoken, 8))
+        selection = await chooser.choose_tools(Situation(SHOP, spoken, 8))
         assert selection.tools == (await choose(spoken, 8)).tools
 
         spoken += [*called("get_weather"), {"role": "assistant", "content": "Done."}]
     few = frozenset(SHOP) - {"get_weather"}
-    with_few = await chooser.choose(Situation(SHOP, spoken, 5, allowed=few))
+    with_few = await chooser.choose_tools(Situation(SHOP, spoken, 5, allowed=few))
     assert with_few.names == (await choose(spoken, 5, allowed=few)).names
 
 
@@ -53,10 +56,10 @@ async def test_who_may_use_a_part_chooses_with_the_index_of_the_whole() -> None:
     for part in parts:
         changed = {name: replace(tool, requires_approval=True) for name, tool in part.items()}
         chooser = Among(whole, lambda: SHOP)
-        selection = await chooser.choose(Situation(changed, [user("refund the weather")], 3))
+        selection = await chooser.choose_tools(Situation(changed, [user("refund the weather")], 3))
 
         assert selection.names[0] == "send_mail"
         assert selection.names[1] == ("get_weather" if "get_weather" in part else "refund_payment")
         assert all(tool is changed[tool.name] for tool in selection.tools[1:])
         assert selection.finder is not None
-        assert set(selection.finder.find("weather parcel refund order", 20)) <= set(part)
+        assert set(selection.finder.find_names("weather parcel refund order", 20)) <= set(part)

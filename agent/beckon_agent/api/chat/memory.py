@@ -41,7 +41,7 @@ class HandedCalls:
             return
         new = NewRun(id=run, owner=self.owner, agent=self.agent, face=FACE, input=added)
         await self.store.runs.create(new, holder=run, seconds=_HOLD_SECONDS)
-        await self.store.runs.end(run, run, Ended("completed", "client_call", added=()))
+        await self.store.runs.end_run(run, run, Ended("completed", "client_call", added=()))
 
     async def restored(self, messages: Sequence[Message]) -> list[Message]:
         """Return a conversation with the messages hidden from its client.
@@ -61,7 +61,7 @@ class HandedCalls:
         run = await self.store.runs.get(run_id)
         if run is None or run.owner != self.owner or run.face != FACE:
             return []
-        return await self.store.runs.messages(run_id)
+        return await self.store.runs.load_messages(run_id)
 
 
 def new_run_id() -> str:

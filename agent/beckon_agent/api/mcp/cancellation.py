@@ -46,7 +46,7 @@ class Cancellations:
 
     async def _note(self, counters: Counters, name: str) -> None:
         try:
-            await counters.take(name, 1, limit=_ANY_NUMBER, window=_REMEMBERED)
+            await counters.take_amount(name, 1, limit=_ANY_NUMBER, window=_REMEMBERED)
         except StoreUnavailable as error:
             logger.warning("a call is not cancelled at other replicas: %s", error)
 
@@ -58,7 +58,9 @@ class Cancellations:
         while not cancelled:
             await asyncio.sleep(self._look_every)
             try:
-                cancelled = not (await self._counters.take(name, 0, limit=0, window=_REMEMBERED)).allowed
+                cancelled = not (
+                    await self._counters.take_amount(name, 0, limit=0, window=_REMEMBERED)
+                ).allowed
             except StoreUnavailable as error:
                 logger.warning("whether a call is cancelled cannot be looked up: %s", error)
         cancel()

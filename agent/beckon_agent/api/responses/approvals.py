@@ -48,7 +48,7 @@ async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, 
     decided: list[tuple[StoredCall, _Answer]] = []
     runs: set[str] = set()
     for place, answer in answers:
-        found = await store.journal.call(event_of_approval(answer.approval_request_id) or "")
+        found = await store.journal.find_call(event_of_approval(answer.approval_request_id) or "")
         if found is None:
             raise _unknown(place, answer)
         runs.add(found[0])
@@ -58,7 +58,7 @@ async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, 
     run = await engine.get(next(iter(runs)))
     if run is None or run.owner != owner or len(runs) > 1:
         raise _unknown(*answers[0])
-    waiting = [call for call in (await store.runs.past(run.id)).calls if _wanted_approval(call)]
+    waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
     step = max(call.step for call, _ in decided)
     _check_whole([call for call in waiting if call.step == step], decided)
     return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided)
@@ -74,7 +74,7 @@ async def decide(answers: Answers, engine: Engine) -> None:
             raise _conflict(answer, f"nobody waits for an answer: the response is {answers.run.status}")
         decision = "approved" if answer.approve else "denied"
         if call.decision is None and call.state == "approval":
-            done = await engine.decide(
+            done = await engine.decide_call(
                 call.event_id,
                 "approved" if answer.approve else "denied",
                 by=answers.run.owner,

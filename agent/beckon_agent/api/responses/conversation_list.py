@@ -45,7 +45,7 @@ def router(store: Store, owner_of: OwnerOf) -> APIRouter:
         """List the caller's conversations, the last used first, each with its first question as title."""
         with api_errors():
             try:
-                found = await store.history.conversations(
+                found = await store.history.list_conversations(
                     owner_of(request), query=wanted.strip(), after=after, most=limit + 1
                 )
             except KeyError:

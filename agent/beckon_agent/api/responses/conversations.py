@@ -179,7 +179,7 @@ async def _add(store: Store, conversation: StoredConversation, messages: list[di
         await store.runs.create(new, holder=new.id, seconds=_HOLD_SECONDS)
     except KeyError as error:
         raise _no_conversation(conversation.id) from error
-    await store.runs.end(new.id, new.id, Ended("completed", "stop", added=()))
+    await store.runs.end_run(new.id, new.id, Ended("completed", "stop", added=()))
 
 
 def _no_conversation(conversation_id: str) -> ApiError:

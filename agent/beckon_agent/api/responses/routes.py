@@ -126,7 +126,7 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
         """List what a response was asked, with all that came before it in its conversation."""
         with api_errors():
             run, _ = await face.find(response_id, request)
-            items = to_items(await face.teller.store.runs.messages(run.id), run.id)
+            items = to_items(await face.teller.store.runs.load_messages(run.id), run.id)
             return as_json(item_page(items, after=after, limit=limit, order=order))
 
 

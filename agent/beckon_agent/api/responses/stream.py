@@ -133,13 +133,13 @@ class ResponseStreamer:
 
     async def _happened(self, run: StoredRun) -> list[EngineEvent]:
         if run.status not in FINAL:
-            return list(events_of_turns(run, await self.store.runs.past(run.id)))
+            return list(events_of_turns(run, await self.store.runs.load_past(run.id)))
         async with aclosing(self.engine.follow(run.id, wait=True)) as events:
             found = [event async for _, event in events]
         if run.status != "cancelled":
             return found
         # A run that is cancelled may end before it published its last calls; the store has them.
-        noted = list(events_of_turns(run, await self.store.runs.past(run.id)))
+        noted = list(events_of_turns(run, await self.store.runs.load_past(run.id)))
         return max(found, noted, key=_calls)
 
     async def _encoded(

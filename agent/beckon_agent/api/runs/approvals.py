@@ -37,7 +37,9 @@ def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
         """List the calls of the caller's runs that wait for a person, those of the oldest run first."""
         behind = None if after is None else event_of_approval(after) or after
         with paged():
-            found = await store.history.waiting(owner_of(request), after=behind, most=limit + 1)
+            found = await store.history.list_pending_approvals(
+                owner_of(request), after=behind, most=limit + 1
+            )
         return as_json(listed(found, limit, waiting_document))
 
     @routes.post(
@@ -53,7 +55,7 @@ def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
         with stored():
             run, call = await _find(store, approval_id, owner)
             if call.decision is None:
-                await engine.decide(call.event_id, decision, by=owner, reason=body.reason)
+                await engine.decide_call(call.event_id, decision, by=owner, reason=body.reason)
                 run, call = await _find(store, approval_id, owner)
         if call.decision != decision:
             raise _conflict(run, call)
@@ -68,7 +70,7 @@ async def _find(store: Store, approval: str, owner: str) -> tuple[StoredRun, Sto
 
     Raises a 404 for an unknown one, and for one of another owner.
     """
-    found = await store.journal.call(event_of_approval(approval) or "")
+    found = await store.journal.find_call(event_of_approval(approval) or "")
     run = await store.runs.get(found[0]) if found else None
     if found is None or run is None or run.owner != owner or not _wanted_approval(found[1]):
         detail = f"there is no approval {approval[:_SHOWN]!r}; GET /approvals lists those that wait"

@@ -47,7 +47,7 @@ def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         """List the caller's runs, the newest first."""
         wanted = RunFilter(status, agent, conversation)
         with paged():
-            found = await store.history.runs(owner_of(request), wanted, after=after, most=limit + 1)
+            found = await store.history.list_runs(owner_of(request), wanted, after=after, most=limit + 1)
         return as_json(listed(found, limit, summary_document))
 
     @routes.get("/runs/{run_id}", operation_id="retrieveRun", response_model=None, responses=openapi.RUN)
@@ -55,7 +55,7 @@ def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         """Return a run with its steps: the model's answers, and the calls of each."""
         with stored():
             run = await find_run(store, run_id, owner_of(request))
-            return as_json(run_document(run, await store.runs.past(run.id)))
+            return as_json(run_document(run, await store.runs.load_past(run.id)))
 
 
 def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: OwnerOf) -> None:
@@ -73,7 +73,7 @@ def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: Own
                 stream = PacedStream(watch_run(store, run.id, _last_event(request)))
                 return EventStream(server_sent(stream, pace.keep_alive), pace.stalled)
         with paged():
-            found = await store.history.exchanged(run.id, after=after, most=limit + 1)
+            found = await store.history.list_exchanged(run.id, after=after, most=limit + 1)
         return as_json(listed(found, limit, exchanged_document))
 
 

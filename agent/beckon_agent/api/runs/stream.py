@@ -56,7 +56,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
     number, heard = after, ReportsSeen()
     while True:
         run = await store.runs.get(run_id)  # before the log: all events until the end are in it then
-        while page := await store.events.after(run_id, number, most=_PAGE):
+        while page := await store.events.read_after(run_id, number, most=_PAGE):
             for number, document in page:
                 name, members = _to_members(document)
                 yield number, name, members
@@ -64,7 +64,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
             yield number + 1, "ended", {"status": "deleted" if run is None else run.status}
             return
         if run.status == "suspended":
-            for report in heard.news(await store.journal.reports(run_id)):
+            for report in heard.new_reports(await store.journal.list_reports(run_id)):
                 yield number, "progress", _report(report)
         await asyncio.sleep(_LOOK_SUSPENDED if run.status == "suspended" else _LOOK)
 

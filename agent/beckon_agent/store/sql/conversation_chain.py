@@ -40,7 +40,7 @@ _FORGET = text(
 )
 
 
-def append(
+def append_segment(
     connection: Connection, parent: int | None, input_: Sequence[Message], added: Sequence[Message] = ()
 ) -> int:
     """Store a segment after another; return its number."""
@@ -55,13 +55,13 @@ def append(
     return number
 
 
-def complete(connection: Connection, segment: int, added: Sequence[Message]) -> None:
+def complete_segment(connection: Connection, segment: int, added: Sequence[Message]) -> None:
     """Store the messages added by a run after its input."""
     members = {"added": list(added), "more": f" {search_text.searchable_text(added)}"}
     connection.execute(_COMPLETE, {"the_segment": segment, **members})
 
 
-def advance(connection: Connection, conversation: str, segment: int) -> None:
+def advance_conversation(connection: Connection, conversation: str, segment: int) -> None:
     """Append a segment to a conversation, if it still exists.
 
     Concurrent runs in one conversation end one after the other. A later one is put after the others, as a
@@ -81,12 +81,12 @@ def advance(connection: Connection, conversation: str, segment: int) -> None:
     connection.execute(_USED, {"the_conversation": conversation, "head": segment})
 
 
-def use(connection: Connection, conversation: str) -> None:
+def mark_used(connection: Connection, conversation: str) -> None:
     """Mark a conversation as used now, by a new question."""
     connection.execute(_USED, {"the_conversation": conversation})
 
 
-def messages(connection: Connection, last: ScalarSelect[int], *, found: bool) -> list[Message]:
+def load_messages(connection: Connection, last: ScalarSelect[int], *, found: bool) -> list[Message]:
     """Return the messages of a chain from its beginning, in one query.
 
     With `found` the last segment gives its input alone: the conversation as its run found it.
@@ -112,12 +112,12 @@ def messages(connection: Connection, last: ScalarSelect[int], *, found: bool) ->
     return collected
 
 
-def forget(connection: Connection, candidates: Sequence[int], *, alone: bool = False) -> None:
+def delete_unused(connection: Connection, candidates: Sequence[int], *, alone: bool = False) -> None:
     """Delete unneeded segments, and earlier ones needed only by them.
 
     One transaction at a time does so: of two at once each would leave a segment that the other seems to need.
     With `alone` no lock is taken: a segment without a conversation or earlier run has no others to see.
     """
     if not alone:
-        dialect.lock(connection, "beckon: forget segments")
+        dialect.lock_name(connection, "beckon: forget segments")
     connection.execute(_FORGET, [{"segment": candidate} for candidate in candidates])

@@ -48,7 +48,7 @@ class SqlConversations:
         }
 
         def work(connection: Connection) -> None:
-            head = conversation_chain.append(connection, None, messages)
+            head = conversation_chain.append_segment(connection, None, messages)
             used = {"used_at": conversation.created_at}
             connection.execute(insert(conversations).values(head=head, **members, **used))
 
@@ -80,7 +80,7 @@ class SqlConversations:
             head = connection.scalar(statement.returning(conversations.c.head))
             if head is None:
                 return False
-            conversation_chain.forget(connection, [head])
+            conversation_chain.delete_unused(connection, [head])
             return True
 
         return await self._database.write(work)
@@ -89,14 +89,14 @@ class SqlConversations:
         """Return all messages."""
         head = select(conversations.c.head).where(conversations.c.id == conversation_id).scalar_subquery()
         return await self._database.read(
-            lambda connection: conversation_chain.messages(connection, head, found=False)
+            lambda connection: conversation_chain.load_messages(connection, head, found=False)
         )
 
 
 _LEFT_NOTHING = or_(runs.c.ended_at.is_(None), runs.c.status.in_(("failed", "cancelled")))
 
 
-def _segments(mine: ColumnElement[bool]) -> CTE:
+def _select_segments(mine: ColumnElement[bool]) -> CTE:
     """Return all segments of some conversations, with their depth.
 
     The depth is the number of segments after it.
@@ -116,9 +116,9 @@ def _segments(mine: ColumnElement[bool]) -> CTE:
     return link.union_all(before.join(segments, segments.c.id == link.c.parent))
 
 
-def mentions(query: str, owner: str) -> ColumnElement[bool]:
+def mentions_query(query: str, owner: str) -> ColumnElement[bool]:
     """Return the condition for an owner's conversations matching a query."""
-    link = _segments(conversations.c.owner == owner)
+    link = _select_segments(conversations.c.owner == owner)
     found = segments.c.said.contains(search_words(query), autoescape=True)
     ended = select(link.c.conversation).join(segments, segments.c.id == link.c.id).where(found)
     titles = (
@@ -136,7 +136,7 @@ def titles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
     """
     if not ids:
         return {}
-    link = _segments(conversations.c.id.in_(ids))
+    link = _select_segments(conversations.c.id.in_(ids))
     ended = (
         select(link.c.conversation, segments.c.opening)
         .join(segments, segments.c.id == link.c.id)

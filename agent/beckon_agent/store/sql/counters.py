@@ -25,67 +25,75 @@ class SqlCounters:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
+    async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         """Use an amount of a limit, all or nothing.
 
         An amount above the limit never fits.
         """
         if amount < 0 or window <= 0:
             raise ValueError(f"{amount} per {window} s is no use of a limit: neither may be negative")
-        return await self._database.write(lambda connection: _take(connection, key, amount, limit, window))
+        return await self._database.write(
+            lambda connection: _take_amount(connection, key, amount, limit, window)
+        )
 
-    async def reserve(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
+    async def reserve_amount(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
         """Reserve an amount, if anything is left."""
-        return await self._database.write(lambda connection: _reserve(connection, key, token, amount, limit))
+        return await self._database.write(
+            lambda connection: _reserve_amount(connection, key, token, amount, limit)
+        )
 
-    async def settle(self, key: str, token: str, amount: int, *, window: float) -> None:
+    async def settle_reservation(self, key: str, token: str, amount: int, *, window: float) -> None:
         """Replace a reservation by the actual use."""
-        await self._database.write(lambda connection: _settle(connection, key, token, amount, window))
+        await self._database.write(
+            lambda connection: _settle_reservation(connection, key, token, amount, window)
+        )
 
-    async def enter(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
+    async def take_place(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
         """Take a place, or keep it for longer."""
-        return await self._database.write(lambda connection: _enter(connection, key, token, limit, seconds))
+        return await self._database.write(
+            lambda connection: _take_place(connection, key, token, limit, seconds)
+        )
 
-    async def leave(self, key: str, token: str) -> None:
+    async def give_place_back(self, key: str, token: str) -> None:
         """Give the place back."""
         mine = delete(places).where(places.c.key == key, places.c.token == token)
         await self._database.write(lambda connection: connection.execute(mine).rowcount)
 
 
-def sweep(connection: Connection) -> None:
+def sweep_counters(connection: Connection) -> None:
     """Delete expired entries of limits without later requests."""
     connection.execute(delete(buckets).where(buckets.c.expires < dialect.now()))
     connection.execute(delete(places).where(places.c.expires < dialect.now()))
     connection.execute(delete(reservations).where(reservations.c.expires < dialect.now()))
 
 
-def _take(connection: Connection, key: str, amount: int, limit: int, window: float) -> LimitDecision:
-    moment = dialect.lock(connection, f"beckon: take {key}")
-    used = _used(connection, key, window, moment)
+def _take_amount(connection: Connection, key: str, amount: int, limit: int, window: float) -> LimitDecision:
+    moment = dialect.lock_name(connection, f"beckon: take {key}")
+    used = _select_uses(connection, key, window, moment)
     over = sum(part for _, part in used) + amount - limit
     if over > 0:
         return LimitDecision(False, _until_free(used, over, window, moment))
-    _count(connection, key, amount, window, moment)
+    _insert_use(connection, key, amount, window, moment)
     return _OK
 
 
-def _reserve(
+def _reserve_amount(
     connection: Connection, key: str, token: str, amount: int, limit: ReservedLimit
 ) -> LimitDecision:
-    moment = dialect.lock(connection, f"beckon: take {key}")
+    moment = dialect.lock_name(connection, f"beckon: take {key}")
     connection.execute(
         delete(reservations).where(reservations.c.key == key, reservations.c.expires <= moment)
     )
     held = select(reservations.c.token, reservations.c.amount).where(reservations.c.key == key)
     reserved = {row.token: row.amount for row in connection.execute(held)}
     if token not in reserved:
-        used = _used(connection, key, limit.window, moment)
+        used = _select_uses(connection, key, limit.window, moment)
         over = sum(part for _, part in used) + 1 - limit.limit
         if over > 0:
             return LimitDecision(False, _until_free(used, over, limit.window, moment))
         if limit.behind_others and over + sum(reserved.values()) > 0:
             return LimitDecision(False, min(_UNTIL_SETTLED, limit.window))
-    new = dialect.insert(connection, reservations).values(
+    new = dialect.insert_into(connection, reservations).values(
         key=key, token=token, amount=amount, expires=moment + limit.seconds
     )
     later = {"amount": new.excluded.amount, "expires": new.excluded.expires}
@@ -93,15 +101,15 @@ def _reserve(
     return _OK
 
 
-def _settle(connection: Connection, key: str, token: str, amount: int, window: float) -> None:
-    moment = dialect.lock(connection, f"beckon: take {key}")
+def _settle_reservation(connection: Connection, key: str, token: str, amount: int, window: float) -> None:
+    moment = dialect.lock_name(connection, f"beckon: take {key}")
     mine = reservations.c.key == key, reservations.c.token == token
     connection.execute(delete(reservations).where(*mine))
     if amount:
-        _count(connection, key, amount, window, moment)
+        _insert_use(connection, key, amount, window, moment)
 
 
-def _used(connection: Connection, key: str, window: float, moment: float) -> Sequence[Row[float, int]]:
+def _select_uses(connection: Connection, key: str, window: float, moment: float) -> Sequence[Row[float, int]]:
     """Return time and amount of each use in the current window.
 
     The oldest comes first.
@@ -113,9 +121,9 @@ def _used(connection: Connection, key: str, window: float, moment: float) -> Seq
     ).all()
 
 
-def _count(connection: Connection, key: str, amount: int, window: float, moment: float) -> None:
+def _insert_use(connection: Connection, key: str, amount: int, window: float, moment: float) -> None:
     connection.execute(delete(buckets).where(buckets.c.key == key, buckets.c.last_used <= moment - window))
-    new = dialect.insert(connection, buckets).values(
+    new = dialect.insert_into(connection, buckets).values(
         key=key,
         bucket=int(moment * _BUCKETS / window),
         last_used=moment,
@@ -142,8 +150,8 @@ def _until_free(used: Sequence[Row[float, int]], over: int, window: float, momen
     return window
 
 
-def _enter(connection: Connection, key: str, token: str, limit: int, seconds: float) -> LimitDecision:
-    moment = dialect.lock(connection, f"beckon: enter {key}")
+def _take_place(connection: Connection, key: str, token: str, limit: int, seconds: float) -> LimitDecision:
+    moment = dialect.lock_name(connection, f"beckon: enter {key}")
     connection.execute(delete(places).where(places.c.key == key, places.c.expires <= moment))
     others = select(func.count(), func.min(places.c.expires)).where(
         places.c.key == key, places.c.token != token
@@ -152,7 +160,7 @@ def _enter(connection: Connection, key: str, token: str, limit: int, seconds: fl
     mine = connection.scalar(select(places.c.token).where(places.c.key == key, places.c.token == token))
     if mine is None and taken >= limit:
         return LimitDecision(False, seconds if first is None else first - moment)
-    place = dialect.insert(connection, places).values(key=key, token=token, expires=moment + seconds)
+    place = dialect.insert_into(connection, places).values(key=key, token=token, expires=moment + seconds)
     connection.execute(
         place.on_conflict_do_update(index_elements=["key", "token"], set_={"expires": moment + seconds})
     )

@@ -34,7 +34,7 @@ class now(FunctionElement[float]):  # noqa: N801  # reads as a function of SQL
 
 
 @compiles(now)
-def _now(_element: now, _compiler: SQLCompiler, **_options: object) -> str:
+def _compile_now(_element: now, _compiler: SQLCompiler, **_options: object) -> str:
     return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 
 
@@ -43,7 +43,7 @@ def _now_in_sqlite(_element: now, _compiler: SQLCompiler, **_options: object) ->
     return f"{SQLITE_CLOCK}()"
 
 
-def lock(connection: Connection, name: str) -> float:
+def lock_name(connection: Connection, name: str) -> float:
     """Lock a name until the transaction ends; return the time.
 
     In SQLite a writing transaction has locked out all others since it began.
@@ -54,7 +54,7 @@ def lock(connection: Connection, name: str) -> float:
     return moment
 
 
-def insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """Return an insert statement with `on_conflict_…` methods."""
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)

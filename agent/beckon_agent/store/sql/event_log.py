@@ -12,7 +12,7 @@ from beckon_agent.core.records import LogEntries
 from beckon_agent.store.sql import dialect
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now
-from beckon_agent.store.sql.steps import lock_held, log
+from beckon_agent.store.sql.steps import append_events, lock_held
 from beckon_agent.store.sql.tables import events as table
 from beckon_agent.store.sql.tables import materials, runs
 
@@ -28,12 +28,14 @@ class SqlEventLog:
 
         def work(connection: Connection) -> None:
             lock_held(connection, run_id, holder)
-            log(connection, run_id, said)
+            append_events(connection, run_id, said)
 
         if said.events:
             await self._database.write(work)
 
-    async def after(self, run_id: str, number: int, *, most: int) -> list[tuple[int, Mapping[str, object]]]:
+    async def read_after(
+        self, run_id: str, number: int, *, most: int
+    ) -> list[tuple[int, Mapping[str, object]]]:
         """Return the events after a number."""
         statement = (
             select(table.c.number, table.c.event)
@@ -55,12 +57,12 @@ class SqlMaterials:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def keep(self, documents: Mapping[str, object]) -> None:
+    async def store_documents(self, documents: Mapping[str, object]) -> None:
         """Store documents in the order of their digests, to avoid deadlocks."""
         rows = [{"digest": digest, "document": documents[digest]} for digest in sorted(documents)]
 
         def work(connection: Connection) -> None:
-            added = dialect.insert(connection, materials).values(used_at=now())
+            added = dialect.insert_into(connection, materials).values(used_at=now())
             connection.execute(
                 added.on_conflict_do_update(index_elements=["digest"], set_={"used_at": now()}), rows
             )
@@ -68,13 +70,13 @@ class SqlMaterials:
         if rows:
             await self._database.write(work)
 
-    async def read(self, digests: Iterable[str]) -> dict[str, Any]:
+    async def read_documents(self, digests: Iterable[str]) -> dict[str, Any]:
         """Return documents by their digests."""
         wanted = sorted(set(digests))
 
         def work(connection: Connection) -> dict[str, Any]:
             found: dict[str, Any] = {}
-            for page in _pages(wanted):
+            for page in _split_pages(wanted):
                 rows = select(materials.c.digest, materials.c.document).where(materials.c.digest.in_(page))
                 found |= {row.digest: row.document for row in connection.execute(rows)}
             return found
@@ -82,11 +84,11 @@ class SqlMaterials:
         return await self._database.read(work)
 
 
-def _pages(digests: list[str]) -> Iterable[list[str]]:
+def _split_pages(digests: list[str]) -> Iterable[list[str]]:
     return (digests[first : first + _PAGE] for first in range(0, len(digests), _PAGE))
 
 
-def sweep(connection: Connection) -> None:
+def sweep_materials(connection: Connection) -> None:
     """Delete documents last used over a day before the oldest run.
 
     Without any runs, these are the documents last used over a day ago.

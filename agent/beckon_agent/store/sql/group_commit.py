@@ -65,29 +65,29 @@ class GroupCommit:
         self._thread.shutdown()
 
     def _work_off(self) -> None:
-        while pieces := self._next():
-            self._store(pieces)
+        while pieces := self._next_jobs():
+            self._commit_jobs(pieces)
             for loop, theirs in groupby(pieces, lambda piece: piece.loop):
                 if not loop.is_closed():  # else nobody is left to be told
-                    loop.call_soon_threadsafe(_settle, list(theirs))
+                    loop.call_soon_threadsafe(_settle_jobs, list(theirs))
 
-    def _next(self) -> Sequence[_Job]:
+    def _next_jobs(self) -> Sequence[_Job]:
         with self._lock:
             pieces = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
             self._awake = bool(pieces)
         return pieces
 
-    def _store(self, pieces: Sequence[_Job]) -> None:
+    def _commit_jobs(self, pieces: Sequence[_Job]) -> None:
         try:
             with self._transaction() as connection:
                 for piece in pieces:
-                    _do(piece, connection, alone=len(pieces) == 1)
+                    _run_job(piece, connection, alone=len(pieces) == 1)
         except Exception as error:  # all is undone, and whose fault it was nobody can tell
             for piece in pieces:
                 piece.error = piece.error or StoreUnavailable(first_line(error))
 
 
-def _do(piece: _Job, connection: Connection, *, alone: bool) -> None:
+def _run_job(piece: _Job, connection: Connection, *, alone: bool) -> None:
     if piece.future.cancelled():
         return
     try:
@@ -119,7 +119,7 @@ def _undone_for_itself(connection: Connection, *, alone: bool) -> Iterator[None]
     driver.execute("RELEASE piece")
 
 
-def _settle(pieces: Sequence[_Job]) -> None:
+def _settle_jobs(pieces: Sequence[_Job]) -> None:
     for piece in pieces:
         if piece.future.done():
             continue

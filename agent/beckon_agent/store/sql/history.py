@@ -17,7 +17,7 @@ from beckon_agent.core.records import (
     Waiting,
 )
 from beckon_agent.store.base import History
-from beckon_agent.store.sql.conversations import COLUMNS, mentions, titles_of
+from beckon_agent.store.sql.conversations import COLUMNS, mentions_query, titles_of
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.steps import CALL_COLUMNS, usage_of
 from beckon_agent.store.sql.tables import calls, conversations, runs, segments, turns
@@ -33,28 +33,34 @@ class SqlHistory(History):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def runs(self, owner: str, wanted: RunFilter, *, after: str | None, most: int) -> list[RunSummary]:
+    async def list_runs(
+        self, owner: str, wanted: RunFilter, *, after: str | None, most: int
+    ) -> list[RunSummary]:
         """Return runs, the newest first."""
-        return await self._database.read(lambda connection: _runs(connection, owner, wanted, after, most))
+        return await self._database.read(
+            lambda connection: _select_runs(connection, owner, wanted, after, most)
+        )
 
-    async def conversations(
+    async def list_conversations(
         self, owner: str, *, query: str, after: str | None, most: int
     ) -> list[ConversationSummary]:
         """Return conversations, the last used first."""
         return await self._database.read(
-            lambda connection: _conversations(connection, owner, query, after, most)
+            lambda connection: _select_conversations(connection, owner, query, after, most)
         )
 
-    async def waiting(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
+    async def list_pending_approvals(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
         """Return the calls with a pending approval."""
-        return await self._database.read(lambda connection: _waiting(connection, owner, after, most))
+        return await self._database.read(lambda connection: _select_pending(connection, owner, after, most))
 
-    async def exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
+    async def list_exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
         """Return the exchanged events of a run's calls."""
-        return await self._database.read(lambda connection: _exchanged(connection, run_id, after, most))
+        return await self._database.read(
+            lambda connection: _select_exchanged(connection, run_id, after, most)
+        )
 
 
-def _runs(
+def _select_runs(
     connection: Connection, owner: str, wanted: RunFilter, after: str | None, most: int
 ) -> list[RunSummary]:
     statement = (
@@ -72,7 +78,7 @@ def _runs(
         if value is not None:
             statement = statement.where(column == value)
     if after is not None:
-        statement = statement.where(_behind(connection, owner, after))
+        statement = statement.where(_runs_behind(connection, owner, after))
     found = connection.execute(statement).all()
     made = _calls_of(connection, [row.id for row in found])
     counted = tokens_so_far(connection, [row.id for row in found if row.ended_at is None])
@@ -109,7 +115,7 @@ def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, tuple[dic
     return found
 
 
-def _conversations(
+def _select_conversations(
     connection: Connection, owner: str, query: str, after: str | None, most: int
 ) -> list[ConversationSummary]:
     statement = (
@@ -119,10 +125,10 @@ def _conversations(
         .limit(most)
     )
     if query:
-        statement = statement.where(mentions(query, owner))
+        statement = statement.where(mentions_query(query, owner))
     if after is not None:
-        name, used_at = _place(connection, owner, after)
-        statement = statement.where(_earlier(conversations.c.used_at, conversations.c.id, used_at, name))
+        name, used_at = _place_of(connection, owner, after)
+        statement = statement.where(_earlier_than(conversations.c.used_at, conversations.c.id, used_at, name))
     found = connection.execute(statement).all()
     titles = titles_of(connection, [row.id for row in found])
     summaries = []
@@ -133,7 +139,7 @@ def _conversations(
     return summaries
 
 
-def _place(connection: Connection, owner: str, after: str) -> tuple[str, float]:
+def _place_of(connection: Connection, owner: str, after: str) -> tuple[str, float]:
     """Return id and time of a place in the list of conversations.
 
     For an id alone it is the present place. Raises `KeyError` for an unknown id.
@@ -149,7 +155,7 @@ def _place(connection: Connection, owner: str, after: str) -> tuple[str, float]:
     return after, used_at
 
 
-def _behind(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
+def _runs_behind(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
     """Return the condition for runs listed after the given one.
 
     Runs that have come in front of it meanwhile make no difference. Raises `KeyError` for an unknown id.
@@ -158,16 +164,16 @@ def _behind(connection: Connection, owner: str, after: str) -> ColumnElement[boo
     created_at = connection.scalar(last)
     if created_at is None:
         raise KeyError(after)
-    return _earlier(runs.c.created_at, runs.c.id, created_at, after)
+    return _earlier_than(runs.c.created_at, runs.c.id, created_at, after)
 
 
-def _earlier(
+def _earlier_than(
     time: ColumnElement[float], name: ColumnElement[str], last: float, last_name: str
 ) -> ColumnElement[bool]:
     return or_(time < last, and_(time == last, name < last_name))
 
 
-def _waiting(connection: Connection, owner: str, after: str | None, most: int) -> list[Waiting]:
+def _select_pending(connection: Connection, owner: str, after: str | None, most: int) -> list[Waiting]:
     earlier = calls.alias("earlier")
     requested_before = (
         select(func.count(earlier.c.step.distinct()))
@@ -193,7 +199,7 @@ def _waiting(connection: Connection, owner: str, after: str | None, most: int) -
         .limit(most)
     )
     if after is not None:
-        statement = statement.where(_later(connection, owner, after))
+        statement = statement.where(_calls_behind(connection, owner, after))
     found = []
     for row in connection.execute(statement):
         members = row._asdict()
@@ -202,7 +208,7 @@ def _waiting(connection: Connection, owner: str, after: str | None, most: int) -
     return found
 
 
-def _later(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
+def _calls_behind(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
     """Return the condition for calls listed after the given one.
 
     That call may have been decided since it was listed. Raises `KeyError` for an unknown id.
@@ -227,7 +233,7 @@ def _later(connection: Connection, owner: str, after: str) -> ColumnElement[bool
     )
 
 
-def _exchanged(connection: Connection, run_id: str, after: str | None, most: int) -> list[Exchanged]:
+def _select_exchanged(connection: Connection, run_id: str, after: str | None, most: int) -> list[Exchanged]:
     statement = (
         select(calls.c.event_id, calls.c.name, calls.c.call_event, calls.c.reply_event)
         .where(calls.c.run_id == run_id)

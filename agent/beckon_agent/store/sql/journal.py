@@ -22,7 +22,14 @@ from beckon_agent.core.records import (
 from beckon_agent.store.base import NOTHING
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now as clock
-from beckon_agent.store.sql.steps import CALL_COLUMNS, LOCK_HELD, lock_held, log, lost_over, requeue
+from beckon_agent.store.sql.steps import (
+    CALL_COLUMNS,
+    LOCK_HELD,
+    append_events,
+    lock_held,
+    lost_over,
+    requeue_run,
+)
 from beckon_agent.store.sql.tables import calls, runs, turns
 from beckon_contract.deliveries import read_deliveries
 
@@ -108,7 +115,7 @@ class SqlJournal:
         def work(connection: Connection) -> None:
             if lost_over(connection, run_id, holder):
                 connection.execute(_GOES_ON, {"the_run": run_id})
-            log(connection, run_id, said)
+            append_events(connection, run_id, said)
             _add_turn(connection, run_id, turn, calls)
 
         try:
@@ -118,15 +125,17 @@ class SqlJournal:
                 f"step {turn.step} of run {run_id!r}, or one of its calls, is stored already"
             ) from None
 
-    async def sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
+    async def mark_sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
         """Mark a call as sent; a finished call stays finished.
 
         Raises `ValueError` for a call of another run, a denied call, or one that is neither `open` nor
         `sent`.
         """
-        await self._database.write(lambda connection: _sent(connection, run_id, holder, event_id, seconds))
+        await self._database.write(
+            lambda connection: _mark_sent(connection, run_id, holder, event_id, seconds)
+        )
 
-    async def due(self, event_id: str) -> tuple[StoredCall, float] | None:
+    async def find_due_call(self, event_id: str) -> tuple[StoredCall, float] | None:
         """Return a call and the seconds until its reply is due.
 
         A call without a due time is overdue.
@@ -141,7 +150,7 @@ class SqlJournal:
         del members["run_id"]
         return StoredCall(**members), left
 
-    async def accepted(
+    async def mark_accepted(
         self,
         run_id: str,
         holder: str | None,
@@ -167,14 +176,14 @@ class SqlJournal:
 
         await self._database.write(work)
 
-    async def reported(self, event_id: str, report: Mapping[str, Any]) -> bool:
+    async def store_report(self, event_id: str, report: Mapping[str, Any]) -> bool:
         """Store the latest progress report of a call."""
         members = {"the_call": event_id, "report": report}
         return await self._database.write(
             lambda connection: connection.execute(_REPORT, members).rowcount > 0
         )
 
-    async def reports(self, run_id: str) -> list[StoredCall]:
+    async def list_reports(self, run_id: str) -> list[StoredCall]:
         """Return the unanswered calls with a progress report."""
         statement = _WITH_RUN.where(
             calls.c.run_id == run_id, calls.c.report.is_not(None), calls.c.state != "done"
@@ -182,7 +191,7 @@ class SqlJournal:
         rows = await self._database.read(lambda connection: connection.execute(statement).all())
         return [_with_run(row)[1] for row in rows]
 
-    async def finish(
+    async def finish_call(
         self,
         event_id: str,
         *,
@@ -201,12 +210,12 @@ class SqlJournal:
                 return False
             values = {"result": result, "failed": failed, "seconds": seconds, "tokens": tokens}
             members = {"the_call": event_id, **values, "sent_event": sent, "reply_event": came}
-            members["deliveries"] = _deliveries(came)
-            return _changed(connection, run, _FINISH, members)
+            members["deliveries"] = _count_deliveries(came)
+            return _change_call(connection, run, _FINISH, members)
 
         return await self._database.write(work)
 
-    async def decide(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+    async def store_decision(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Store the first decision on a call, unless the run has ended."""
 
         def work(connection: Connection) -> bool:
@@ -214,17 +223,17 @@ class SqlJournal:
             if run is None or run[1] in FINAL:
                 return False
             members = {"decision": decision, "decided_by": by, "decision_reason": reason}
-            return _changed(connection, run, _DECIDE, {"the_call": event_id, **members})
+            return _change_call(connection, run, _DECIDE, {"the_call": event_id, **members})
 
         return await self._database.write(work)
 
-    async def call(self, event_id: str) -> tuple[str, StoredCall] | None:
+    async def find_call(self, event_id: str) -> tuple[str, StoredCall] | None:
         """Return a call and the id of its run."""
         statement = _WITH_RUN.where(calls.c.event_id == event_id)
         row = await self._database.read(lambda connection: connection.execute(statement).first())
         return None if row is None else _with_run(row)
 
-    async def overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
+    async def list_overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
         """Return overdue calls of unfinished runs, the longest overdue first."""
         statement = (
             _WITH_RUN.join(runs, runs.c.id == calls.c.run_id)
@@ -257,12 +266,12 @@ def _add_turn(connection: Connection, run_id: str, turn: StoredTurn, made: Seque
         connection.execute(_ADD_CALLS, rows)
 
 
-def _deliveries(came: Mapping[str, Any] | None) -> int | None:
+def _count_deliveries(came: Mapping[str, Any] | None) -> int | None:
     event = (came or {}).get("event")
     return read_deliveries(event) if isinstance(event, Mapping) else None
 
 
-def _sent(connection: Connection, run_id: str, holder: str, event_id: str, seconds: float) -> None:
+def _mark_sent(connection: Connection, run_id: str, holder: str, event_id: str, seconds: float) -> None:
     members = {"the_run": run_id, "the_holder": holder, "the_call": event_id, "wait": seconds}
     if connection.execute(_SEND, members).rowcount == 0:
         lock_held(connection, run_id, holder)
@@ -287,7 +296,7 @@ def _lock_run_of(connection: Connection, event_id: str) -> tuple[str, RunStatus]
     return None if found is None else (found[0], found[1])
 
 
-def _changed(
+def _change_call(
     connection: Connection, run: tuple[str, RunStatus], change: Update, members: Mapping[str, object]
 ) -> bool:
     """Change a call; return True for the first such change.
@@ -297,7 +306,7 @@ def _changed(
     first = connection.execute(change, members).rowcount > 0
     run_id, status = run
     if first and status == "suspended":
-        requeue(connection, run_id)
+        requeue_run(connection, run_id)
     return first
 
 

@@ -52,7 +52,7 @@ class SqlStore:
         self.history: History = SqlHistory(database)
         self.counters: Counters = SqlCounters(database)
 
-    async def scratch(self) -> "SqlStore":
+    async def open_scratch(self) -> "SqlStore":
         """Return a new store in memory for temporary data."""
         database = SQLite(None)
         await database.write(metadata.create_all)  # nothing is there to be brought up to date
@@ -88,7 +88,7 @@ def database_at(url: str) -> Database:
     except (ArgumentError, ValueError):
         raise StoreRefused(f"that is no address of a database; write {ADDRESSES}") from None
     if parsed.drivername == "sqlite":
-        return SQLite(_file(parsed))
+        return SQLite(_file_of(parsed))
     if parsed.drivername in ("postgresql", "postgres"):
         # A process that uses SQLite needs neither the driver nor what SQLAlchemy brings for it: 10 MB.
         from beckon_agent.store.sql.postgresql import PostgreSQL  # noqa: PLC0415  # see above
@@ -97,7 +97,7 @@ def database_at(url: str) -> Database:
     raise StoreRefused(f"{parsed.drivername!r} is no kind of database that is known; write {ADDRESSES}")
 
 
-def _file(url: URL) -> Path | None:
+def _file_of(url: URL) -> Path | None:
     if url.host or url.query:
         raise StoreRefused(f"the address of a SQLite file has no host and no options; write {ADDRESSES}")
     if not url.database or url.database == ":memory:":
@@ -121,7 +121,7 @@ def bring_up_to_date(connection: Connection) -> None:
     Of replicas that start together one does it. Raises `StoreRefused` for a database of a newer version, and
     for one of another program.
     """
-    dialect.lock(connection, "beckon: migrate")
+    dialect.lock_name(connection, "beckon: migrate")
     present = inspect(connection).get_table_names()
     known = migrations.VERSION_TABLE in present
     current = connection.scalar(select(_VERSION.c.version_num)) if known else None
@@ -129,9 +129,9 @@ def bring_up_to_date(connection: Connection) -> None:
         return
     try:
         if present:
-            upgrade(connection, current, migrations.HEAD)
+            upgrade_database(connection, current, migrations.HEAD)
         else:
-            _begin(connection)
+            _create_tables(connection)
     except DBAPIError as error:
         reason = str(error.orig).splitlines()[0]
         raise StoreRefused(
@@ -140,7 +140,7 @@ def bring_up_to_date(connection: Connection) -> None:
         ) from error
 
 
-def _begin(connection: Connection) -> None:
+def _create_tables(connection: Connection) -> None:
     """Create all tables as they are after the last revision.
 
     A test compares the two.
@@ -150,7 +150,7 @@ def _begin(connection: Connection) -> None:
     connection.execute(_VERSION.insert().values(version_num=migrations.HEAD))
 
 
-def upgrade(connection: Connection, current: str | None, revision: str) -> None:
+def upgrade_database(connection: Connection, current: str | None, revision: str) -> None:
     """Apply the revisions between two; `current` is `None` for an empty database."""
     # Alembic is only needed here: 12 MB that a database in order, or in memory, need not cost.
     from alembic import command  # noqa: PLC0415  # see above

@@ -26,10 +26,10 @@ from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import FINAL, Ended, LogEntries, NewRun, Past, RunStatus, StoredRun
 from beckon_agent.store.base import NOTHING, NotHeld, RunExists
 from beckon_agent.store.sql import conversation_chain, event_log
-from beckon_agent.store.sql.counters import sweep
+from beckon_agent.store.sql.counters import sweep_counters
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.dialect import now
-from beckon_agent.store.sql.steps import HELD, log, past, requeue, usage_of
+from beckon_agent.store.sql.steps import HELD, append_events, load_past, requeue_run, usage_of
 from beckon_agent.store.sql.tables import conversations, runs, segments
 
 _GIVEN = [member.name for member in fields(NewRun) if member.name not in ("input", "request")]
@@ -119,7 +119,9 @@ class SqlRuns:
     async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
         """Store a run after its previous one or its conversation."""
         try:
-            return await self._database.write(lambda connection: _create(connection, new, holder, seconds))
+            return await self._database.write(
+                lambda connection: _create_run(connection, new, holder, seconds)
+            )
         except IntegrityError:
             raise RunExists(f"there is a run {new.id!r} already") from None
 
@@ -128,36 +130,36 @@ class SqlRuns:
         row = await self._database.read(
             lambda connection: connection.execute(_ONE, {"the_run": run_id}).first()
         )
-        return None if row is None else _run(row)
+        return None if row is None else _to_run(row)
 
-    async def past(self, run_id: str) -> Past:
+    async def load_past(self, run_id: str) -> Past:
         """Return turns and calls."""
-        return await self._database.read(lambda connection: past(connection, run_id))
+        return await self._database.read(lambda connection: load_past(connection, run_id))
 
-    async def messages(self, run_id: str) -> list[Message]:
+    async def load_messages(self, run_id: str) -> list[Message]:
         """Return the chain up to the run's own input."""
         own = select(runs.c.segment).where(runs.c.id == run_id).scalar_subquery()
         return await self._database.read(
-            lambda connection: conversation_chain.messages(connection, own, found=True)
+            lambda connection: conversation_chain.load_messages(connection, own, found=True)
         )
 
-    async def added(self, run_id: str) -> list[Message]:
+    async def load_added_messages(self, run_id: str) -> list[Message]:
         """Return the messages of the run's own segment after the input."""
         own = select(segments.c.added).join(runs, runs.c.segment == segments.c.id).where(runs.c.id == run_id)
         return await self._database.read(lambda connection: connection.scalar(own) or [])
 
     async def delete(self, run_id: str) -> bool:
         """Delete a run, and its messages unless others need them."""
-        return await self._database.write(lambda connection: _delete(connection, run_id))
+        return await self._database.write(lambda connection: _delete_run(connection, run_id))
 
-    async def claim(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
+    async def claim_runs(self, holder: str, *, seconds: float, most: int) -> list[StoredRun]:
         """Take over runs without a live holder.
 
         Runs locked by another claim at the same time are left to it.
         """
-        return await self._database.write(lambda connection: _claim(connection, holder, seconds, most))
+        return await self._database.write(lambda connection: _claim_runs(connection, holder, seconds, most))
 
-    async def renew(
+    async def renew_leases(
         self, holder: str, *, seconds: float, only: Collection[str] | None = None
     ) -> frozenset[str]:
         """Extend the leases of this holder's runs, or of some of them."""
@@ -169,7 +171,7 @@ class SqlRuns:
             lambda connection: frozenset(connection.scalars(statement, members))
         )
 
-    async def release(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
+    async def release_runs(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
         """Queue runs of this holder again."""
         members: dict[str, object] = {"the_holder": holder, "lease": seconds}
         statement = _RELEASE
@@ -179,43 +181,47 @@ class SqlRuns:
 
     async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
         """Suspend a run until an approval or a late answer."""
-        return await self._database.write(lambda connection: _suspend(connection, run_id, holder, said))
+        return await self._database.write(lambda connection: _suspend_run(connection, run_id, holder, said))
 
-    async def end(self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING) -> bool:
+    async def end_run(
+        self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING
+    ) -> bool:
         """Set a run's final status; append its messages to its conversation."""
         if ended.status not in FINAL:
             raise ValueError(f"{ended.status!r} is no status to end with")
-        return await self._database.write(lambda connection: _end(connection, run_id, holder, ended, said))
+        return await self._database.write(
+            lambda connection: _end_run(connection, run_id, holder, ended, said)
+        )
 
     async def purge(self, keep_seconds: float | None) -> int:
         """Delete in batches, to keep the waits of others short."""
-        deleted = await self._purge(and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER))
+        deleted = await self._purge_batch(and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER))
         if keep_seconds is not None:
-            deleted += await self._purge(runs.c.ended_at < now() - keep_seconds)
-        await self._database.write(sweep)
-        await self._database.write(event_log.sweep)
+            deleted += await self._purge_batch(runs.c.ended_at < now() - keep_seconds)
+        await self._database.write(sweep_counters)
+        await self._database.write(event_log.sweep_materials)
         return deleted
 
-    async def _purge(self, over: ColumnElement[bool]) -> int:
+    async def _purge_batch(self, over: ColumnElement[bool]) -> int:
         deleted = 0
-        while piece := await self._database.write(lambda connection: _purge(connection, over)):
+        while piece := await self._database.write(lambda connection: _purge_runs(connection, over)):
             deleted += piece
         return deleted
 
 
-def _run(row: Row[Any]) -> StoredRun:
+def _to_run(row: Row[Any]) -> StoredRun:
     members = row._asdict()
     return StoredRun(**members | {"usage": usage_of(members["usage"])})
 
 
-def _create(connection: Connection, new: NewRun, holder: str | None, seconds: float) -> StoredRun:
+def _create_run(connection: Connection, new: NewRun, holder: str | None, seconds: float) -> StoredRun:
     status: RunStatus = "running" if holder else "queued"
-    segment = conversation_chain.append(connection, _parent(connection, new), new.input)
+    segment = conversation_chain.append_segment(connection, _lock_parent(connection, new), new.input)
     members = {name: getattr(new, name) for name in _GIVEN}
     given = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
     lease = {"lease": seconds if holder else None}
     if new.conversation is not None:
-        conversation_chain.use(connection, new.conversation)
+        conversation_chain.mark_used(connection, new.conversation)
     created_at, since, held_until = connection.execute(_CREATE, members | given | lease).one()
     return StoredRun(
         **members,
@@ -229,7 +235,7 @@ def _create(connection: Connection, new: NewRun, holder: str | None, seconds: fl
     )
 
 
-def _parent(connection: Connection, new: NewRun) -> int | None:
+def _lock_parent(connection: Connection, new: NewRun) -> int | None:
     """Return the segment before a new run, locked until the transaction ends.
 
     Raises `KeyError` if the previous run or the conversation does not exist.
@@ -237,37 +243,37 @@ def _parent(connection: Connection, new: NewRun) -> int | None:
     parent: int | None = None
     if new.conversation is not None:
         held = select(conversations.c.head).where(conversations.c.id == new.conversation)
-        parent = _present(connection, held, new.conversation)
+        parent = _select_existing(connection, held, new.conversation)
     if new.previous is not None:
         held = select(runs.c.segment).where(runs.c.id == new.previous, runs.c.kept)
-        parent = _present(connection, held, new.previous)
+        parent = _select_existing(connection, held, new.previous)
     return parent
 
 
-def _present(connection: Connection, statement: Select[int], name: str) -> int:
+def _select_existing(connection: Connection, statement: Select[int], name: str) -> int:
     found: int | None = connection.scalar(statement.with_for_update(read=True, key_share=True))
     if found is None:
         raise KeyError(name)
     return found
 
 
-def _claim(connection: Connection, holder: str, seconds: float, most: int) -> list[StoredRun]:
+def _claim_runs(connection: Connection, holder: str, seconds: float, most: int) -> list[StoredRun]:
     claimed = connection.scalars(_FREE, {"most": most}).all()
     if not claimed:
         return []
     connection.execute(_TAKE, {"these": claimed, "holder": holder, "lease": seconds})
     ordered = _STORED.where(runs.c.id.in_(claimed)).order_by(runs.c.created_at, runs.c.id)
-    return [_run(row) for row in connection.execute(ordered)]
+    return [_to_run(row) for row in connection.execute(ordered)]
 
 
-def _suspend(connection: Connection, run_id: str, holder: str, said: LogEntries) -> RunStatus:
+def _suspend_run(connection: Connection, run_id: str, holder: str, said: LogEntries) -> RunStatus:
     if connection.execute(_LET_GO, {"the_run": run_id, "the_holder": holder}).rowcount == 0:
         raise NotHeld(run_id)
-    log(connection, run_id, said)
-    return "queued" if requeue(connection, run_id) else "suspended"
+    append_events(connection, run_id, said)
+    return "queued" if requeue_run(connection, run_id) else "suspended"
 
 
-def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: LogEntries) -> bool:
+def _end_run(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: LogEntries) -> bool:
     members = {
         "the_run": run_id,
         "status": ended.status,
@@ -284,26 +290,26 @@ def _end(connection: Connection, run_id: str, holder: str | None, ended: Ended, 
             raise NotHeld(run_id)
         return False
     if run.kept or ended.lingers:
-        log(connection, run_id, said)
+        append_events(connection, run_id, said)
     if ended.added is not None and (run.kept or run.conversation is not None):
-        conversation_chain.complete(connection, run.segment, ended.added)
+        conversation_chain.complete_segment(connection, run.segment, ended.added)
         if run.conversation is not None:
-            conversation_chain.advance(connection, run.conversation, run.segment)
+            conversation_chain.advance_conversation(connection, run.conversation, run.segment)
     if not (run.kept or ended.lingers):
         alone = run.previous is None and run.conversation is None
-        _delete(connection, run_id, alone=alone)
+        _delete_run(connection, run_id, alone=alone)
     return True
 
 
-def _delete(connection: Connection, run_id: str, *, alone: bool = False) -> bool:
+def _delete_run(connection: Connection, run_id: str, *, alone: bool = False) -> bool:
     segment = connection.scalar(_DELETE, {"the_run": run_id})
     if segment is None:
         return False
-    conversation_chain.forget(connection, [segment], alone=alone)
+    conversation_chain.delete_unused(connection, [segment], alone=alone)
     return True
 
 
-def _purge(connection: Connection, over: ColumnElement[bool]) -> int:
+def _purge_runs(connection: Connection, over: ColumnElement[bool]) -> int:
     ended = (
         select(runs.c.id).where(over).order_by(runs.c.ended_at).limit(200).with_for_update(skip_locked=True)
     )
@@ -311,5 +317,5 @@ def _purge(connection: Connection, over: ColumnElement[bool]) -> int:
     if not found:
         return 0
     gone = connection.scalars(delete(runs).where(runs.c.id.in_(found)).returning(runs.c.segment)).all()
-    conversation_chain.forget(connection, gone)
+    conversation_chain.delete_unused(connection, gone)
     return len(gone)

@@ -45,17 +45,17 @@ class SQLite:
                 "use a newer Python, or PostgreSQL"
             )
         self._writing = GroupCommit(self._transaction, "store-writer")
-        self._writer = _engine(path, reading=False)
+        self._writer = _make_engine(path, reading=False)
         self._connection: Connection | None = None
         # Memory belongs to one connection.
         self._reading = ThreadPoolExecutor(_READERS, "store-reader") if path else None
-        self._readers = _engine(path, reading=True)
+        self._readers = _make_engine(path, reading=True)
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run work on the latest stored data."""
         if self._reading is None:
             return await self.write(work)
-        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
+        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read_sync, work)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run work after all earlier work."""
@@ -63,9 +63,9 @@ class SQLite:
 
     async def aclose(self) -> None:
         """Wait for the work in progress, then close the file."""
-        await asyncio.to_thread(self._close)
+        await asyncio.to_thread(self._close_engines)
 
-    def _read(self, work: Callable[[Connection], Result]) -> Result:
+    def _read_sync(self, work: Callable[[Connection], Result]) -> Result:
         with plain_errors(), self._readers.begin() as connection:
             return work(connection)
 
@@ -77,7 +77,7 @@ class SQLite:
             with self._connection.begin():
                 yield self._connection
 
-    def _close(self) -> None:
+    def _close_engines(self) -> None:
         if self._reading is not None:
             self._reading.shutdown()
         self._readers.dispose()
@@ -110,7 +110,7 @@ def make_file(path: Path) -> None:
         )
 
 
-def _engine(path: Path | None, *, reading: bool) -> Engine:
+def _make_engine(path: Path | None, *, reading: bool) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path) if path else None),
         poolclass=QueuePool if reading else NullPool,
@@ -123,8 +123,8 @@ def _engine(path: Path | None, *, reading: bool) -> Engine:
         connection.isolation_level = None
         connection.create_function(SQLITE_CLOCK, 0, time.time)
         cursor = connection.cursor()
-        for pragma in _pragmas(reading=reading):
-            _set(cursor, pragma)
+        for pragma in _pragmas_for(reading=reading):
+            _set_pragma(cursor, pragma)
         cursor.close()
 
     def begin(connection: Connection) -> None:
@@ -136,7 +136,7 @@ def _engine(path: Path | None, *, reading: bool) -> Engine:
 
 
 @stamina.retry(on=sqlite3.OperationalError, attempts=None, timeout=PATIENCE, wait_initial=0.01, wait_max=0.5)
-def _set(cursor: DBAPICursor, pragma: str) -> None:
+def _set_pragma(cursor: DBAPICursor, pragma: str) -> None:
     """Set a pragma of a connection, with retries.
 
     If several processes create a file at once, SQLite admits only one, and fails for the others without
@@ -145,7 +145,7 @@ def _set(cursor: DBAPICursor, pragma: str) -> None:
     cursor.execute(f"PRAGMA {pragma}")
 
 
-def _pragmas(*, reading: bool) -> tuple[str, ...]:
+def _pragmas_for(*, reading: bool) -> tuple[str, ...]:
     """Return the pragmas of a connection.
 
     With the log and `synchronous` normal nothing that was stored is lost when a process is killed; a power

@@ -59,7 +59,7 @@ def lost_over(connection: Connection, run_id: str, holder: str) -> int:
     return lost
 
 
-def log(connection: Connection, run_id: str, said: LogEntries) -> None:
+def append_events(connection: Connection, run_id: str, said: LogEntries) -> None:
     """Append events to the log of a run locked by the caller.
 
     Events with existing numbers stay as they are.
@@ -69,10 +69,10 @@ def log(connection: Connection, run_id: str, said: LogEntries) -> None:
         for number, event in enumerate(said.events, start=said.first)
     ]
     if rows:
-        connection.execute(dialect.insert(connection, events).on_conflict_do_nothing(), rows)
+        connection.execute(dialect.insert_into(connection, events).on_conflict_do_nothing(), rows)
 
 
-def past(connection: Connection, run_id: str) -> Past:
+def load_past(connection: Connection, run_id: str) -> Past:
     """Return the turns and calls of a run.
 
     Calls after the last turn are left out.
@@ -87,12 +87,12 @@ def past(connection: Connection, run_id: str) -> Past:
         .order_by(calls.c.step, calls.c.number)
     )
     return Past(
-        [_turn(_members(row)) for row in found],
-        [StoredCall(**_members(row)) for row in made],
+        [_to_turn(_row_members(row)) for row in found],
+        [StoredCall(**_row_members(row)) for row in made],
     )
 
 
-def requeue(connection: Connection, run_id: str) -> bool:
+def requeue_run(connection: Connection, run_id: str) -> bool:
     """Queue a suspended run if it can continue.
 
     Return True if it was queued. The caller has locked the run. It can continue if it waits for nothing, or
@@ -110,10 +110,10 @@ def requeue(connection: Connection, run_id: str) -> bool:
     return connection.execute(statement).rowcount > 0
 
 
-def _turn(members: dict[str, Any]) -> StoredTurn:
+def _to_turn(members: dict[str, Any]) -> StoredTurn:
     converted = {"usage": usage_of(members["usage"]), "sent": tuple(members["sent"] or ())}
     return StoredTurn(**members | converted)
 
 
-def _members(row: Row[Any]) -> dict[str, Any]:
+def _row_members(row: Row[Any]) -> dict[str, Any]:
     return row._asdict()
