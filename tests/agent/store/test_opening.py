@@ -13,7 +13,7 @@ from sqlalchemy import Connection, inspect
 from beckon_agent.store import migrations
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.database import Database, Result
-from beckon_agent.store.sql.open import database_at, open_store, upgrade
+from beckon_agent.store.sql.open import database_at, open_store, upgrade_database
 from beckon_agent.store.sql.tables import metadata
 from tests.agent.store.examples import ME, begun, ended, said
 from tests.agent.store.raw import count, execute
@@ -109,7 +109,7 @@ async def test_what_was_stored_is_there_after_a_restart(empty: str) -> None:
 
     again = await open_store(empty)
 
-    assert await again.runs.messages("r1") == [said("ask r1")]
+    assert await again.runs.load_messages("r1") == [said("ask r1")]
     await again.aclose()
 
 
@@ -194,7 +194,7 @@ async def test_a_database_that_a_server_does_not_have_is_told_by_name(store: Sto
 
 
 async def _at_revision(database: Database, revision: str) -> None:
-    await database.write(lambda connection: upgrade(connection, None, revision))
+    await database.write(lambda connection: upgrade_database(connection, None, revision))
     await database.aclose()
 
 
