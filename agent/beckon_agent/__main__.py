@@ -31,7 +31,7 @@ from beckon_agent.auth.quotas import LimitedCaller
 from beckon_agent.auth.quotas import Quotas as SharedLimits
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.engine import EnginePace, RunEngine
-from beckon_agent.server import Server, served_beside, spare
+from beckon_agent.server import Server, served_beside
 from beckon_agent.service import Service
 from beckon_agent.settings import ALL_NAMESPACES, Settings
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
@@ -62,7 +62,6 @@ def main() -> int:
 
     It is 0 after a stop by signal, 2 on a failed start.
     """
-    spare()
     try:
         settings = Settings()
     except ValidationError as error:

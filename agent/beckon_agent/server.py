@@ -15,15 +15,6 @@ import uvicorn
 from beckon_agent.service import Service
 
 
-def spare() -> None:
-    """Keep Pydantic's first version out of memory.
-
-    FastAPI loads it, 1.7 MB, to look for models of it.
-    """
-    # `None` makes a module impossible to import, and FastAPI is prepared for that.
-    sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # typeshed knows modules only
-
-
 def settle() -> None:
     """Free memory left by the start, and freeze the remaining objects.
 
