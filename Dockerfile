@@ -51,14 +51,13 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem --mount=type=s
 FROM agent-environment AS agent-packages
 COPY contract contract
 COPY runtime runtime
-COPY manifests manifests
-COPY kube kube
+COPY sources sources
 COPY demo demo
 COPY agent agent
 COPY --from=page /src/agent/beckon_agent/page/vendor agent/beckon_agent/page/vendor
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./manifests ./kube ./demo ./agent \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./demo ./agent \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-manifests beckon-kube beckon-demo beckon-agent \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-demo beckon-agent \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS shim-environment
@@ -71,11 +70,11 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 FROM shim-environment AS shim-packages
 COPY contract contract
 COPY runtime runtime
-COPY kube kube
+COPY sources sources
 COPY shim shim
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./kube ./shim \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./shim \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-kube beckon-shim \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-shim \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS operator-environment
@@ -104,12 +103,11 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 FROM tools-environment AS tools-packages
 COPY contract contract
 COPY runtime runtime
-COPY manifests manifests
-COPY kube kube
+COPY sources sources
 COPY tools tools
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./manifests ./kube ./tools \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./tools \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-manifests beckon-kube beckon-tools \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-tools \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 # ---- What runs: the base without what could install anything, and a user with a name

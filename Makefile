@@ -1,7 +1,7 @@
 # The verbs of the project. `make` alone prints them.
 PYTHON ?= python3
 UV_VERSION := 0.13.8
-ROOMS := contract runtime manifests kube broker shim operator agent demo tools cli
+ROOMS := contract runtime sources broker shim operator agent demo tools cli
 IMAGES := agent shim operator tools
 REGISTRY ?= dev.local
 TAG ?= 0.1.0

@@ -24,16 +24,15 @@ from supply_chain.packages import (
 )
 
 IMAGES = {
-    "agent": ("contract", "runtime", "manifests", "kube", "demo", "agent"),
-    "shim": ("contract", "runtime", "kube", "shim"),
+    "agent": ("contract", "runtime", "sources", "demo", "agent"),
+    "shim": ("contract", "runtime", "sources", "shim"),
     "operator": ("contract", "runtime", "operator"),
-    "tools": ("contract", "runtime", "manifests", "kube", "tools"),
+    "tools": ("contract", "runtime", "sources", "tools"),
 }
 ROOMS = (
     "contract",
     "runtime",
-    "manifests",
-    "kube",
+    "sources",
     "broker",
     "shim",
     "operator",

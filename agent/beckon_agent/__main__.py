@@ -42,8 +42,8 @@ from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
-from beckon_kube.server import NotConfigured
 from beckon_runtime.asgi import server_config
+from beckon_sources.api_types import NotConfigured
 
 logger = logging.getLogger("beckon_agent")
 

@@ -19,9 +19,9 @@ from beckon_broker.sender import Post, Sender
 from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
 from beckon_broker.topology import Topology, build_topology
-from beckon_manifests.folders import ManifestFolders
-from beckon_manifests.following import Follower
 from beckon_runtime.asgi import server_config
+from beckon_sources.folder_watch import Follower
+from beckon_sources.folders import ManifestFolders
 
 logger = logging.getLogger(__name__)
 

@@ -18,11 +18,11 @@ from beckon_contract import collectors
 from beckon_contract.correlation import Keyring
 from beckon_contract.logs import log_config
 from beckon_contract.variables import setting_problem
-from beckon_kube.server import NotConfigured
 from beckon_shim.keys import load_keys
 from beckon_shim.messages import Handler
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
+from beckon_sources.api_types import NotConfigured
 
 if TYPE_CHECKING:
     from beckon_shim.cluster import Cluster
@@ -126,8 +126,8 @@ def _cluster(settings: Settings) -> "Cluster | None":
     if settings.brokers == "template":
         return None
     # 25 MB that the template mode has no use for
-    from beckon_kube.connection import connect  # noqa: PLC0415  # see above
     from beckon_shim.cluster import Account, Cluster  # noqa: PLC0415  # see above
+    from beckon_sources.api_client import connect  # noqa: PLC0415  # see above
 
     account = Account(settings.pod_namespace, settings.service_account) if settings.service_account else None
     return Cluster(connect(), settings.served_namespaces, account)

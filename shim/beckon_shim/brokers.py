@@ -6,11 +6,11 @@ from typing import Any
 
 from beckon_contract.addresses import Unaddressable, published_address
 from beckon_contract.conditions import READY, condition
-from beckon_kube.contact import Contact
-from beckon_kube.server import Document, name_of
 from beckon_shim import responses
 from beckon_shim.messages import Answer
 from beckon_shim.targets import Target, named_broker
+from beckon_sources.api_types import Document, name_of
+from beckon_sources.watch_status import Contact
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beckon_kube.connection import Connection
-from beckon_kube.contact import Contact
-from beckon_kube.reflector import Reflector
-from beckon_kube.server import Collection, Refused, Unreachable
 from beckon_shim.bearers import Issued, NoToken
 from beckon_shim.brokers import BrokerTable
+from beckon_sources.api_client import Connection
+from beckon_sources.api_types import Collection, Refused, Unreachable
+from beckon_sources.reflector import Reflector
+from beckon_sources.watch_status import Contact
 
 _API_VERSION = "eventing.knative.dev/v1"
 _ROLE = "give the service account the role beckon-shim in that namespace"

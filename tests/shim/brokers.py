@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from tests.kube.api_server import ApiServer, api_server_of
+from tests.sources.api_server import ApiServer, api_server_of
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 

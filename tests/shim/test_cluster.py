@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from beckon_shim.cluster import Cluster
-from tests.kube.api_server import ApiServer, api_server, refusing
 from tests.patience import eventually, until
 from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
+from tests.sources.api_server import ApiServer, api_server, refusing
 
 
 @contextlib.asynccontextmanager

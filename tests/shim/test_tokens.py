@@ -15,10 +15,10 @@ from beckon_shim.client import Client
 from beckon_shim.cluster import Account, Cluster
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.targets import Target
-from tests.kube.api_server import ApiServer, refusing
 from tests.patience import PATIENCE, eventually
 from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
+from tests.sources.api_server import ApiServer, refusing
 
 AUDIENCE = "eventing.knative.dev/broker/shop/orders"
 ACCOUNT = Account("beckon", "beckon-shim")

@@ -88,7 +88,7 @@ def test_an_images_bill_has_the_packages_of_its_base(bills: dict[str, dict[str, 
 def test_a_wheels_bill_has_what_it_needs_and_no_more(bills: dict[str, dict[str, Any]]) -> None:
     found = {component["name"] for component in bills["beckon-shim.wheel.cdx.json"]["components"]}
 
-    assert {"beckon-contract", "beckon-kube", "httptools", "uvloop", "pydantic-core"} <= found
+    assert {"beckon-contract", "beckon-sources", "httptools", "uvloop", "pydantic-core"} <= found
     assert not {"fastapi", "kopf", "pytest", "beckon-agent", "beckon-shim"} & found
 
 

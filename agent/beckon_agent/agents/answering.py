@@ -14,7 +14,7 @@ from beckon_contract.conditions import condition
 from beckon_contract.failures import Reason
 from beckon_contract.tool_resources import ANSWERING
 from beckon_contract.tools import Tool
-from beckon_kube.server import Document, Refused, Unreachable
+from beckon_sources.api_types import Document, Refused, Unreachable
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from beckon_contract.catalogue import Catalogue, CatalogueBuilder
 from beckon_contract.readiness import with_readiness
 from beckon_contract.resources import Resource
 from beckon_contract.tool_selectors import ToolSelector
-from beckon_manifests.folders import ManifestFolders
-from beckon_manifests.following import Follower
+from beckon_sources.folder_watch import Follower
+from beckon_sources.folders import ManifestFolders
 
 logger = logging.getLogger(__name__)
 

@@ -24,10 +24,10 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_contract import agent_resources, tool_resources
 from beckon_contract.resources import Key
 from beckon_contract.tools import Tool
-from beckon_kube.contact import Contact
-from beckon_kube.reflector import Reflector
-from beckon_kube.server import Collection as Objects
-from beckon_kube.server import Document, Refused, Unreachable
+from beckon_sources.api_types import Collection as Objects
+from beckon_sources.api_types import Document, Refused, Unreachable
+from beckon_sources.reflector import Reflector
+from beckon_sources.watch_status import Contact
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from beckon_agent.agents.keys import NoAnswer, NoSecret, SecretEntry
 from beckon_contract.resources import Key
 from beckon_contract.tool_resources import API_VERSION, PLURAL
-from beckon_kube.server import (
+from beckon_sources.api_types import (
     ANSWER,
     CONNECT,
     SILENCE,

@@ -18,7 +18,7 @@ from beckon_contract.resources import Resource, from_object
 from beckon_contract.tool_resources import ANSWERING, CONDITIONS, read_tool
 from beckon_contract.tool_selectors import ToolSelector
 from beckon_contract.tools import Refusal, Tool, declare
-from beckon_kube.server import Document
+from beckon_sources.api_types import Document
 
 
 def explanation(tool: Resource) -> Explanation:

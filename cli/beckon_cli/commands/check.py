@@ -12,7 +12,7 @@ from beckon_contract.check import Report
 from beckon_contract.check import check as check_resources
 from beckon_contract.findings import Finding
 from beckon_contract.resources import Resource, Unreadable
-from beckon_manifests.folders import read_file, read_folder
+from beckon_sources.folders import read_file, read_folder
 from beckon_tools.adapter.check import check_rules
 
 

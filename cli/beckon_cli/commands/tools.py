@@ -14,7 +14,7 @@ from beckon_cli.output import err, out, print_json, print_json_line, print_rows
 from beckon_cli.settings import Settings, load_settings
 from beckon_contract.catalogue import build_catalogue
 from beckon_contract.tools import Tool, declare
-from beckon_manifests.folders import read_folder
+from beckon_sources.folders import read_folder
 
 
 def tools(*, manifests: Path | None = None, json: bool = False) -> None:

@@ -13,7 +13,7 @@ from beckon_contract.parameter_changes import parameters_changed
 from beckon_contract.parameters import normalise
 from beckon_contract.places import PARAMETERS
 from beckon_contract.resources import Resource
-from beckon_manifests.folders import read_folder
+from beckon_sources.folders import read_folder
 
 _HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT)
 _RULES = (HTTP, MCP)

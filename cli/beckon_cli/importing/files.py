@@ -6,7 +6,7 @@ from pathlib import Path
 
 from beckon_contract.options import IMPORTED_FROM
 from beckon_contract.resources import Resource
-from beckon_manifests.folders import read_file
+from beckon_sources.folders import read_file
 
 SUFFIX = ".yaml"
 

@@ -18,8 +18,8 @@ from beckon_cli.local.services import LocalService, ServiceName, WantedService, 
 from beckon_cli.settings import Settings, child_environment
 from beckon_contract.agent_resources import is_agent
 from beckon_contract.resources import DEFAULT_NAMESPACE
-from beckon_manifests.changes import ticks
-from beckon_manifests.folders import ManifestFolders
+from beckon_sources.folder_watch import ticks
+from beckon_sources.folders import ManifestFolders
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.agent.model_server import ModelServer, model_server
-from tests.kube.api_server import ApiServer, api_server
+from tests.sources.api_server import ApiServer, api_server
 
 
 @pytest.fixture

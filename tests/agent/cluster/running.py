@@ -21,8 +21,8 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.many_agents import ManyAgents
 from tests.agent.scripted_model import KEY
 from tests.agent.serving import open_door, served
-from tests.kube.api_server import ApiServer
 from tests.patience import eventually
+from tests.sources.api_server import ApiServer
 
 OWN_PROMPT = "You are the service's own."
 

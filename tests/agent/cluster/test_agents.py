@@ -13,9 +13,9 @@ from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import ModelServer
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY, Reply, asks_for, says
-from tests.kube.api_server import ApiServer, api_server
 from tests.patience import eventually
 from tests.shim.support import serving
+from tests.sources.api_server import ApiServer, api_server
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from aiohttp import web
 
 from tests.agent.cluster.running import RunningCluster, running_cluster
 from tests.agent.cluster_objects import Document, tool
-from tests.kube.api_server import ApiServer, refusing
 from tests.patience import eventually, until
 from tests.shim.support import Posted, Server, serving
+from tests.sources.api_server import ApiServer, refusing
 
 NO_MODEL = "http://127.0.0.1:9/v1"  # calls by hand ask no model
 REPLY = {"ce-specversion": "1.0", "ce-id": "r", "ce-source": "/t", "ce-type": "a.reply"}

@@ -21,8 +21,8 @@ from tests.agent.cluster_objects import agent
 from tests.agent.model_server import model_server
 from tests.agent.running_agent import QUICK, user
 from tests.agent.scripted_model import KEY
-from tests.kube.api_server import ApiServer
 from tests.patience import eventually
+from tests.sources.api_server import ApiServer
 
 NOBODY = "http://127.0.0.1:9/v1"
 QUICKLY = Periods(keys=0.05, models=0.1, statuses=0.2)

@@ -13,8 +13,8 @@ from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import model_server
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY
-from tests.kube.api_server import api_server
 from tests.patience import PATIENCE, eventually
+from tests.sources.api_server import api_server
 
 
 async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told(

@@ -10,8 +10,8 @@ from beckon_agent.agents.kubernetes import Periods
 from tests.agent.cluster.running import running_cluster
 from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import ModelServer
-from tests.kube.api_server import ApiServer
 from tests.patience import eventually
+from tests.sources.api_server import ApiServer
 
 QUICKLY = Periods(keys=0.05, models=0.1, statuses=0.2)
 

@@ -12,8 +12,8 @@ import pytest
 from beckon_agent.agents.folder import FolderSource
 from beckon_contract.catalogue import CatalogueBuilder
 from tests.agent.event_platform import described
-from tests.manifests.writing import mount
 from tests.patience import until
+from tests.sources.writing import mount
 
 CALLER = "/beckon/agents/default/beckon"
 SERVICE: dict[str, Any] = {

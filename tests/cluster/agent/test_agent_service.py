@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from beckon_agent.agents.kubernetes_api import KubernetesApi
-from beckon_kube.server import Change, Collection, Refused
+from beckon_sources.api_types import Change, Collection, Refused
 from tests.agent.cluster_objects import agent as agent_document
 from tests.agent.cluster_objects import tool as tool_document
 from tests.agent.model_server import ModelServer, model_server

@@ -12,8 +12,8 @@ from beckon_tools.adapter.book import RuleBook
 from beckon_tools.adapter.carriers import Carrying
 from beckon_tools.adapter.cluster import ClusterSource
 from beckon_tools.adapter.declared import declare, has_rule
-from tests.kube.api_server import ApiServer, api_server_of, refusing
 from tests.patience import until
+from tests.sources.api_server import ApiServer, api_server_of, refusing
 from tests.tools.adapter.plain_api import way_to
 
 

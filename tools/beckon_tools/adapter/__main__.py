@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
 from beckon_contract.variables import setting_problem
-from beckon_kube.server import NotConfigured
+from beckon_sources.api_types import NotConfigured
 from beckon_tools.__main__ import read_settings
 from beckon_tools.adapter.app import Source, new_app
 from beckon_tools.adapter.book import RuleBook
@@ -64,7 +64,7 @@ def _source(settings: AdapterSettings, book: RuleBook, allowed: AllowedHosts) ->
         from beckon_tools.adapter.folders import FolderSource  # noqa: PLC0415 one of the two is needed
 
         return FolderSource(settings.manifests, book, allowed)
-    from beckon_kube.connection import connect  # noqa: PLC0415 costs 25 MB
+    from beckon_sources.api_client import connect  # noqa: PLC0415 costs 25 MB
     from beckon_tools.adapter.cluster import ClusterSource  # noqa: PLC0415 costs 25 MB
 
     try:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from beckon_contract.eventtypes import GROUP, KIND, VERSIONS
 from beckon_contract.resources import Key, from_object
-from beckon_kube.connection import Connection
-from beckon_kube.contact import Contact
-from beckon_kube.reflector import Reflector
-from beckon_kube.server import Collection, Document, name_of
+from beckon_sources.api_client import Connection
+from beckon_sources.api_types import Collection, Document, name_of
+from beckon_sources.reflector import Reflector
+from beckon_sources.watch_status import Contact
 from beckon_tools.adapter.book import RuleBook
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 from beckon_contract.addresses import CLUSTER_DOMAIN, published_address
 from beckon_contract.eventtypes import is_event_type
 from beckon_contract.resources import Resource
-from beckon_manifests.folders import ManifestFolders
-from beckon_manifests.following import Follower
+from beckon_sources.folder_watch import Follower
+from beckon_sources.folders import ManifestFolders
 from beckon_tools.adapter.book import RuleBook
 from beckon_tools.adapter.outbound.hosts import AllowedHost, AllowedHosts
 

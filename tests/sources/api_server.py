@@ -19,7 +19,7 @@ from aiohttp import web
 from lightkube.config.kubeconfig import KubeConfig
 from lightkube.config.models import Cluster, User
 
-from beckon_kube.connection import Connection
+from beckon_sources.api_client import Connection
 
 Document = dict[str, Any]
 Key = tuple[str, str, str]

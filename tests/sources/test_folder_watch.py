@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_manifests.following import Follower
+from beckon_sources.folder_watch import Follower
 from tests.patience import PATIENCE, until
 
 

@@ -6,8 +6,7 @@ import random
 import time
 from typing import Protocol
 
-from beckon_kube.contact import Contact
-from beckon_kube.server import (
+from beckon_sources.api_types import (
     Collection,
     Document,
     Name,
@@ -17,6 +16,7 @@ from beckon_kube.server import (
     name_of,
     version_of,
 )
+from beckon_sources.watch_status import Contact
 
 logger = logging.getLogger(__name__)
 

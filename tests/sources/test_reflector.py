@@ -13,13 +13,13 @@ from aiohttp import web
 
 from beckon_agent.agents.kubernetes import CURES
 from beckon_agent.agents.kubernetes_api import KubernetesApi
-from beckon_kube.connection import connect
-from beckon_kube.contact import Contact
-from beckon_kube.reflector import Reflector
-from beckon_kube.server import Collection, Document, NotConfigured
+from beckon_sources.api_client import connect
+from beckon_sources.api_types import Collection, Document, NotConfigured
+from beckon_sources.reflector import Reflector
+from beckon_sources.watch_status import Contact
 from tests.agent.cluster_objects import tool
-from tests.kube.api_server import ApiServer, api_server
 from tests.patience import eventually
+from tests.sources.api_server import ApiServer, api_server
 
 
 @dataclass
@@ -158,7 +158,7 @@ async def test_an_expired_version_is_listed_anew_and_missed_deletions_are_found(
 async def test_what_is_known_stays_while_the_server_is_away_and_is_made_up_for_afterwards(
     mirror: StartMirror, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="beckon_kube")
+    caplog.set_level(logging.INFO, logger="beckon_sources")
     server = ApiServer()
     async with api_server(server):
         await server.put("tools", tool("a"))

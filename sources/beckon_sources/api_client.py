@@ -15,7 +15,7 @@ from lightkube.config.client_adapter import AsyncClient, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
-from beckon_kube.server import (
+from beckon_sources.api_types import (
     ANSWER,
     CONNECT,
     SILENCE,

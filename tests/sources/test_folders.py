@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_contract.resources import MAX_TEXT
-from beckon_manifests.folders import ManifestFolders, read_file, read_folder
-from tests.manifests.writing import an_object, mount, notes, text_of, write
+from beckon_sources.folders import ManifestFolders, read_file, read_folder
+from tests.sources.writing import an_object, mount, notes, text_of, write
 
 BROKEN = "kind: [oops\n"
 
