@@ -4,7 +4,7 @@ Everything is asked the same questions, over HTTP, in one run: Beckon's agent (b
 run on a laptop, with their defaults), Pydantic AI, the OpenAI Agents SDK, LangChain's agent, and a loop of
 httpx alone. All have the same fake model and the same tool; a peer calls the tool over HTTP itself, Beckon
 sends it an event through shim and Broker. Each peer is a bare ASGI application on uvicorn around the
-library, in an environment of its own, so that what is measured is the library; Beckon is what is deployed.
+library, in an environment without Beckon; Beckon is what is deployed.
 
 A run has two turns: the model asks for the tool, gets its result, and answers in 32 words. Every answer is
 checked, the tool's number in it included. CPU is that of the agent's process, user and system, from /proc;
@@ -242,7 +242,7 @@ def main() -> int:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="less than a minute, not judged, and only the peers whose environments are there already",
+        help="less than a minute, not judged, and the peers only if their environment is there already",
     )
     parser.add_argument(
         "--traces", action="store_true", help="what traces cost: off, on and sampled out, and no peers"
@@ -253,7 +253,7 @@ def main() -> int:
     try:
         present = [] if given.traces else _present(install=plan.judged)
     except NoEnvironment as error:
-        sys.stderr.write(f"the environment of a peer cannot be made: {error}\n")
+        sys.stderr.write(f"the environment of the peers cannot be made: {error}\n")
         return 2
     print(f"{platform.python_implementation()} {platform.python_version()}; Linux {platform.release()}")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -263,14 +263,14 @@ def main() -> int:
 def _present(*, install: bool) -> list[Peer]:
     """Return the peers that can be measured; make what they need, or say which are left out."""
     known = peers()
-    for peer in known:
-        if install and not is_made(peer):
-            _note(f"making the environment of {peer.title}")
-            make(peer)
-    absent = [peer.title for peer in known if not is_made(peer)]
-    if absent:
-        print(f"Left out, as their environments are not made: {', '.join(absent)}. Without --quick they are.")
-    return [peer for peer in known if is_made(peer)]
+    if install and not is_made():
+        _note("making the environment of the peers")
+        make()
+    if is_made():
+        return known
+    titles = ", ".join(peer.title for peer in known)
+    print(f"Left out, as their environment is not made: {titles}. Without --quick it is.")
+    return []
 
 
 def _cost_row(name: str, alone: measure.Runs, together: measure.Runs, streamed: measure.Runs) -> list[str]:

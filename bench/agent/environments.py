@@ -1,7 +1,7 @@
-"""The environments of the peers: one each, made once from a pinned list, outside the checkout.
+"""The environment of the peers, made once from a pinned list, outside the checkout.
 
-They stay under `$XDG_CACHE_HOME/beckon-bench`, or `~/.cache` where that is unset; a changed list makes a
-new one.
+It stays under `$XDG_CACHE_HOME/beckon-bench`, or `~/.cache` where that is unset; a changed list makes a
+new one. All libraries are in it, and each peer's process imports its own.
 """
 
 import hashlib
@@ -14,26 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_LISTS = Path(__file__).parent / "peers"
+_LIST = Path(__file__).parent / "peers" / "requirements.txt"
 
 
 class NoEnvironment(Exception):
-    """An environment cannot be made; the message says why."""
+    """The environment cannot be made; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Another agent: its module under `peers`, the distribution that it shows, and what runs it."""
+    """Another agent: its module under `peers`, its name in the tables, and what runs it."""
 
     module: str
-    distribution: str
+    title: str
     python: Path
-    version: str = ""
-
-    @property
-    def title(self) -> str:
-        """Its name in the tables."""
-        return f"{self.distribution} {self.version}".strip()
 
 
 BARE = Peer("bare", "a bare httpx loop", Path(sys.executable))
@@ -41,47 +35,34 @@ _LIBRARIES = {"pydantic_ai": "pydantic-ai-slim", "openai_agents": "openai-agents
 
 
 def peers() -> list[Peer]:
-    """Return the peers that have libraries, each with its environment made or not."""
-    return [_peer(module, distribution) for module, distribution in _LIBRARIES.items()]
+    """Return the peers that have libraries; their environment may be missing."""
+    pinned = dict(line.partition(" ")[0].split("==") for line in _LIST.read_text().splitlines())
+    python = _folder() / "bin" / "python"
+    return [Peer(module, f"{name} {pinned[name]}", python) for module, name in _LIBRARIES.items()]
 
 
-def is_made(peer: Peer) -> bool:
-    """Whether the environment of a peer is there, and whole."""
-    return _mark(peer).exists()
+def is_made() -> bool:
+    """Whether the environment is there, and whole."""
+    return _mark().exists()
 
 
-def make(peer: Peer) -> None:
-    """Make the environment of a peer; raises `NoEnvironment`."""
-    folder = peer.python.parents[1]
-    shutil.rmtree(folder, ignore_errors=True)
-    uv = _uv()
-    _run([uv, "venv", "--quiet", "--no-config", "--python", sys.executable, str(folder)])
-    _run([uv, "pip", "sync", "--quiet", "--no-config", "--python", str(peer.python), str(_list(peer.module))])
-    _mark(peer).touch()
+def make() -> None:
+    """Make the environment; raises `NoEnvironment`."""
+    shutil.rmtree(_folder(), ignore_errors=True)
+    uv, python = _uv(), str(_folder() / "bin" / "python")
+    _run([uv, "venv", "--quiet", "--no-config", "--python", sys.executable, str(_folder())])
+    _run([uv, "pip", "sync", "--quiet", "--no-config", "--python", python, str(_LIST)])
+    _mark().touch()
 
 
-def _peer(module: str, distribution: str) -> Peer:
-    pinned = _list(module).read_text()
-    version = next(
-        line.partition("==")[2].split()[0]
-        for line in pinned.splitlines()
-        if line.partition("==")[0].partition("[")[0] == distribution
-    )
-    key = hashlib.sha256(f"{sys.version_info[:2]}\n{pinned}".encode()).hexdigest()[:12]
-    python = _cache() / f"{module}-{key}" / "bin" / "python"
-    return Peer(module, distribution, python, version)
+def _folder() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    key = hashlib.sha256(f"{sys.version_info[:2]}\n{_LIST.read_text()}".encode()).hexdigest()[:12]
+    return cache / "beckon-bench" / f"peers-{key}"
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "beckon-bench"
-
-
-def _list(module: str) -> Path:
-    return _LISTS / f"{module}.txt"
-
-
-def _mark(peer: Peer) -> Path:
-    return peer.python.parents[1] / "whole"
+def _mark() -> Path:
+    return _folder() / "whole"
 
 
 def _uv() -> str:

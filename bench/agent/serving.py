@@ -1,6 +1,6 @@
 """Serving a bare ASGI application on a free port, the same way for everything in this benchmark.
 
-It runs in the environments of the peers too, so it imports uvicorn and uvloop and nothing else.
+It runs in the environment of the peers, too, so it imports uvicorn and uvloop and nothing else.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The agents beside Beckon's: each the same small HTTP service, by the way its library's guide shows.
 
-One module a library, run with the address of the model and that of the tool in an environment of its
-own, which the file of the same name pins. What is not the library's is the same for all: `chat` serves,
+One module a library, run with the address of the model and that of the tool in an environment that
+`requirements.txt` pins. What is not the library's is the same for all: `chat` serves,
 and `httpx` calls the tool.
 """
