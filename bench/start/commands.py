@@ -38,7 +38,7 @@ COMMANDS = (
     _imports("import: the HTTP of the agent", "beckon_agent.app"),
     _imports("import: agent", "beckon_agent.__main__"),
     _imports("import: operator", "beckon_operator.__main__"),
-    _imports("import: adapter", "beckon_tools.adapter.__main__"),
+    _imports("import: adapter", "beckon_adapter.__main__"),
     _imports("import: broker", "beckon_broker.__main__"),
     _imports("import: a tool", "beckon_tools.__main__, beckon_tools.shipped.calculator"),
     _imports("import: demo model", "beckon_demo.__main__"),

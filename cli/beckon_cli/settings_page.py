@@ -6,12 +6,12 @@ from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from beckon_adapter.settings import AdapterSettings
 from beckon_agent.settings import Settings as AgentSettings
 from beckon_broker.settings import Settings as BrokerSettings
 from beckon_cli.settings import Settings as PlatformSettings
 from beckon_demo.settings import Settings as DemoSettings
 from beckon_shim.settings import Settings as ShimSettings
-from beckon_tools.adapter.settings import AdapterSettings
 from beckon_tools.settings import Settings as ToolSettings
 
 _HEAD = """# Settings
@@ -34,7 +34,7 @@ TABLES: tuple[Table, ...] = (
     ("A tool", "`python -m beckon_tools serve NAME`", ToolSettings),
     (
         "The HTTP adapter",
-        "`python -m beckon_tools.adapter`, with the settings of a tool beside these",
+        "`python -m beckon_adapter`, with the settings of a tool beside these",
         AdapterSettings,
     ),
     ("The demo model", "`python -m beckon_demo`", DemoSettings),

@@ -40,7 +40,7 @@ def test_the_adapter_is_run_where_a_trigger_leads_to_it() -> None:
     uri = "http://beckon-adapter.beckon.svc.cluster.local"
     needs = wanted(resources(TRIGGER.format(uri=uri)))
 
-    assert needs.services[ADAPTER].command[-1] == "beckon_tools.adapter"
+    assert needs.services[ADAPTER].command[-1] == "beckon_adapter"
 
 
 def test_a_service_that_nothing_serves_is_told_with_the_cure() -> None:

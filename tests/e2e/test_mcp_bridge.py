@@ -19,7 +19,7 @@ from tests.e2e.conftest import Start, Workbench
 from tests.e2e.local_platform import ROOT, LocalPlatform, clean_environment, port_range
 from tests.patience import PATIENCE, wait_until
 
-SERVER = ROOT / "tests" / "tools" / "adapter" / "mcp_tools.py"
+SERVER = ROOT / "tests" / "adapter" / "mcp_tools.py"
 # Patient, so that a server may take its time to come back on a busy machine.
 BROKER = yaml.safe_dump(
     {

@@ -6,6 +6,7 @@ import sys
 # Loaded by those who use it: events that are no reply, manifests, the adapter, a collector, shared outcomes.
 NOT_FOR_ALL = (
     "aiohttp",
+    "beckon_adapter",
     "beckon_tools.manifests",
     "fastapi",
     "httpx",

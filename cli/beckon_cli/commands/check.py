@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from beckon_adapter.check import check_rules
 from beckon_cli.errors import CommandError
 from beckon_cli.output import out, print_json
 from beckon_contract.check import Report
@@ -13,7 +14,6 @@ from beckon_contract.check import check as check_resources
 from beckon_contract.findings import Finding
 from beckon_contract.resources import Resource, Unreadable
 from beckon_sources.folders import read_file, read_folder
-from beckon_tools.adapter.check import check_rules
 
 
 def check(*paths: Path, json: bool = False) -> None:

@@ -115,7 +115,7 @@ def _local(name: ServiceName, manifest: Resource | None, agent: str) -> LocalSer
     if name == AGENT:
         return LocalService(name, url=agent)
     if name == ADAPTER:
-        return LocalService(name, command=(sys.executable, "-m", "beckon_tools.adapter"))
+        return LocalService(name, command=(sys.executable, "-m", "beckon_adapter"))
     if name.name in SHIPPED:
         return LocalService(name, command=(sys.executable, "-m", "beckon_tools", "serve", name.name))
     return LocalService(name)

@@ -5,12 +5,12 @@ from typing import Any
 
 import yaml
 
+from beckon_adapter.request import HttpRequest, build_request
+from beckon_adapter.rule import parse_rule
 from beckon_cli.importing.candidates import Found
 from beckon_cli.importing.openapi.finding import Reading, find
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions
 from beckon_cli.importing.openapi.servers import ServerChoice
-from beckon_tools.adapter.request import HttpRequest, build_request
-from beckon_tools.adapter.rule import parse_rule
 from tests.shared_data import shared_data
 
 DATA = shared_data("openapi")

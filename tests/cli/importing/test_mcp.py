@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mcp_types import Tool, ToolAnnotations
 
+from beckon_adapter.check import check_rules
 from beckon_cli.importing.candidates import Found, NoSource, Skipped
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.mcp.reading import Place
@@ -14,11 +15,10 @@ from beckon_cli.importing.mcp.tools import ImportedTools, Server, import_tools, 
 from beckon_cli.importing.needs import needs
 from beckon_contract.check import check
 from beckon_contract.resources import parse_manifests
-from beckon_tools.adapter.check import check_rules
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import ROOT
 
-SERVER = (sys.executable, str(ROOT / "tests" / "tools" / "adapter" / "mcp_tools.py"))
+SERVER = (sys.executable, str(ROOT / "tests" / "adapter" / "mcp_tools.py"))
 FILES = Server("files", Place("https://files.example/mcp"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 

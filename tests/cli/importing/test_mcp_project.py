@@ -19,7 +19,7 @@ from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import ROOT, LocalPlatform, is_running
 from tests.patience import wait_until
 
-SERVER = ROOT / "tests" / "tools" / "adapter" / "wild_mcp_tools.py"
+SERVER = ROOT / "tests" / "adapter" / "wild_mcp_tools.py"
 SECRET = "s3cr3t-of-a-test"
 OUTPUT = "output.txt"  # that of the platform, which runs in the project's folder
 

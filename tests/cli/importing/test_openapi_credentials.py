@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from beckon_adapter.settings import AdapterSettings
 from beckon_cli.importing.needs import needs
 from beckon_cli.importing.openapi.credentials import slug
-from beckon_tools.adapter.settings import AdapterSettings
 from tests.cli.importing.reading import found_in, openapi, written
 
 KEY = {"type": "apiKey", "in": "query", "name": "k"}

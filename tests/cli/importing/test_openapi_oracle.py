@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from beckon_adapter.request import build_request
+from beckon_adapter.rule import parse_rule
+from beckon_adapter.templates import UnfitArgument
 from beckon_cli.importing.openapi.importer import Imported
-from beckon_tools.adapter.request import build_request
-from beckon_tools.adapter.rule import parse_rule
-from beckon_tools.adapter.templates import UnfitArgument
 from tests.cli.importing.oracle import Oracle, received
 from tests.cli.importing.reading import TWELVE, found_in
 from tests.cli.importing.values import arguments

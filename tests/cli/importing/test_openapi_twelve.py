@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from beckon_adapter.check import check_rules
+from beckon_adapter.rule import parse_rule
 from beckon_cli.importing import manifests
 from beckon_cli.importing.manifests import Placement
 from beckon_cli.importing.needs import credentials, needs
@@ -14,8 +16,6 @@ from beckon_contract.declared import Declared, read_declaration
 from beckon_contract.options import HTTP
 from beckon_contract.resources import Resource, parse_manifests
 from beckon_contract.tools import declare
-from beckon_tools.adapter.check import check_rules
-from beckon_tools.adapter.rule import parse_rule
 from tests.cli.importing.reading import TWELVE, found_in
 
 NAME = re.compile(r"[a-z][a-z0-9_]{1,63}")

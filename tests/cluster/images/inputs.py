@@ -13,7 +13,7 @@ IMAGES: Mapping[str, tuple[str, ...]] = {
     "agent": ("contract", "runtime", "manifests", "kube", "demo", "agent"),
     "shim": ("contract", "runtime", "kube", "shim"),
     "operator": ("contract", "runtime", "operator"),
-    "tools": ("contract", "runtime", "manifests", "kube", "tools"),
+    "tools": ("contract", "runtime", "manifests", "kube", "tools", "adapter"),
 }
 RECIPE = ("Dockerfile", ".dockerignore", "requirements-build.lock")
 

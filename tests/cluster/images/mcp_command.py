@@ -14,7 +14,7 @@ from tests.cluster.images.lending import lent
 from tests.cluster.images.store import Store, store
 from tests.cluster.machine.places import places
 
-SERVER = ROOT / "tests" / "tools" / "adapter" / "wild_mcp_tools.py"
+SERVER = ROOT / "tests" / "adapter" / "wild_mcp_tools.py"
 SECRET = "s3cr3t-of-a-test"
 
 # What the images that Dockerfiles name as PYTHON and NODE have, on the base of Beckon's images.

@@ -60,7 +60,7 @@ def test_an_image_holds_exactly_what_its_service_needs_at_the_locked_versions(
     found = installed(images[image])
     python = images[image].run("python", "-c", "import platform; print(platform.python_version())")
 
-    programs = ("agent", "demo") if image == "agent" else (image,)
+    programs = {"agent": ("agent", "demo"), "tools": ("tools", "adapter")}.get(image, (image,))
     needed = [closure(f"beckon-{room}", found, python.stdout.strip()) for room in programs]
     assert set(found) == set().union(*needed)
     assert {name: one.version for name, one in found.items()} == {

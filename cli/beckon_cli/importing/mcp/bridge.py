@@ -47,7 +47,7 @@ def local_service(bridge: Bridge, command: Sequence[str]) -> Service:
 
     No image has the server's command.
     """
-    words = ["python", "-m", "beckon_tools.adapter", "--mcp", bridge.server, "--", *command]
+    words = ["python", "-m", "beckon_adapter", "--mcp", bridge.server, "--", *command]
     document = {
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",

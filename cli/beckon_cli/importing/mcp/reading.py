@@ -11,9 +11,9 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
+from beckon_adapter.bridge.failures import leaves
+from beckon_adapter.bridge.servers import list_tools
 from beckon_cli.importing.candidates import NoSource
-from beckon_tools.adapter.bridge.failures import leaves
-from beckon_tools.adapter.bridge.servers import list_tools
 
 _SECONDS = 60.0
 

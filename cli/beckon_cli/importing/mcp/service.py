@@ -44,12 +44,12 @@ class Running:
     secret: str
 
     def words(self, server: str) -> list[str]:
-        """Return the arguments of `python -m beckon_tools.adapter` in the image."""
+        """Return the arguments of `python -m beckon_adapter` in the image."""
         return [*_mcp(server), "--manifests", MANIFESTS, *_env(self.environment), "--", *self.command]
 
     def local(self, server: str) -> str:
         """Return the command line for the local platform."""
-        ours = ["python", "-m", "beckon_tools.adapter", *_mcp(server), *_env(self.environment)]
+        ours = ["python", "-m", "beckon_adapter", *_mcp(server), *_env(self.environment)]
         return shlex.join([*ours, "--", *self.typed])
 
 
@@ -139,7 +139,7 @@ def _container(running: Running, bridge: Bridge) -> dict[str, Any]:
     return {
         "name": "bridge",
         "image": running.image,
-        "command": ["python", "-m", "beckon_tools.adapter"],
+        "command": ["python", "-m", "beckon_adapter"],
         "args": running.words(bridge.server),
         "env": [
             {"name": "BECKON_HOST", "value": "0.0.0.0"},  # noqa: S104 a container's own address

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from beckon_adapter.rule import InvalidRule, parse_rule
 from beckon_cli.importing.candidates import Skipped
 from beckon_cli.importing.credential import Credential
 from beckon_cli.importing.openapi import servers
@@ -25,7 +26,6 @@ from beckon_cli.importing.yamltext import write
 from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
 from beckon_contract.parameters import SchemaError
 from beckon_contract.schemas.keywords import Schema
-from beckon_tools.adapter.rule import InvalidRule, parse_rule
 
 
 def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[str, Any]:

@@ -1,0 +1,134 @@
+"""The adapter's tool for an EventType with a rule."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from cloudevents.core.v1.event import CloudEvent as PublicEvent
+from pydantic import BaseModel
+
+from beckon_adapter.calls import Call, Run
+from beckon_contract.arguments import Validator
+from beckon_contract.eventtypes import EventType, InvalidEventType, parse_event_type
+from beckon_contract.fields import FieldProblem, InvalidFields
+from beckon_contract.jsontext import NotJsonError, loads
+from beckon_contract.options import HTTP, MCP, read_options
+from beckon_contract.parameters import SchemaError, normalise
+from beckon_contract.places import BrokenPlace, find_parameters
+from beckon_contract.resources import Resource
+from beckon_tools.declaration import AnyTool, Tool
+from beckon_tools.errors import ToolError
+from beckon_tools.progress import Progress
+from beckon_tools.signature import InvalidArguments, Signature
+from beckon_tools.sink import has_sink
+
+logger = logging.getLogger(__name__)
+
+RULES = (HTTP, MCP)
+
+Prepare = Callable[[str, Mapping[str, object]], Run]
+"""Reads the text of a rule, for parameters in JSON Schema; raises `InvalidFields`."""
+
+Carriers = Mapping[str, Prepare]
+"""What carries out the rules of each annotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSignature(Signature):
+    """The parameters of an EventType.
+
+    Without a validator all arguments pass; the tool then reports the mistake in the EventType.
+    """
+
+    validator: Validator | None = field(default=None, kw_only=True)
+
+    def read(self, data: bytes | None) -> dict[str, object]:
+        """Return the arguments under their one name; raise `InvalidArguments`."""
+        try:
+            arguments = loads(data or b"{}")
+        except NotJsonError as error:
+            raise InvalidArguments((f"the arguments are no JSON: {error}",)) from None
+        if not isinstance(arguments, dict):
+            raise InvalidArguments(("the arguments must be an object",))
+        if self.validator is not None and (problems := self.validator.problems(arguments)):
+            raise InvalidArguments(problems)
+        return {"arguments": arguments}
+
+
+def has_rule(resource: Resource) -> bool:
+    """Return True if the adapter serves an EventType."""
+    return not resource.annotations.keys().isdisjoint(RULES)
+
+
+def declare(resource: Resource, carriers: Carriers) -> AnyTool | None:
+    """Return the tool of an EventType with a rule.
+
+    A mistake in the EventType is logged, and is the error of every call. Returns `None` if not even its
+    type can be read.
+    """
+    try:
+        event_type = parse_event_type(resource)
+    except InvalidEventType as error:
+        logger.error("%s is not served: %s", resource.key, error)  # noqa: TRY400 the error says all of it
+        return None
+    try:
+        validator, run = _read(event_type, carriers)
+    except (InvalidFields, BrokenPlace, SchemaError) as error:
+        logger.error("%s cannot be called: %s", resource.key, error)  # noqa: TRY400 the error says all of it
+        return _tool(event_type, None, _refusing(f"the EventType {event_type.name} has a mistake: {error}"))
+    return _tool(event_type, validator, run)
+
+
+def rule_of(event_type: EventType) -> str:
+    """Return the name of the EventType's rule annotation.
+
+    Raises `InvalidFields` if it has two of them.
+    """
+    first, *others = [name for name in RULES if name in event_type.annotations]
+    if others:
+        raise InvalidFields(
+            [FieldProblem(f"metadata.annotations[{others[0]}]", f"contradicts {first}; remove one")]
+        )
+    return first
+
+
+def _read(event_type: EventType, carriers: Carriers) -> tuple[Validator, Run]:
+    parameters = normalise(find_parameters(event_type).document)
+    options = read_options(event_type)
+    repeatable = options.idempotent or options.read_only
+    annotation = rule_of(event_type)
+    carry = carriers[annotation](event_type.annotations[annotation], parameters)
+
+    async def run(arguments: Mapping[str, object], call: Call) -> object:
+        return await carry(arguments, replace(call, repeatable=repeatable))
+
+    return Validator(parameters), run
+
+
+def _refusing(message: str) -> Run:
+    async def refuse(arguments: Mapping[str, object], call: Call) -> object:
+        raise ToolError(message)
+
+    return refuse
+
+
+def _tool(event_type: EventType, validator: Validator | None, run: Run) -> AnyTool:
+    async def function(arguments: Mapping[str, object], event: PublicEvent, progress: Progress) -> object:
+        report = progress.report if has_sink() else None
+        return await run(arguments, Call(event.get_source(), event.get_id(), repeatable=False, report=report))
+
+    return Tool(
+        function=function,
+        name=event_type.name,
+        type=event_type.type,
+        reply_type=f"{event_type.type}.reply",
+        source=f"/beckon/adapter/{event_type.namespace}/{event_type.name}",
+        description=event_type.description,
+        signature=DeclaredSignature(
+            BaseModel,
+            validator.schema if validator else {},
+            event_parameter="event",
+            progress_parameter="progress",
+            validator=validator,
+        ),
+    )

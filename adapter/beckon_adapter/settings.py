@@ -1,0 +1,74 @@
+"""The settings of the HTTP adapter beside those of every tool, read in `__main__` only."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from beckon_adapter.bridge.settings import NamedServer
+from beckon_adapter.outbound.credentials import Credential
+from beckon_adapter.outbound.hosts import AllowedHost
+from beckon_contract.yamltext import NotReadable, read_document
+
+Entry = TypeVar("Entry", bound=BaseModel)
+
+
+def _listed(value: object) -> object:
+    """Read a list of YAML or JSON, or names with commas between them."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text.startswith(("[", "-")):
+        return [each.strip() for each in text.split(",") if each.strip()]
+    try:
+        return read_document(text)
+    except NotReadable as error:
+        raise ValueError(f"neither names with commas between them nor a list in YAML: {error}") from None
+
+
+def _hosts(value: object) -> object:
+    listed = _listed(value)
+    if not isinstance(listed, Sequence):
+        return listed
+    return [{"host": each} if isinstance(each, str) else each for each in listed]
+
+
+def _folders(value: object) -> object:
+    return [each for each in value.split(":") if each] if isinstance(value, str) else value
+
+
+class AdapterSettings(BaseSettings):
+    """What the adapter's owner decides."""
+
+    model_config = SettingsConfigDict(env_prefix="BECKON_ADAPTER_", extra="ignore", populate_by_name=True)
+
+    allowed_hosts: Annotated[tuple[AllowedHost, ...], NoDecode, BeforeValidator(_hosts)] = Field(
+        (),
+        description="Hosts that may be called: names with commas between them, `*.example.com` for every "
+        "name below it, or a list in YAML of `{host: …, private: true}` for one on a private network, with "
+        "`http://host:port` where it is not https. None: nothing is called.",
+    )
+    credentials: Annotated[tuple[Credential, ...], NoDecode, BeforeValidator(_listed)] = Field(
+        (),
+        description="A list in YAML of `{name: …, hosts: […], type: bearer|basic|header|query, as: …, "
+        "file: …}`; `file` holds the secret, `as` names the header or the parameter.",
+    )
+    mcp_servers: Annotated[tuple[NamedServer, ...], NoDecode, BeforeValidator(_listed)] = Field(
+        (),
+        description="MCP servers by name, a list in YAML of `{name: …, url: …}` or `{name: …, command: […], "
+        "env: {…}, secret: […]}` for a command that speaks over its standard streams; `secret` names "
+        "variables of `env` whose values are kept out of log and results.",
+    )
+    manifests: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_folders)] = Field(
+        (),
+        validation_alias="BECKON_MANIFESTS",
+        description="Folders of EventTypes, with colons between them; unset: those of the cluster.",
+    )
+    namespaces: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = Field(
+        ("default",),
+        description="Namespaces of the cluster whose EventTypes are served, with commas between them; "
+        "`*` for all.",
+    )
+    connections: int = Field(100, gt=0, description="Connections to APIs at once.")

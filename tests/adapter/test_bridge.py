@@ -1,0 +1,291 @@
+"""The bridge: a call event becomes one of a real MCP server, over HTTP or the standard streams."""
+
+import asyncio
+import base64
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beckon_adapter.bridge.rule import parse_mcp_rule
+from beckon_adapter.bridge.settings import NamedServer
+from beckon_adapter.outbound.credentials import Credential
+from beckon_adapter.outbound.hosts import AllowedHost
+from beckon_adapter.rule import InvalidRule
+from beckon_contract.resources import Resource
+from tests.adapter.plain_api import PlainApi, adapting, event_type, local, serving, told, way_to
+from tests.tools.serving import Caller, call
+
+SERVER = Path(__file__).with_name("mcp_tools.py")
+STDIO = NamedServer(name="tools", command=(sys.executable, str(SERVER)), env={"GIVEN": "yes"})
+NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+
+
+def tool_of(server: str, tool: str, parameters: object = None, **more: str) -> Resource:
+    made = event_type("{}", parameters, **more)
+    annotations = {name: text for name, text in made.annotations.items() if name != "beckon.dev/http"}
+    annotations["beckon.dev/mcp"] = f"{{server: '{server}', tool: {tool}}}"
+    return type(made)(
+        **{**{name: getattr(made, name) for name in made.__slots__}, "annotations": annotations}
+    )
+
+
+@asynccontextmanager
+async def http_server(port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the server over HTTP."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, SERVER, str(port)), stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        for _ in range(400):
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                break
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def free_port() -> int:
+    async with serving(PlainApi()) as port:
+        return port
+
+
+@asynccontextmanager
+async def bridging(kind: str, tool: str, parameters: object = None, **more: str) -> AsyncIterator[Caller]:
+    """Serve an adapter with one tool of the server, over HTTP or the standard streams."""
+    if kind == "stdio":
+        async with adapting(way_to(), tool_of("tools", tool, parameters, **more), servers=[STDIO]) as adapter:
+            yield adapter
+        return
+    port = await free_port()
+    asked = tool_of(f"http://127.0.0.1:{port}/mcp", tool, parameters, **more)
+    way = way_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
+    async with http_server(port), adapting(way, asked) as adapter:
+        yield adapter
+
+
+def asked(arguments: object, id: str = "call-1") -> Any:  # noqa: A002 - the attribute's name
+    return call("api.asked", arguments, id=id)
+
+
+def message(result: object) -> str:
+    assert isinstance(result, dict), result
+    return str(result["error"]["message"])
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_a_call_is_one_of_the_servers_tool_and_its_structured_result_the_reply(kind: str) -> None:
+    async with bridging(kind, "mirror") as adapter:
+        reply = await adapter.reply(asked({"x": 1, "y": 2}))
+
+    assert reply.json() == {"x": -1, "y": -2}
+    assert reply.extensions["replyid"] == "token-1"
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_the_server_is_told_the_trace_of_the_call(kind: str) -> None:
+    traced = call("api.asked", {}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01")
+    async with bridging(kind, "trace_of") as adapter:
+        found = await adapter.result(traced)
+
+    assert str(found).split("-")[1] == "1" * 32
+
+
+PICTURE = {"media_type": "image/png", "data_base64": base64.b64encode(b"\x89PNG").decode()}
+SOUND = {"media_type": "audio/wav", "data_base64": base64.b64encode(b"RIFF").decode()}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "found"),
+    [
+        ("add", {"a": 1, "b": 2}, {"result": 3}),
+        ("say", {"text": "hello"}, "hello"),
+        ("several", {}, ["a", PICTURE, SOUND]),
+        ("picture", {}, {"media_type": "image/png", "data_base64": "iVBO"}),
+    ],
+)
+async def test_content_of_every_kind_becomes_a_result(tool: str, arguments: object, found: object) -> None:
+    async with bridging("stdio", tool) as adapter:
+        assert await adapter.result(asked(arguments)) == found
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_what_the_tool_refuses_is_told_and_the_server_lives_on(kind: str) -> None:
+    async with bridging(kind, "add") as adapter:
+        wrong = message(await adapter.result(asked({"a": "x"})))
+        good = await adapter.result(asked({"a": 1, "b": 2}, "call-2"))
+    async with bridging(kind, "no_such_tool") as adapter:
+        unknown = message(await adapter.result(asked({})))
+
+    assert "validation errors" in wrong
+    assert good == {"result": 3}
+    assert "no_such_tool" in unknown
+
+
+async def test_arguments_are_checked_by_the_eventtype_first() -> None:
+    async with bridging("stdio", "add", NUMBERS) as adapter:
+        response = await adapter.post(asked({"a": "x"}))
+
+    assert response.status_code == 400
+
+
+async def test_a_command_runs_once_for_all_its_calls_with_an_environment_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BECKON_MANIFESTS", "secret")
+    async with bridging("stdio", "process") as adapter:
+        first = await adapter.result(asked({}))
+        second = await adapter.result(asked({}, "call-2"))
+
+    assert first == second
+    assert str(first).endswith(" yes")
+
+
+async def test_a_command_that_died_is_started_again_and_a_call_that_may_be_repeated_is(
+    tmp_path: Path,
+) -> None:
+    mark = str(tmp_path / "mark")
+    async with bridging("stdio", "die_once", idempotent="true") as adapter:
+        lost = await adapter.post(asked({"mark": mark}))
+        again = await adapter.result(asked({"mark": mark}))
+
+    assert (lost.status_code, again) == (503, "alive")
+    assert "the MCP server tools is lost" in lost.json()["detail"]
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_a_call_that_the_server_may_have_carried_out_is_not_repeated(kind: str) -> None:
+    async with bridging(kind, "die") as adapter:
+        results = [await adapter.result(asked({})) for _ in range(2)]
+
+    assert results[0] == results[1]
+    assert "may have had its effect, and was not repeated" in message(results[0])
+    assert "outcome_unknown" in str(results[0])
+
+
+async def test_a_server_that_is_away_is_for_the_broker_to_try_again_and_is_asked_when_it_is_back() -> None:
+    port = await free_port()
+    way = way_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
+    async with adapting(way, tool_of(f"http://127.0.0.1:{port}/mcp", "add")) as adapter:
+        away = await adapter.post(asked({"a": 1, "b": 2}))
+        async with http_server(port):
+            back = await adapter.result(asked({"a": 1, "b": 2}))
+        gone = await adapter.post(asked({"a": 1, "b": 2}, "call-2"))
+        async with http_server(port):
+            again = await adapter.result(asked({"a": 1, "b": 2}, "call-2"))
+
+    assert (away.status_code, gone.status_code) == (503, 503)
+    assert back == again == {"result": 3}
+
+
+@pytest.mark.parametrize("command", [("/no/such/program",), ("true",)])
+async def test_a_command_that_does_not_start_is_for_the_broker_to_try_again(command: Sequence[str]) -> None:
+    server = NamedServer(name="tools", command=tuple(command))
+    async with adapting(way_to(), tool_of("tools", "add"), servers=[server]) as adapter:
+        response = await adapter.post(asked({}))
+
+    assert response.status_code == 503
+    assert "does not start" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_a_server_that_takes_too_long_is_given_up(kind: str) -> None:
+    async with bridging(kind, "slow, timeout: 3s") as adapter:
+        told_of = message(await adapter.result(asked({"seconds": 20})))
+
+    assert "did not answer in time" in told_of
+
+
+async def test_an_answer_that_is_too_large_is_told() -> None:
+    async with bridging("http", "large") as adapter:
+        told_of = message(await adapter.result(asked({})))
+
+    assert "answered with more than 10000 bytes" in told_of
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("https://mcp.example.com/mcp", "may not call mcp.example.com"),
+        ("http://169.254.169.254/mcp", "may not call http://169.254.169.254:80"),
+        ("other", "knows no MCP server 'other'; its owner can add it (BECKON_ADAPTER_MCP_SERVERS)"),
+    ],
+)
+async def test_a_server_that_the_owner_did_not_allow_is_not_called(server: str, said: str) -> None:
+    async with adapting(way_to(), tool_of(server, "add")) as adapter:
+        assert said in message(await adapter.result(asked({})))
+
+
+async def test_a_server_gets_its_credential(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cr3t")
+    api = PlainApi([told({"error": "no"}, 401)])
+    async with serving(api) as port:
+        origin = f"http://api.test:{port}"
+        credential = Credential(name="key", hosts=(origin,), file=tmp_path / "token")
+        rule = tool_of(f"{origin}/mcp", "add, credential: key")
+        async with adapting(way_to(local(port), credentials=[credential]), rule) as adapter:
+            response = await adapter.post(asked({}))
+
+    assert {one.headers["authorization"] for one in api.asked} == {"Bearer s3cr3t"}
+    assert "s3cr3t" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{server: tools}", "tool: Field required"),
+        ("{server: 'a b', tool: x}", "must be the name of a server, or its URL"),
+        ("{server: 'https://{host}/', tool: x}", "the host is fixed"),
+        ("{server: 'https://a.example/{x}', tool: x}", "no arguments in it"),
+        ("{server: tools, tool: x, url: y}", "url: Extra inputs"),
+        ("text", "must be a mapping"),
+        ("[", "not YAML"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_told(text: str, said: str) -> None:
+    with pytest.raises(InvalidRule) as caught:
+        parse_mcp_rule(text)
+
+    assert said in str(caught.value)
+    assert "metadata.annotations[beckon.dev/mcp]" in str(caught.value)
+
+
+async def test_a_server_that_repeats_its_credential_is_heard_without_it(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cr3t")
+    port = await free_port()
+    origin = f"http://127.0.0.1:{port}"
+    way = way_to(
+        AllowedHost(host=origin, private=True),
+        credentials=[Credential(name="key", hosts=(origin,), file=token)],
+    )
+    said = tool_of(f"{origin}/mcp", "say, credential: key")
+    async with http_server(port), adapting(way, said) as adapter:
+        result = await adapter.result(asked({"text": "the token is s3cr3t"}))
+    refused = tool_of(f"{origin}/mcp", "add, credential: key")
+    way = way_to(
+        AllowedHost(host=origin, private=True),
+        credentials=[Credential(name="key", hosts=(origin,), file=token)],
+    )
+    async with http_server(port), adapting(way, refused) as adapter:
+        error = message(await adapter.result(asked({"a": "s3cr3t"})))
+
+    assert result == "the token is [credential]"
+    assert "s3cr3t" not in error
+
+
+async def test_a_server_of_the_older_revision_is_called_as_well() -> None:
+    old = NamedServer(name="tools", command=(sys.executable, str(SERVER.with_name("old_mcp_tools.py"))))
+    async with adapting(way_to(), tool_of("tools", "greet"), servers=[old]) as adapter:
+        assert await adapter.result(asked({"name": "Ann"})) == "hello Ann"
+        assert await adapter.result(asked({"name": "Bob"}, "call-2")) == "hello Bob"

@@ -1,0 +1,87 @@
+"""The progress of an MCP server's tools: events of the call for who waits for it."""
+
+import asyncio
+import sys
+
+import orjson
+import pytest
+
+from beckon_adapter.bridge.caller import passed_on
+from beckon_adapter.bridge.settings import NamedServer
+from beckon_contract.events import CloudEvent
+from beckon_tools import sink
+from tests.adapter.plain_api import adapting, way_to
+from tests.adapter.test_bridge import SERVER, asked, bridging, tool_of
+from tests.patience import PATIENCE
+
+
+def reported(events: list[CloudEvent]) -> list[object]:
+    return [orjson.loads(event.data or b"null") for event in events]
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_what_a_server_says_of_its_progress_is_reported(kind: str) -> None:
+    events: list[CloudEvent] = []
+    with sink.taken_by(events.append):
+        async with bridging(kind, "count") as adapter:
+            assert await adapter.result(asked({"to": 3})) == "asked to tell"
+
+    first, *_, last = reported(events) * 2
+    assert isinstance(first, dict)
+    assert isinstance(last, dict)
+    assert first["total"] == 3
+    assert (last["progress"], str(last["message"])[:6]) == (3, "3 of 3")
+    event = events[-1]
+    assert (event.type, event.extensions["causationid"]) == ("api.asked.progress", "call-1")
+    assert (event.extensions["beckonstate"], event.extensions["beckonprogress"]) == ("progress", "token-1")
+
+
+async def test_a_report_holds_no_secret_of_the_server() -> None:
+    secret = NamedServer(
+        name="tools",
+        command=(sys.executable, str(SERVER)),
+        env={"GIVEN": "hunter2hunter2"},
+        secret=frozenset({"GIVEN"}),
+    )
+    events: list[CloudEvent] = []
+    with sink.taken_by(events.append):
+        async with adapting(way_to(), tool_of("tools", "count"), servers=[secret]) as adapter:
+            await adapter.result(asked({"to": 1}))
+
+    assert [one["message"] for one in reported(events) if isinstance(one, dict)] == ["1 of 1, [hidden]"]
+
+
+async def test_who_has_no_broker_does_not_ask_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(sink.SINK, raising=False)
+    async with bridging("stdio", "count") as adapter:
+        assert await adapter.result(asked({"to": 3})) == "not asked to tell"
+
+
+async def test_of_reports_that_come_while_one_is_sent_the_newest_is_next_and_nobody_waits() -> None:
+    sent: list[float] = []
+    taken = asyncio.Event()
+
+    async def slow(done: float, total: float | None, message: str) -> None:
+        sent.append(done)
+        await taken.wait()
+
+    async with passed_on(slow) as heard:
+        for step in (1, 2, 3):
+            await heard(step, None, None)
+            await asyncio.sleep(0)
+        taken.set()
+
+    assert sent == [1, 3]
+
+
+async def test_reports_of_a_call_that_has_failed_are_dropped() -> None:
+    async def never(done: float, total: float | None, message: str) -> None:
+        await asyncio.Event().wait()
+
+    async def fail() -> None:
+        async with passed_on(never) as heard:
+            await heard(1, None, None)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(fail(), PATIENCE)
