@@ -8,10 +8,9 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
 from beckon_adapter.app import Source, new_app
-from beckon_adapter.book import RuleBook
-from beckon_adapter.bridge.init import be_init
-from beckon_adapter.bridge.words import Words, read_words
-from beckon_adapter.outbound.hosts import AllowedHosts
+from beckon_adapter.command_line import CommandLine, act_as_init, read_command_line
+from beckon_adapter.egress.hosts import AllowedHosts
+from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.settings import AdapterSettings
 from beckon_contract.variables import setting_problem
 from beckon_sources.api_types import NotConfigured
@@ -26,16 +25,16 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 def main() -> int:
     """Serve until SIGTERM; return 2 for an invalid setting or argument."""
-    be_init()
+    act_as_init()
     try:
-        _serve(read_words(sys.argv[1:], os.environ))
+        _run_adapter(read_command_line(sys.argv[1:], os.environ))
     except UsageError as error:
         sys.stderr.write(f"beckon_adapter: {error}\n")
         return 2
     return 0
 
 
-def _serve(words: Words | None) -> None:
+def _run_adapter(words: CommandLine | None) -> None:
     tools = read_settings()
     settings = _adapter_settings()
     if words:
@@ -55,20 +54,22 @@ def _serve(words: Words | None) -> None:
     if not (settings.allowed_hosts or settings.manifests or settings.mcp_servers):
         logger.warning("no hosts are allowed, so every call is refused; set BECKON_ADAPTER_ALLOWED_HOSTS")
     server = words.server.name if words and own else ""
-    app = new_app(settings, tools, lambda book, allowed: _source(settings, book, allowed), server)
+    app = new_app(
+        settings, tools, lambda registry, allowed: _choose_source(settings, registry, allowed), server
+    )
     run_app(app, "beckon-adapter", tools, redacted=True)  # the library of MCP would write them
 
 
-def _source(settings: AdapterSettings, book: RuleBook, allowed: AllowedHosts) -> Source:
+def _choose_source(settings: AdapterSettings, registry: RuleRegistry, allowed: AllowedHosts) -> Source:
     if settings.manifests:
         from beckon_adapter.folders import FolderSource  # noqa: PLC0415 one of the two is needed
 
-        return FolderSource(settings.manifests, book, allowed)
+        return FolderSource(settings.manifests, registry, allowed)
     from beckon_adapter.cluster import ClusterSource  # noqa: PLC0415 costs 25 MB
     from beckon_sources.api_client import connect  # noqa: PLC0415 costs 25 MB
 
     try:
-        return ClusterSource(connect(), settings.namespaces, book)
+        return ClusterSource(connect(), settings.namespaces, registry)
     except NotConfigured as error:
         raise UsageError(f"{error}, or set BECKON_MANIFESTS to folders") from None
 
@@ -78,10 +79,10 @@ def _adapter_settings() -> AdapterSettings:
         return AdapterSettings()
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        raise UsageError(setting_problem(_prefix(AdapterSettings), first["loc"], first["msg"])) from None
+        raise UsageError(setting_problem(_env_prefix(AdapterSettings), first["loc"], first["msg"])) from None
 
 
-def _prefix(settings: type[BaseSettings]) -> str:
+def _env_prefix(settings: type[BaseSettings]) -> str:
     return settings.model_config.get("env_prefix", "")
 
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from beckon_adapter.outbound.egress import HttpAnswer
+from beckon_adapter.egress.client import HttpAnswer
 from beckon_adapter.rule import JSON, HttpRule
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
@@ -54,13 +54,13 @@ def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool
     `OutcomeUnknown`.
     """
     if answer.status >= 400:
-        _fail(answer, host, repeatable=repeatable)
+        _raise_failure(answer, host, repeatable=repeatable)
     if answer.status == 304 or answer.status < 200 or answer.status >= 300:
         raise ToolError(f"{host} answered with status {answer.status}, which is no result")
     if not answer.body.strip():
         return {"status": answer.status}
-    document = _document(answer, host)
-    return document if rule.result is None else _select(rule.result, answer, document, host)
+    document = _read_document(answer, host)
+    return document if rule.result is None else _select_result(rule.result, answer, document, host)
 
 
 def is_json(media_type: str) -> bool:
@@ -68,7 +68,7 @@ def is_json(media_type: str) -> bool:
     return media_type == JSON or media_type.endswith("+json") or media_type == "text/json"
 
 
-def _document(answer: HttpAnswer, host: str) -> object:
+def _read_document(answer: HttpAnswer, host: str) -> object:
     if is_json(answer.media_type):
         try:
             document: object = loads(answer.body)
@@ -76,13 +76,13 @@ def _document(answer: HttpAnswer, host: str) -> object:
             raise ToolError(f"{host} answered with what it calls JSON and is none: {error}") from None
         return document
     if not answer.media_type:
-        return _guess(answer.body)
+        return _guess_document(answer.body)
     if answer.media_type.startswith("text/") or _is_textual(answer.media_type):
-        return _text(answer)
+        return _decode_text(answer)
     return Media(answer.media_type, answer.body)
 
 
-def _guess(body: bytes) -> object:
+def _guess_document(body: bytes) -> object:
     """Read an answer without a media type: as JSON, text, or bytes."""
     try:
         document: object = loads(body)
@@ -98,14 +98,14 @@ def _is_textual(media_type: str) -> bool:
     return media_type in _TEXTUAL or media_type.endswith(_TEXTUAL_SUFFIXES)
 
 
-def _text(answer: HttpAnswer) -> str:
+def _decode_text(answer: HttpAnswer) -> str:
     try:
         return answer.body.decode(answer.charset or "utf-8", errors="replace")
     except LookupError:
         return answer.body.decode("utf-8", errors="replace")
 
 
-def _select(expression: str, answer: HttpAnswer, document: object, host: str) -> object:
+def _select_result(expression: str, answer: HttpAnswer, document: object, host: str) -> object:
     if isinstance(document, Media | str) and not is_json(answer.media_type):
         raise ToolError(
             f"{host} answered with {answer.media_type or 'no JSON'}; the rule's result needs JSON"
@@ -117,11 +117,11 @@ def _select(expression: str, answer: HttpAnswer, document: object, host: str) ->
         raise ToolError(f"the rule's result does not fit what {host} answered: {first[:MAX_WORDS]}") from None
 
 
-def _fail(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
-    said = _words(answer)
+def _raise_failure(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
+    said = _error_text(answer)
     detail = f"{host} answered {answer.status}" + (f": {said}" if said else "")
     if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
-        raise Retry(detail, after=_seconds(answer.retry_after))
+        raise Retry(detail, after=_parse_seconds(answer.retry_after))
     if answer.status in _OF_GATEWAYS:
         raise OutcomeUnknown(f"{detail}; the call may have had its effect, and was not repeated")
     if answer.status in (400, 422):
@@ -141,15 +141,15 @@ def _has_not_begun(answer: HttpAnswer) -> bool:
     return answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
 
 
-def _words(answer: HttpAnswer) -> str:
+def _error_text(answer: HttpAnswer) -> str:
     """Return the API's own error message, as one short line."""
     if is_json(answer.media_type) or not answer.media_type:
         try:
             said = _detail_of(loads(answer.body))
         except NotJsonError:
-            said = _text(answer) if not answer.media_type else ""
+            said = _decode_text(answer) if not answer.media_type else ""
     elif answer.media_type == "text/plain":
-        said = _text(answer)
+        said = _decode_text(answer)
     else:
         said = ""  # a page for people
     line = " ".join("".join(each if each.isprintable() else " " for each in said).split())
@@ -166,5 +166,5 @@ def _detail_of(document: Any) -> str:
     return dumps(document).decode() if document else ""
 
 
-def _seconds(text: str) -> int | None:
+def _parse_seconds(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None

@@ -1,6 +1,6 @@
-"""The ASGI application of the adapter: a tool's endpoints over a rule book.
+"""The ASGI application of the adapter: a tool's endpoints over a registry of rules.
 
-A source keeps the rule book up to date.
+A source keeps the rule registry up to date.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 import httpx2
 
-from beckon_adapter.book import RuleBook
-from beckon_adapter.carriers import Carrying
-from beckon_adapter.declared import declare, has_rule
-from beckon_adapter.outbound.credentials import Credentials
-from beckon_adapter.outbound.egress import EgressClient
-from beckon_adapter.outbound.hosts import AllowedHosts
-from beckon_adapter.outbound.network import CheckedNetwork, CheckedTransport
+from beckon_adapter.backends import Backends
+from beckon_adapter.declaration import declare_tool, has_rule
+from beckon_adapter.egress.client import EgressClient
+from beckon_adapter.egress.credentials import Credentials
+from beckon_adapter.egress.hosts import AllowedHosts
+from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport
+from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.settings import AdapterSettings
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
@@ -35,11 +35,11 @@ class Source(Protocol):
         ...
 
     async def follow(self) -> None:
-        """Keep the book up to date until cancelled."""
+        """Keep the registry up to date until cancelled."""
         ...
 
     async def catch_up(self) -> None:
-        """Wait until earlier changes are in the book.
+        """Wait until earlier changes are in the registry.
 
         This covers the changes made before the call, as far as the source can know of them.
         """
@@ -56,58 +56,60 @@ class AdapterApp:
     It is ready once the EventTypes have been read, and the MCP server of its image runs, if it has one.
     """
 
-    def __init__(self, book: RuleBook, source: Source, carrying: Carrying, settings: Settings) -> None:
-        self._book = book
+    def __init__(
+        self, registry: RuleRegistry, source: Source, backends: Backends, settings: Settings
+    ) -> None:
+        self._registry = registry
         self._source = source
-        self._carrying = carrying
-        self._calls = ToolApp(self._find, settings, [carrying.differing])
+        self._backends = backends
+        self._calls = ToolApp(self._find_tool, settings, [backends.differing])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
-        elif scope.get("path") == "/readyz" and (missing := self._missing()):
+            await self._run_lifespan(scope, receive, send)
+        elif scope.get("path") == "/readyz" and (missing := self._not_ready_reason()):
             headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(missing))]
             await send({"type": "http.response.start", "status": 503, "headers": headers})
             await send({"type": "http.response.body", "body": missing})
         else:
             await self._calls(scope, receive, send)
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Report the end of the shutdown only after everything has ended.
 
         The server ends the process on `lifespan.shutdown.complete`, so this message is sent last.
         """
         last: list[MutableMapping[str, Any]] = []
 
-        async def hold(message: MutableMapping[str, Any]) -> None:
+        async def hold_shutdown(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "lifespan.shutdown.complete":
                 last.append(message)
             else:
                 await send(message)
 
-        async with _following(self._source, self._carrying):
-            await self._calls(scope, receive, hold)
+        async with _follow_source(self._source, self._backends):
+            await self._calls(scope, receive, hold_shutdown)
         for message in last:
             await send(message)
 
-    async def _find(self, type_: str, namespace: str) -> AnyTool | None:
-        tool = self._book.find(type_, namespace)
+    async def _find_tool(self, type_: str, namespace: str) -> AnyTool | None:
+        tool = self._registry.find(type_, namespace)
         if tool is None:
             await self._source.catch_up()
-            tool = self._book.find(type_, namespace)
+            tool = self._registry.find(type_, namespace)
         return tool
 
-    def _missing(self) -> bytes:
+    def _not_ready_reason(self) -> bytes:
         if not self._source.ready:
             return _NOT_READ
-        return b"" if self._carrying.ready else _NOT_RUNNING
+        return b"" if self._backends.ready else _NOT_RUNNING
 
 
 def new_app(
     settings: AdapterSettings,
     tools: Settings,
-    source: Callable[[RuleBook, AllowedHosts], Source],
+    source: Callable[[RuleRegistry, AllowedHosts], Source],
     server: str = "",
 ) -> AdapterApp:
     """Return the adapter; `source` creates its source of EventTypes.
@@ -116,16 +118,16 @@ def new_app(
     is ready, and calls are accepted from every namespace.
     """
     allowed = AllowedHosts(settings.allowed_hosts)
-    client = _client(allowed, settings.connections, tools.user_agent)
+    client = _make_client(allowed, settings.connections, tools.user_agent)
     egress = EgressClient(client, allowed, Credentials(settings.credentials), tools.outbound_limit)
-    carrying = Carrying(egress, settings.mcp_servers, server)
-    book = RuleBook(
-        has_rule, lambda resource: declare(resource, carrying.by_annotation), anywhere=bool(server)
+    backends = Backends(egress, settings.mcp_servers, server)
+    registry = RuleRegistry(
+        has_rule, lambda resource: declare_tool(resource, backends.by_annotation), anywhere=bool(server)
     )
-    return AdapterApp(book, source(book, allowed), carrying, tools)
+    return AdapterApp(registry, source(registry, allowed), backends, tools)
 
 
-def _client(allowed: AllowedHosts, connections: int, user_agent: str) -> httpx2.AsyncClient:
+def _make_client(allowed: AllowedHosts, connections: int, user_agent: str) -> httpx2.AsyncClient:
     """Return the HTTP client for APIs, limited to allowed hosts."""
     transport = CheckedTransport(CheckedNetwork(allowed), connections)
     # Nothing is asked to be packed: what unpacks has no bound of its own.
@@ -134,8 +136,8 @@ def _client(allowed: AllowedHosts, connections: int, user_agent: str) -> httpx2.
 
 
 @contextlib.asynccontextmanager
-async def _following(source: Source, carrying: Carrying) -> AsyncIterator[None]:
-    following = [asyncio.create_task(source.follow()), asyncio.create_task(carrying.keep())]
+async def _follow_source(source: Source, backends: Backends) -> AsyncIterator[None]:
+    following = [asyncio.create_task(source.follow()), asyncio.create_task(backends.keep_running())]
     try:
         yield
     finally:
@@ -144,4 +146,4 @@ async def _following(source: Source, carrying: Carrying) -> AsyncIterator[None]:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await source.close()
-        await carrying.close()
+        await backends.close()

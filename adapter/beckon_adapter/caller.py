@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import stamina
 
 from beckon_adapter.answers import result_of
-from beckon_adapter.calls import Call, Run
-from beckon_adapter.outbound.credentials import NoCredential
-from beckon_adapter.outbound.egress import EgressClient, HttpAnswer, TooLarge, Unreachable
-from beckon_adapter.outbound.hosts import NotAllowed
+from beckon_adapter.declaration import Call, Run
+from beckon_adapter.egress.client import EgressClient, HttpAnswer, TooLarge, Unreachable
+from beckon_adapter.egress.credentials import NoCredential
+from beckon_adapter.egress.hosts import NotAllowed
 from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument
@@ -33,16 +33,16 @@ class HttpCaller:
 
     egress: EgressClient
 
-    def prepare(self, text: str, parameters: Mapping[str, object]) -> Run:
+    def prepare_rule(self, text: str, parameters: Mapping[str, object]) -> Run:
         """Return the function for the calls of one rule; raise `InvalidRule`."""
         rule = parse_rule(text, parameters)
 
-        async def run(arguments: Mapping[str, object], call: Call) -> object:
-            return await self.call(rule, arguments, call)
+        async def run_call(arguments: Mapping[str, object], call: Call) -> object:
+            return await self.call_api(rule, arguments, call)
 
-        return run
+        return run_call
 
-    async def call(self, rule: HttpRule, arguments: Mapping[str, object], call: Call) -> object:
+    async def call_api(self, rule: HttpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
         Raises `InvalidArguments`, `ToolError`, `OutcomeUnknown`, and `Retry` if the Broker should deliver
@@ -50,8 +50,8 @@ class HttpCaller:
         """
         host = urlsplit(rule.url).hostname or ""
         try:
-            request = _complete(build_request(rule, arguments), call)
-            answer = await self._send(rule, request)
+            request = _with_default_headers(build_request(rule, arguments), call)
+            answer = await self._send_with_retries(rule, request)
         except UnfitArgument as error:
             raise InvalidArguments((str(error),)) from None
         except (NotAllowed, NoCredential) as error:
@@ -60,10 +60,10 @@ class HttpCaller:
         except TooLarge as error:
             raise ToolError(f"{host} {error}") from None
         except Unreachable as error:
-            raise _lost(rule, call, host, error) from None
+            raise _lost_call_error(rule, call, host, error) from None
         return result_of(rule, answer, host, repeatable=_is_repeatable(rule, call))
 
-    async def _send(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
+    async def _send_with_retries(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
         """Send a request with the rule's retries; return the last answer.
 
         Only requests with an idempotent method are repeated.
@@ -76,7 +76,7 @@ class HttpCaller:
             number += 1
             with attempt:
                 try:
-                    answer = await self._attempt(rule, request)
+                    answer = await self._send_once(rule, request)
                 except Unreachable as error:
                     if number < attempts:
                         raise _Passing from error
@@ -85,9 +85,9 @@ class HttpCaller:
                     raise _Passing
         return answer
 
-    async def _attempt(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
+    async def _send_once(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
         with asking(request.method, request.url) as span:
-            answer = await self.egress.send(_joining(request), rule.credential, rule.timeout)
+            answer = await self.egress.send_request(_with_trace(request), rule.credential, rule.timeout)
             span.set_attribute("http.response.status_code", answer.status)
             if answer.status >= 400:
                 failed(span, str(answer.status))
@@ -98,7 +98,7 @@ class _Passing(Exception):
     """A temporary failure; the next attempt may succeed."""
 
 
-def _complete(request: HttpRequest, call: Call) -> HttpRequest:
+def _with_default_headers(request: HttpRequest, call: Call) -> HttpRequest:
     """Add the default headers `Accept` and `Idempotency-Key`.
 
     The key is for methods that are not idempotent; it is the same at every delivery of the call. Headers
@@ -120,7 +120,7 @@ def _is_repeatable(rule: HttpRule, call: Call) -> bool:
     return rule.method in IDEMPOTENT or call.repeatable
 
 
-def _lost(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exception:
+def _lost_call_error(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exception:
     """Return the exception for a call without an answer.
 
     It is `Retry` if the request is repeatable or was not sent, else `OutcomeUnknown`.
@@ -130,7 +130,7 @@ def _lost(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exceptio
     return OutcomeUnknown(f"{host} {error}; the call may have had its effect, and was not repeated")
 
 
-def _joining(request: HttpRequest) -> HttpRequest:
+def _with_trace(request: HttpRequest) -> HttpRequest:
     """Add `traceparent` to the request, unless the rule sets it.
 
     `tracestate` is not sent: the data of other vendors in it are no business of an API.

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from beckon_adapter.bridge.rule import parse_mcp_rule
-from beckon_adapter.declared import has_rule, rule_of
+from beckon_adapter.declaration import has_rule, rule_of
+from beckon_adapter.mcp.rule import parse_mcp_rule
 from beckon_adapter.rule import HttpRule, parse_rule
-from beckon_adapter.targets import parse_target
+from beckon_adapter.templates import parse_target
 from beckon_contract.eventtypes import EventType, InvalidEventType, is_event_type, parse_event_type
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.findings import Finding, errors, warning
@@ -23,10 +23,10 @@ def check_rules(resources: Iterable[Resource | Unreadable]) -> Iterator[Finding]
     """
     for resource in resources:
         if isinstance(resource, Resource) and is_event_type(resource) and has_rule(resource):
-            yield from _check(resource)
+            yield from _check_resource(resource)
 
 
-def _check(resource: Resource) -> Iterator[Finding]:
+def _check_resource(resource: Resource) -> Iterator[Finding]:
     try:
         event_type = parse_event_type(resource)
         parameters = normalise(find_parameters(event_type).document)

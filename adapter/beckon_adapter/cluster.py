@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from beckon_adapter.book import RuleBook
+from beckon_adapter.registry import RuleRegistry
 from beckon_contract.eventtypes import GROUP, KIND, VERSIONS
 from beckon_contract.resources import Key, from_object
 from beckon_sources.api_client import Connection
@@ -25,15 +25,15 @@ _ALL = "*"
 
 
 class ClusterSource:
-    """Keeps a book of the EventTypes of namespaces, `*` for all.
+    """Keeps a registry of the EventTypes of namespaces, `*` for all.
 
     Known EventTypes stay valid while the API server cannot be reached.
     """
 
-    def __init__(self, server: Connection, namespaces: Sequence[str], book: RuleBook) -> None:
+    def __init__(self, server: Connection, namespaces: Sequence[str], registry: RuleRegistry) -> None:
         self._server = server
         self._contact = Contact(_CURES)
-        self._book = book
+        self._registry = registry
         scopes = (None,) if _ALL in namespaces else namespaces
         self._reflectors = [
             Reflector(server, Collection(_API_VERSION, "eventtypes", scope), self, self._contact)
@@ -67,11 +67,11 @@ class ClusterSource:
         The items of a list need not state their kind.
         """
         try:
-            self._book.put(from_object({**document, "apiVersion": _API_VERSION, "kind": KIND}))
+            self._registry.put(from_object({**document, "apiVersion": _API_VERSION, "kind": KIND}))
         except ValueError as error:
             logger.warning("an EventType is passed over: %s", error)
             self.drop(*name_of(document))
 
     def drop(self, namespace: str, name: str) -> None:
         """Remove a deleted EventType."""
-        self._book.drop(Key(GROUP, KIND, namespace, name))
+        self._registry.drop(Key(GROUP, KIND, namespace, name))

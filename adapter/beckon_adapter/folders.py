@@ -3,8 +3,8 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from beckon_adapter.book import RuleBook
-from beckon_adapter.outbound.hosts import AllowedHost, AllowedHosts
+from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts
+from beckon_adapter.registry import RuleRegistry
 from beckon_contract.addresses import CLUSTER_DOMAIN, published_address
 from beckon_contract.eventtypes import is_event_type
 from beckon_contract.resources import Resource
@@ -13,16 +13,16 @@ from beckon_sources.folders import ManifestFolders
 
 
 class FolderSource:
-    """Reads folders into a book.
+    """Reads folders into a registry.
 
     Services in the folders that have an address run on this machine. The same person owns both, so rules
     may call them by their names in a cluster.
     """
 
-    def __init__(self, folders: tuple[Path, ...], book: RuleBook, allowed: AllowedHosts) -> None:
-        self._follower = Follower(folders, self._changed, self._take)
+    def __init__(self, folders: tuple[Path, ...], registry: RuleRegistry, allowed: AllowedHosts) -> None:
+        self._follower = Follower(folders, self._read_changed, self._replace_all)
         self._folders = ManifestFolders(folders)
-        self._book = book
+        self._registry = registry
         self._allowed = allowed
         self._read = False
 
@@ -47,15 +47,15 @@ class FolderSource:
     async def close(self) -> None:
         """Do nothing: no files stay open."""
 
-    def _changed(self) -> tuple[Resource, ...] | None:
+    def _read_changed(self) -> tuple[Resource, ...] | None:
         return self._folders.resources if self._folders.refresh() else None
 
-    def _take(self, resources: tuple[Resource, ...]) -> None:
-        self._allowed.services = tuple(filter(None, map(_running, resources)))
-        self._book.replace(resource for resource in resources if is_event_type(resource))
+    def _replace_all(self, resources: tuple[Resource, ...]) -> None:
+        self._allowed.services = tuple(filter(None, map(_running_host, resources)))
+        self._registry.replace(resource for resource in resources if is_event_type(resource))
 
 
-def _running(resource: Resource) -> AllowedHost | None:
+def _running_host(resource: Resource) -> AllowedHost | None:
     """Return the host entry of a Service on this machine.
 
     It maps the Service's name in a cluster to its local address. Returns `None` for anything else.

@@ -34,17 +34,17 @@ BOOKS: dict[int, dict[str, Any]] = {
 _LARGEST_BODY = 10_000
 
 
-async def library(scope: Scope, receive: Receive, send: Send) -> None:
+async def serve_library(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request."""
     if scope["type"] == "http":
-        status, document = _answer(scope, await _body(receive))
+        status, document = _answer_request(scope, await _read_body(receive))
         body = json.dumps(document).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
 
-async def _body(receive: Receive) -> bytes:
+async def _read_body(receive: Receive) -> bytes:
     body, more = b"", True
     while more and len(body) <= _LARGEST_BODY:
         message = await receive()
@@ -53,7 +53,7 @@ async def _body(receive: Receive) -> bytes:
     return body
 
 
-def _answer(scope: Scope, body: bytes) -> Answer:
+def _answer_request(scope: Scope, body: bytes) -> Answer:
     if len(body) > _LARGEST_BODY:
         return 413, {"message": f"the request is larger than {_LARGEST_BODY} bytes"}
     match scope["method"], *scope["path"].strip("/").split("/"):
@@ -61,19 +61,19 @@ def _answer(scope: Scope, body: bytes) -> Answer:
             return 200, {"status": "ok"}
         case "GET", "books":
             given = parse_qs(scope["query_string"].decode("latin-1"))
-            return _search({name: values[0] for name, values in given.items()})
+            return _search_books({name: values[0] for name, values in given.items()})
         case "GET", "books", number:
-            book = _book(number)
+            book = _find_book(number)
             return (200, book) if book else (404, {"message": f"there is no book {number}"})
         case "POST", "books", number, "reservations":
-            return _reserve(number, body)
+            return _reserve_book(number, body)
         case "GET" | "POST", *_:
             return 404, {"message": "there are only books here"}
         case _:
             return 405, {"message": "use GET or POST"}
 
 
-def _search(wanted: dict[str, str]) -> Answer:
+def _search_books(wanted: dict[str, str]) -> Answer:
     if unknown := sorted(wanted.keys() - {"subject", "author"}):
         return 400, {"message": f"books are not found by {unknown[0]}; use subject or author"}
     found = [
@@ -84,12 +84,12 @@ def _search(wanted: dict[str, str]) -> Answer:
     return 200, {"count": len(found), "books": found}
 
 
-def _book(number: str) -> dict[str, Any] | None:
+def _find_book(number: str) -> dict[str, Any] | None:
     return BOOKS.get(int(number)) if number.isascii() and number.isdigit() else None
 
 
-def _reserve(number: str, body: bytes) -> Answer:
-    book = _book(number)
+def _reserve_book(number: str, body: bytes) -> Answer:
+    book = _find_book(number)
     try:
         reader = json.loads(body)["reader"]
     except (ValueError, KeyError, TypeError):
@@ -104,7 +104,7 @@ def _reserve(number: str, body: bytes) -> Answer:
 def main() -> int:
     """Serve until SIGTERM; return 2 for a taken port or an invalid setting."""
     try:
-        run_app(library, "library", read_settings())
+        run_app(serve_library, "library", read_settings())
     except UsageError as error:
         sys.stderr.write(f"library: {error}\n")
         return 2

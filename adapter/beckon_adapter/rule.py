@@ -37,9 +37,7 @@ from pydantic import (
     model_validator,
 )
 
-from beckon_adapter.headers import check_cookie, check_header
-from beckon_adapter.targets import parse_target
-from beckon_adapter.templates import parse_template
+from beckon_adapter.templates import check_cookie, check_header, parse_target, parse_template
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.options import HTTP, parse_timeout
 from beckon_contract.yamltext import NotReadable, read_document
@@ -77,7 +75,7 @@ class Encoding(_Strict):
     explode: bool | None = None
 
     @model_validator(mode="after")
-    def _exists(self) -> Self:
+    def _check_exists(self) -> Self:
         if self.style == "deepObject" and self.explode is False:
             raise ValueError("deepObject is always exploded; leave explode out")
         return self
@@ -94,16 +92,16 @@ class Parameter(Encoding):
     value: str
 
 
-def _kind(value: object) -> str:
+def _kind_of(value: object) -> str:
     return "styled" if isinstance(value, Mapping | Parameter) else "text"
 
 
 QueryValue = Annotated[
-    Annotated[Scalar, Tag("text")] | Annotated[Parameter, Tag("styled")], Discriminator(_kind)
+    Annotated[Scalar, Tag("text")] | Annotated[Parameter, Tag("styled")], Discriminator(_kind_of)
 ]
 
 
-def seconds(value: object) -> object:
+def read_seconds(value: object) -> object:
     """Read "10s" as `beckon.dev/timeout` is read; a number is seconds."""
     return parse_timeout(str(value)) if isinstance(value, str | int | float) else value
 
@@ -120,7 +118,7 @@ class HttpRule(_Strict):
     body_type: str = Field(JSON, pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+$")
     encoding: Mapping[str, Encoding] = {}
     result: str | None = None
-    timeout: Annotated[float, BeforeValidator(seconds)] = 10.0
+    timeout: Annotated[float, BeforeValidator(read_seconds)] = 10.0
     retries: int = Field(2, ge=0, le=5, strict=True)
     credential: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
 
@@ -205,7 +203,7 @@ class HttpRule(_Strict):
             yield f"query[{name}]", text
         for where, values in (("headers", self.headers), ("cookies", self.cookies)):
             yield from ((f"{where}[{name}]", str(value)) for name, value in values.items())
-        yield from _texts("body", self.body)
+        yield from _iterate_texts("body", self.body)
 
     @property
     def arguments(self) -> frozenset[str]:
@@ -232,9 +230,9 @@ def parse_rule(text: str, parameters: Mapping[str, Any] | None = None) -> HttpRu
     try:
         rule = HttpRule.model_validate(document)
     except ValidationError as error:
-        problem = [_problem(dict(each)) for each in error.errors(include_url=False)]
+        problem = [_to_problem(dict(each)) for each in error.errors(include_url=False)]
         raise InvalidRule({problem.path: problem for problem in reversed(problem)}.values()) from None
-    if parameters is not None and (strangers := list(_strangers(rule, parameters))):
+    if parameters is not None and (strangers := list(_find_unknown(rule, parameters))):
         raise InvalidRule(strangers)
     return rule
 
@@ -247,7 +245,7 @@ def write_rule(rule: HttpRule) -> str:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
 
 
-def _strangers(rule: HttpRule, parameters: Mapping[str, Any]) -> Iterator[FieldProblem]:
+def _find_unknown(rule: HttpRule, parameters: Mapping[str, Any]) -> Iterator[FieldProblem]:
     known = parameters.get("properties") or {}
     listed = f"the parameters are {', '.join(sorted(known))}" if known else "the EventType has no parameters"
     for place, text in rule.templates():
@@ -257,18 +255,18 @@ def _strangers(rule: HttpRule, parameters: Mapping[str, Any]) -> Iterator[FieldP
                 yield FieldProblem(f"{_PLACE}.{place}", message)
 
 
-def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
+def _iterate_texts(path: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _texts(f"{path}.{name}", inner)
+            yield from _iterate_texts(f"{path}.{name}", inner)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _texts(f"{path}[{index}]", inner)
+            yield from _iterate_texts(f"{path}[{index}]", inner)
 
 
-def _problem(error: dict[str, Any]) -> FieldProblem:
+def _to_problem(error: dict[str, Any]) -> FieldProblem:
     """Return a pydantic error as a mistake in a manifest."""
     steps = [step for step in error["loc"] if step not in ("styled", "text", "str", "bool", "int", "float")]
     message = str(error["msg"]).removeprefix("Value error, ")

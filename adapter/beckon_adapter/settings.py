@@ -7,15 +7,15 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from beckon_adapter.bridge.settings import NamedServer
-from beckon_adapter.outbound.credentials import Credential
-from beckon_adapter.outbound.hosts import AllowedHost
+from beckon_adapter.egress.credentials import Credential
+from beckon_adapter.egress.hosts import AllowedHost
+from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.yamltext import NotReadable, read_document
 
 Entry = TypeVar("Entry", bound=BaseModel)
 
 
-def _listed(value: object) -> object:
+def _read_list(value: object) -> object:
     """Read a list of YAML or JSON, or names with commas between them."""
     if not isinstance(value, str):
         return value
@@ -28,14 +28,14 @@ def _listed(value: object) -> object:
         raise ValueError(f"neither names with commas between them nor a list in YAML: {error}") from None
 
 
-def _hosts(value: object) -> object:
-    listed = _listed(value)
+def _read_hosts(value: object) -> object:
+    listed = _read_list(value)
     if not isinstance(listed, Sequence):
         return listed
     return [{"host": each} if isinstance(each, str) else each for each in listed]
 
 
-def _folders(value: object) -> object:
+def _read_folders(value: object) -> object:
     return [each for each in value.split(":") if each] if isinstance(value, str) else value
 
 
@@ -44,29 +44,29 @@ class AdapterSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="BECKON_ADAPTER_", extra="ignore", populate_by_name=True)
 
-    allowed_hosts: Annotated[tuple[AllowedHost, ...], NoDecode, BeforeValidator(_hosts)] = Field(
+    allowed_hosts: Annotated[tuple[AllowedHost, ...], NoDecode, BeforeValidator(_read_hosts)] = Field(
         (),
         description="Hosts that may be called: names with commas between them, `*.example.com` for every "
         "name below it, or a list in YAML of `{host: …, private: true}` for one on a private network, with "
         "`http://host:port` where it is not https. None: nothing is called.",
     )
-    credentials: Annotated[tuple[Credential, ...], NoDecode, BeforeValidator(_listed)] = Field(
+    credentials: Annotated[tuple[Credential, ...], NoDecode, BeforeValidator(_read_list)] = Field(
         (),
         description="A list in YAML of `{name: …, hosts: […], type: bearer|basic|header|query, as: …, "
         "file: …}`; `file` holds the secret, `as` names the header or the parameter.",
     )
-    mcp_servers: Annotated[tuple[NamedServer, ...], NoDecode, BeforeValidator(_listed)] = Field(
+    mcp_servers: Annotated[tuple[NamedServer, ...], NoDecode, BeforeValidator(_read_list)] = Field(
         (),
         description="MCP servers by name, a list in YAML of `{name: …, url: …}` or `{name: …, command: […], "
         "env: {…}, secret: […]}` for a command that speaks over its standard streams; `secret` names "
         "variables of `env` whose values are kept out of log and results.",
     )
-    manifests: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_folders)] = Field(
+    manifests: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_read_folders)] = Field(
         (),
         validation_alias="BECKON_MANIFESTS",
         description="Folders of EventTypes, with colons between them; unset: those of the cluster.",
     )
-    namespaces: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = Field(
+    namespaces: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_list)] = Field(
         ("default",),
         description="Namespaces of the cluster whose EventTypes are served, with commas between them; "
         "`*` for all.",

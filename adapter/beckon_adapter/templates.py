@@ -1,9 +1,11 @@
-"""Texts with `{arguments}` in them; `{{` and `}}` are literal braces."""
+"""Templates of URLs and headers, filled with the arguments of a call."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import quote, unquote
 
 from beckon_contract.jsontext import dumps
 
@@ -114,14 +116,14 @@ def is_absent(arguments: Arguments, name: str) -> bool:
     return arguments.get(name) is None
 
 
-def plain(_name: str, value: object) -> str:
+def write_plain(_name: str, value: object) -> str:
     """Write an argument as people would: texts as they are, lists with commas, the rest as JSON."""
     if isinstance(value, list):
-        return ",".join(scalar(item) for item in value)
-    return scalar(value)
+        return ",".join(write_scalar(item) for item in value)
+    return write_scalar(value)
 
 
-def scalar(value: object) -> str:
+def write_scalar(value: object) -> str:
     """Write one value as text.
 
     Text stays as it is, whole numbers have no fraction, everything else is JSON.
@@ -131,3 +133,184 @@ def scalar(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         value = int(value)
     return dumps(value).decode()
+
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<path>/[^?#]*)?(\?(?P<query>[^#]*))?(?P<rest>#.*)?"
+)
+_HOST = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_PIECES = re.compile(r"[/\\]")
+_IN_PATHS = "%:@!$&'()*+,;=~"  # what RFC 3986 lets stand in a segment
+_IN_QUERIES = _IN_PATHS + "/?"
+_DECODINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart: `origin` is scheme, host and port, `query` a fixed one."""
+
+    origin: str
+    path: tuple[Template, ...]
+    query: str
+
+    def url(self, arguments: Arguments) -> str:
+        """Return the URL for these arguments, without the rule's query; raise `UnfitArgument`."""
+        path = "/".join(_write_segment(segment, arguments) for segment in self.path)
+        return self.origin + path + (f"?{self.query}" if self.query else "")
+
+
+def parse_target(text: str) -> Target:
+    """Take the URL of a rule apart; raise `ValueError` with the cure."""
+    found = _URL.fullmatch(text)
+    if found is None or _CONTROL.search(text) or " " in text:
+        raise ValueError("must be a URL such as https://api.example.com/v1/cities/{city}")
+    if found["rest"] is not None:
+        raise ValueError("a request has no fragment; remove # and what follows, or write it as %23")
+    host = _checked_host(found["host"])
+    path = tuple(parse_template(found["path"] or "/").split("/"))
+    if any(unquote(segment.fixed or "") in (".", "..") for segment in path):
+        raise ValueError("write the path as it is meant, without . and ..")
+    query = parse_template(found["query"] or "")
+    if query.fixed is None:
+        raise ValueError("an argument in the query is written under query, not into the URL")
+    return Target(f"{found['scheme']}://{host}", path, quote(query.fixed, safe=_IN_QUERIES))
+
+
+def _checked_host(host: str) -> str:
+    """Return the host and the port of a URL in small letters; raise `ValueError` with the cure."""
+    if "{" in host or "}" in host:
+        raise ValueError(
+            "the host is fixed; an argument may stand in the path, the query, headers and the body"
+        )
+    if "@" in host:
+        raise ValueError("a URL holds no credentials; write credential: NAME")
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"{host[:80]!r} is no host; write an international name in ASCII, as xn--…")
+    port = host.rpartition("]")[2].partition(":")[2]
+    if port and not 0 < int(port) <= 65535:
+        raise ValueError(f"{port} is no port; write a number from 1 to 65535")
+    return host.lower()
+
+
+def _write_segment(template: Template, arguments: Arguments) -> str:
+    if template.fixed is not None:
+        return quote(template.fixed, safe=_IN_PATHS)
+    written = template.fill(arguments, write_plain)
+    if written is None:
+        missing = next(name for name in template.names if arguments.get(name) is None)
+        raise UnfitArgument(f"the argument {missing!r} is needed: it is part of the address")
+    _refuse_other_path(template, written)
+    return "".join(
+        quote(write_plain(part.name, arguments[part.name]), safe="")
+        if isinstance(part, Slot)
+        else quote(part, safe=_IN_PATHS)
+        for part in template.parts
+    )
+
+
+def _refuse_other_path(template: Template, written: str) -> None:
+    """Refuse a segment readable as a different path.
+
+    It is checked as it is, and after each of several decodings. Servers differ in when they decode %2F,
+    fold look-alikes, and cut parameters after a semicolon.
+    """
+    names = " and ".join(repr(name) for name in template.names)
+    if _CONTROL.search(written):
+        raise UnfitArgument(f"the argument {names} is part of the address: no control characters")
+    for _ in range(_DECODINGS):
+        pieces = [piece.partition(";")[0] for piece in _PIECES.split(unicodedata.normalize("NFKC", written))]
+        if any(piece.strip() in ("", ".", "..") for piece in pieces):
+            raise UnfitArgument(
+                f"the argument {names} is part of the address: it may not be empty, nor hold an empty part, "
+                ". or .. between slashes"
+            )
+        written = unquote(written)
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VISIBLE = re.compile(r"[\x20-\x7e\t]*")
+
+# Of the connection (RFC 9110, 7.6.1), or written by the client from the body.
+_OF_THE_CONNECTION = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_INSTEAD = {
+    "authorization": "a credential of the adapter's owner: write credential: NAME",
+    "cookie": "cookies",
+    "content-type": "body_type",
+}
+# By these a request is taken for another one, or for another caller's: no model may set them.
+_CHANGE_THE_REQUEST = frozenset(
+    {
+        "forwarded",
+        "x-client-ip",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-port",
+        "x-forwarded-prefix",
+        "x-forwarded-proto",
+        "x-forwarded-server",
+        "x-host",
+        "x-http-method",
+        "x-http-method-override",
+        "x-method-override",
+        "x-original-host",
+        "x-original-url",
+        "x-real-ip",
+        "x-rewrite-url",
+        "true-client-ip",
+    }
+)
+
+
+def is_token(name: str) -> bool:
+    """Return True if a text is a valid header name (RFC 9110, 5.6.2)."""
+    return _HEADER_NAME.fullmatch(name) is not None
+
+
+def check_header(name: str, value: Template) -> None:
+    """Raise `ValueError` for a header not allowed in a rule."""
+    lower = name.lower()
+    if not is_token(name):
+        raise ValueError(f"{name[:40]!r} is no name of a header")
+    if lower in _INSTEAD:
+        raise ValueError(f"the header {name} is not set here; use {_INSTEAD[lower]}")
+    if lower in _OF_THE_CONNECTION:
+        raise ValueError(f"the header {name} belongs to the connection, and is not for a rule to set")
+    if lower in _CHANGE_THE_REQUEST and value.names:
+        raise ValueError(f"the header {name} would let an argument change the request; write a fixed value")
+    if not all(_VISIBLE.fullmatch(part) for part in value.parts if isinstance(part, str)):
+        raise ValueError(f"the value of {name} must be visible ASCII")
+
+
+def check_cookie(name: str) -> None:
+    """Raise `ValueError` for an invalid cookie name."""
+    if not is_token(name):
+        raise ValueError(f"{name[:40]!r} is no name of a cookie")
+
+
+def in_header(name: str, value: object) -> str:
+    """Return an argument as the text of a header.
+
+    Raises `UnfitArgument` for an argument that no header can hold.
+    """
+    text = write_plain(name, value)
+    if not _VISIBLE.fullmatch(text):
+        raise UnfitArgument(f"the argument {name!r} goes into a header: visible ASCII only, no line breaks")
+    return text

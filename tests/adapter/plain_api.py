@@ -14,14 +14,14 @@ import trustme
 import uvicorn
 
 from beckon_adapter.app import AdapterApp
-from beckon_adapter.book import RuleBook
-from beckon_adapter.bridge.settings import NamedServer
-from beckon_adapter.carriers import Carrying
-from beckon_adapter.declared import declare, has_rule
-from beckon_adapter.outbound.credentials import Credential, Credentials
-from beckon_adapter.outbound.egress import EgressClient
-from beckon_adapter.outbound.hosts import AllowedHost, AllowedHosts
-from beckon_adapter.outbound.network import CheckedNetwork, CheckedTransport, Resolve
+from beckon_adapter.backends import Backends
+from beckon_adapter.declaration import declare_tool, has_rule
+from beckon_adapter.egress.client import EgressClient
+from beckon_adapter.egress.credentials import Credential, Credentials
+from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts
+from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport, Resolve
+from beckon_adapter.mcp.rule import NamedServer
+from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.request import HttpRequest
 from beckon_contract.resources import Resource, from_object
 from beckon_tools.server import listen
@@ -185,7 +185,7 @@ def event_type(
 class GivenSource:
     """A source that a test fills by hand."""
 
-    book: RuleBook
+    book: RuleRegistry
     ready: bool = True
 
     async def follow(self) -> None:
@@ -203,8 +203,8 @@ async def adapting(
     way: EgressClient, *resources: Resource, servers: Sequence[NamedServer] = (), **settings: object
 ) -> AsyncIterator[Caller]:
     """Serve an adapter with these EventTypes, and give a caller of it."""
-    carrying = Carrying(way, servers)
-    book = RuleBook(has_rule, lambda resource: declare(resource, carrying.by_annotation))
+    carrying = Backends(way, servers)
+    book = RuleRegistry(has_rule, lambda resource: declare_tool(resource, carrying.by_annotation))
     book.replace(resources)
     app = AdapterApp(book, GivenSource(book), carrying, configured(**settings))
     async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:

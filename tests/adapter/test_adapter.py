@@ -316,7 +316,7 @@ async def test_a_mistake_in_a_rule_is_logged_and_told_to_who_calls(caplog: pytes
 
     assert "the EventType asked has a mistake" in error["message"]
     assert "names the argument 'town', which does not exist; the parameters are city" in error["message"]
-    declaring = [one for one in caplog.records if one.name == "beckon_adapter.declared"]
+    declaring = [one for one in caplog.records if one.name == "beckon_adapter.declaration"]
     assert [one.levelname for one in declaring if "'town'" in one.message] == ["ERROR"]
 
 

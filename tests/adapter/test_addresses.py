@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_adapter.outbound.addresses import refusal
+from beckon_adapter.egress.network import refusal_reason
 
 PUBLIC = [
     "8.8.8.8", "1.1.1.1", "93.184.215.14", "2606:4700:4700::1111", "2a00:1450:4001:80b::200e",
@@ -29,16 +29,16 @@ NEVER = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_the_public_internet_is_open(address: str) -> None:
-    assert refusal(address, private=False) is None
+    assert refusal_reason(address, private=False) is None
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_networks_are_open_only_where_the_owner_says_so(address: str) -> None:
-    assert "not on the public internet" in str(refusal(address, private=False))
-    assert refusal(address, private=True) is None
+    assert "not on the public internet" in str(refusal_reason(address, private=False))
+    assert refusal_reason(address, private=True) is None
 
 
 @pytest.mark.parametrize("address", NEVER)
 @pytest.mark.parametrize("private", [True, False])
 def test_metadata_and_link_local_addresses_are_never_open(address: str, private: bool) -> None:
-    assert "metadata" in str(refusal(address, private=private))
+    assert "metadata" in str(refusal_reason(address, private=private))

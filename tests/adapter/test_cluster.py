@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from beckon_adapter.book import RuleBook
-from beckon_adapter.carriers import Carrying
+from beckon_adapter.backends import Backends
 from beckon_adapter.cluster import ClusterSource
-from beckon_adapter.declared import declare, has_rule
+from beckon_adapter.declaration import declare_tool, has_rule
+from beckon_adapter.registry import RuleRegistry
 from tests.adapter.plain_api import way_to
 from tests.patience import until
 from tests.sources.api_server import ApiServer, api_server_of, refusing
@@ -31,9 +31,9 @@ def event_types_at(*event_types: dict[str, Any]) -> contextlib.AbstractAsyncCont
 
 
 @contextlib.asynccontextmanager
-async def following(api: ApiServer, *namespaces: str) -> AsyncIterator[tuple[ClusterSource, RuleBook]]:
-    carrying = Carrying(way_to())
-    book = RuleBook(has_rule, lambda resource: declare(resource, carrying.by_annotation))
+async def following(api: ApiServer, *namespaces: str) -> AsyncIterator[tuple[ClusterSource, RuleRegistry]]:
+    carrying = Backends(way_to())
+    book = RuleRegistry(has_rule, lambda resource: declare_tool(resource, carrying.by_annotation))
     source = ClusterSource(api.connection(), namespaces or ("shop",), book)
     task = asyncio.create_task(source.follow())
     try:

@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
-from beckon_adapter.bridge import commands, stderr
-from beckon_adapter.bridge.settings import NamedServer
-from beckon_adapter.bridge.words import read_words
+from beckon_adapter.command_line import read_command_line
+from beckon_adapter.mcp import command_server
+from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.events import to_binary
 from beckon_contract.resources import Resource, from_object
 from beckon_tools.errors import UsageError
@@ -89,7 +89,7 @@ async def test_a_command_that_was_killed_between_two_calls_is_another_one_at_the
 async def test_a_command_that_hangs_is_given_up_and_replaced_and_its_effect_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "_SIGN_OF_LIFE_SECONDS", 0.3)
+    monkeypatch.setattr(command_server, "_SIGN_OF_LIFE_SECONDS", 0.3)
     mark = tmp_path / "mark"
     async with bridging(tool_of("hang", timeout="1s"), tool_of("process")) as adapter:
         first = await pid_of(adapter, "1")
@@ -115,11 +115,12 @@ async def test_what_a_command_complains_of_is_logged_without_its_secrets_and_not
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(stderr, "_MOST", 3)
+    monkeypatch.setattr(command_server, "_MOST", 3)
     async with bridging(tool_of("complain"), SECRET="s3cr3t-key") as adapter:
         await adapter.result(asked("complain", {"text": "x" * 5000 + "\nwith s3cr3t-key", "times": 9}, "1"))
 
-    said = [record.getMessage() for record in caplog.records if record.name.endswith(".stderr")]
+    messages = [record.getMessage() for record in caplog.records if record.name.endswith(".command_server")]
+    said = [message for message in messages if message.startswith("wild: ")]
     assert said == [
         f"wild: {'x' * 2000}",
         "wild: with [hidden]",
@@ -196,7 +197,7 @@ async def test_tools_that_agree_are_counted_as_none(caplog: pytest.LogCaptureFix
 )
 def test_words_that_make_no_sense_are_one_line(words: list[str], said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_words(words, {})
+        read_command_line(words, {})
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

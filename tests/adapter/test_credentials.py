@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_adapter.outbound.credentials import Credential, NoCredential
+from beckon_adapter.egress.credentials import Credential, NoCredential
 from tests.adapter.plain_api import SECRET, PlainApi, closing, get, local, serving, told, way_to
 
 
@@ -22,7 +22,7 @@ async def test_no_netrc_adds_credentials(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("NETRC", os.fspath(netrc))
     api = PlainApi()
     async with serving(api) as port, closing(way_to(local(port))) as way:
-        await way.send(get(f"http://api.test:{port}/"), None, 5)
+        await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert "authorization" not in api.asked[0].headers
 
@@ -46,7 +46,7 @@ async def test_a_credential_is_sent_as_the_owner_says(
             {"name": "key", "hosts": [f"http://api.test:{port}"], "type": type_, "as": name, "file": secret}
         )
         async with closing(way_to(local(port), credentials=[credential])) as way:
-            await way.send(get(f"http://api.test:{port}/?a=1"), "key", 5)
+            await way.send_request(get(f"http://api.test:{port}/?a=1"), "key", 5)
 
     header, value = found
     assert (api.asked[0].headers[header] if header else api.asked[0].path) == value
@@ -66,7 +66,7 @@ async def test_entries_of_one_name_are_sent_together(tmp_path: Path) -> None:
     async with serving(api) as port:
         both = [part("query", "key", port, key), part("query", "token", port, token)]
         async with closing(way_to(local(port), credentials=both)) as way:
-            await way.send(get(f"http://api.test:{port}/?a=1"), "key", 5)
+            await way.send_request(get(f"http://api.test:{port}/?a=1"), "key", 5)
 
     assert api.asked[0].path == "/?a=1&key=the-key&token=the-token"
 
@@ -78,7 +78,7 @@ async def test_entries_that_send_the_same_thing_are_refused(secret: Path) -> Non
         twice = [part("header", "X-Key", port, secret), part("header", "x-key", port, secret)]
         async with closing(way_to(local(port), credentials=twice)) as way:
             with pytest.raises(NoCredential, match="would send one thing twice"):
-                await way.send(get(f"http://api.test:{port}/"), "key", 5)
+                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
 
     assert api.asked == []
 
@@ -89,9 +89,9 @@ async def test_a_credential_goes_to_its_own_hosts_alone_and_has_to_exist(secret:
         credential = Credential(name="key", hosts=("api.example.com",), file=secret)
         async with closing(way_to(local(port), credentials=[credential])) as way:
             with pytest.raises(NoCredential, match="'key' is not for api"):
-                await way.send(get(f"http://api.test:{port}/"), "key", 5)
+                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
             with pytest.raises(NoCredential, match="has no credential 'other'"):
-                await way.send(get(f"http://api.test:{port}/"), "other", 5)
+                await way.send_request(get(f"http://api.test:{port}/"), "other", 5)
 
     assert api.asked == []
 
@@ -108,9 +108,9 @@ async def test_neither_rule_nor_call_replaces_a_credential(secret: Path) -> None
         ]
         async with closing(way_to(local(port), credentials=credentials)) as way:
             with pytest.raises(NoCredential, match="api_key"):
-                await way.send(get(f"http://api.test:{port}/?api_key=mine"), "query", 5)
+                await way.send_request(get(f"http://api.test:{port}/?api_key=mine"), "query", 5)
             with pytest.raises(NoCredential, match="X-Key"):
-                await way.send(get(f"http://api.test:{port}/", ("x-key", "mine")), "header", 5)
+                await way.send_request(get(f"http://api.test:{port}/", ("x-key", "mine")), "header", 5)
 
     assert api.asked == []
 
@@ -122,15 +122,15 @@ async def test_a_credential_may_change_and_may_be_missing(
     async with serving(api) as port:
         credential = Credential(name="key", hosts=(f"http://api.test:{port}",), file=secret)
         async with closing(way_to(local(port), credentials=[credential])) as way:
-            await way.send(get(f"http://api.test:{port}/"), "key", 5)
+            await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
             write(secret, "rotated")
-            await way.send(get(f"http://api.test:{port}/"), "key", 5)
+            await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
             write(secret, None)
             with pytest.raises(NoCredential, match="'key' is not there"):
-                await way.send(get(f"http://api.test:{port}/"), "key", 5)
+                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
             write(secret, "two\nlines")
             with pytest.raises(NoCredential):
-                await way.send(get(f"http://api.test:{port}/"), "key", 5)
+                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
 
     assert [one.headers["authorization"] for one in api.asked] == [f"Bearer {SECRET}", "Bearer rotated"]
     assert "No such file" in caplog.text
@@ -146,7 +146,7 @@ async def test_an_answer_that_repeats_the_credential_comes_without_it(secret: Pa
     async with serving(api) as port:
         credential = Credential(name="key", hosts=(f"http://api.test:{port}",), type="basic", file=secret)
         async with closing(way_to(local(port), credentials=[credential])) as way:
-            answer = await way.send(get(f"http://api.test:{port}/"), "key", 5)
+            answer = await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
 
     assert SECRET.encode() not in answer.body
     assert encoded.encode() not in answer.body

@@ -7,9 +7,9 @@ import httpx2
 import pytest
 import trustme
 
-from beckon_adapter.outbound.egress import TooLarge, Unreachable
-from beckon_adapter.outbound.hosts import AllowedHost, NotAllowed
-from beckon_adapter.outbound.network import CheckedNetwork
+from beckon_adapter.egress.client import TooLarge, Unreachable
+from beckon_adapter.egress.hosts import AllowedHost, NotAllowed
+from beckon_adapter.egress.network import CheckedNetwork
 from tests.adapter.plain_api import (
     LIMIT,
     PlainApi,
@@ -30,7 +30,7 @@ async def test_a_request_arrives_as_it_was_built() -> None:
     async with serving(api) as port, closing(way_to(local(port))) as way:
         url = f"http://api.test:{port}/a%2Fb/%7Bx%7D/%252e?q=a%20b&l=1,2&p%5Ba%5D=%7C&plus=%2B"
 
-        answer = await way.send(get(url, ("x-a", "b"), method="PUT", body=b"{}"), None, 5)
+        answer = await way.send_request(get(url, ("x-a", "b"), method="PUT", body=b"{}"), None, 5)
 
     assert (answer.status, answer.media_type, answer.body) == (200, "application/json", b'{"ok": true}')
     (asked,) = api.asked
@@ -53,7 +53,7 @@ async def test_what_is_not_allowed_is_not_asked(url: str) -> None:
     api = PlainApi()
     async with serving(api) as port, closing(way_to(local(port))) as way:
         with pytest.raises(NotAllowed, match="BECKON_ADAPTER_ALLOWED_HOSTS"):
-            await way.send(get(url.format(port=port)), None, 5)
+            await way.send_request(get(url.format(port=port)), None, 5)
 
     assert api.asked == []
 
@@ -65,7 +65,7 @@ async def test_a_host_that_is_allowed_may_not_lead_to_this_machine(host: str) ->
     """The system's resolver reads odd forms of addresses: what counts is what it makes of them."""
     async with closing(way_to(AllowedHost(host=f"http://{host}:80"))) as way:
         with pytest.raises(NotAllowed, match="is not on the public internet"):
-            await way.send(get(f"http://{host}:80/"), None, 5)
+            await way.send_request(get(f"http://{host}:80/"), None, 5)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ async def test_every_address_of_a_name_is_checked(addresses: list[str], why: str
     allowed = AllowedHost(host="http://api.test")
     async with closing(way_to(allowed, resolver=answering(addresses))) as way:
         with pytest.raises(NotAllowed, match="may not call") as caught:
-            await way.send(get("http://api.test/"), None, 5)
+            await way.send_request(get("http://api.test/"), None, 5)
 
     assert why in str(caught.value)
 
@@ -94,10 +94,10 @@ async def test_a_private_host_may_be_on_this_machine_but_never_at_the_metadata()
         private = AllowedHost(host=f"http://api.test:{port}", private=True)
         resolver = answering(["127.0.0.1"])
         async with closing(way_to(private, resolver=resolver)) as way:
-            assert (await way.send(get(f"http://api.test:{port}/"), None, 5)).status == 200
+            assert (await way.send_request(get(f"http://api.test:{port}/"), None, 5)).status == 200
         async with closing(way_to(private, resolver=answering(["169.254.169.254"]))) as way:
             with pytest.raises(NotAllowed, match="metadata"):
-                await way.send(get(f"http://api.test:{port}/"), None, 5)
+                await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
 
 async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -> None:
@@ -112,8 +112,8 @@ async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -
     async with serving(api) as port:
         host = AllowedHost(host=f"http://api.test:{port}", private=True)
         async with closing(way_to(host, resolver=rebinding)) as way:
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert asked == ["api.test"]
     assert len(api.asked) == 2
@@ -125,9 +125,9 @@ async def test_a_later_connection_checks_its_address_anew() -> None:
     async with serving(api) as port:
         host = AllowedHost(host=f"http://api.test:{port}", private=True)
         async with closing(way_to(host, resolver=resolver)) as way:
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
             with pytest.raises(NotAllowed, match="metadata"):
-                await way.send(get(f"http://api.test:{port}/"), None, 5)
+                await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert len(api.asked) == 1
 
@@ -140,7 +140,7 @@ async def test_tls_and_the_host_header_go_by_the_name_and_the_connection_by_the_
         host = AllowedHost(host=f"api.example.com:{port}", private=True)
         way = way_to(host, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
         async with closing(way):
-            answer = await way.send(get(f"https://api.example.com:{port}/"), None, 5)
+            answer = await way.send_request(get(f"https://api.example.com:{port}/"), None, 5)
 
     assert answer.status == 200
     assert api.asked[0].headers["host"] == f"api.example.com:{port}"
@@ -154,7 +154,7 @@ async def test_a_certificate_for_another_name_is_refused(
         way = way_to(host, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
         async with closing(way):
             with pytest.raises(Unreachable, match="ConnectError") as caught:
-                await way.send(get(f"https://other.example.com:{port}/"), None, 5)
+                await way.send_request(get(f"https://other.example.com:{port}/"), None, 5)
 
     assert not caught.value.sent
 
@@ -164,7 +164,7 @@ async def test_the_second_address_is_tried_where_the_first_does_not_answer() -> 
     async with serving(api) as port:
         host = AllowedHost(host=f"http://api.test:{port}", private=True)
         async with closing(way_to(host, resolver=answering(["127.0.0.2", "127.0.0.1"]))) as way:
-            assert (await way.send(get(f"http://api.test:{port}/"), None, 5)).status == 200
+            assert (await way.send_request(get(f"http://api.test:{port}/"), None, 5)).status == 200
 
 
 async def test_the_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ async def test_the_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monk
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy_port}")
         async with closing(way_to(local(port))) as way:
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert (len(proxy.asked), len(api.asked)) == (0, 1)
 
@@ -193,28 +193,28 @@ async def test_an_answer_has_a_largest_size_packed_or_not() -> None:
         ):
             api.answers = [told(body, 200, ("content-encoding", packing))]
             with pytest.raises(TooLarge, match=f"more than {LIMIT} bytes"):
-                await way.send(get(f"http://api.test:{port}/"), None, 5)
+                await way.send_request(get(f"http://api.test:{port}/"), None, 5)
         api.answers = [told(gzip.compress(b'{"a": 1}'), 200, ("content-encoding", "gzip"))]
-        assert (await way.send(get(f"http://api.test:{port}/"), None, 5)).body == b'{"a": 1}'
+        assert (await way.send_request(get(f"http://api.test:{port}/"), None, 5)).body == b'{"a": 1}'
         api.answers = [told(b"no gzip", 200, ("content-encoding", "gzip"))]
         with pytest.raises(Unreachable, match="cannot be unpacked"):
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
         api.answers = [told(b"x", 200, ("content-encoding", "br"))]
         with pytest.raises(Unreachable, match="nobody asked for"):
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
 
 async def test_it_is_told_whether_a_request_may_have_arrived() -> None:
     api = PlainApi([Told(200, b"half", seconds=3)])
     async with serving(api) as port, closing(way_to(local(port))) as way:
         with pytest.raises(Unreachable, match="did not answer within") as slow:
-            await way.send(get(f"http://api.test:{port}/"), None, 1)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 1)
         api.answers = [Told(200, b"half", (("content-length", "100"),), breaks_off=True)]
         with pytest.raises(Unreachable, match="broke off") as broken:
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
     async with closing(way_to(local(port))) as way:
         with pytest.raises(Unreachable, match="cannot be reached") as absent:
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert (slow.value.sent, broken.value.sent, absent.value.sent) == (True, True, False)
 

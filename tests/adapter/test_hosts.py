@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from beckon_adapter.outbound.hosts import AllowedHost, AllowedHosts, NotAllowed
+from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts, NotAllowed
 from beckon_adapter.settings import AdapterSettings
 
 

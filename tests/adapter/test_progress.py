@@ -6,12 +6,12 @@ import sys
 import orjson
 import pytest
 
-from beckon_adapter.bridge.caller import passed_on
-from beckon_adapter.bridge.settings import NamedServer
+from beckon_adapter.mcp.caller import passed_on
+from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.events import CloudEvent
 from beckon_tools import sink
 from tests.adapter.plain_api import adapting, way_to
-from tests.adapter.test_bridge import SERVER, asked, bridging, tool_of
+from tests.adapter.test_mcp_servers import SERVER, asked, bridging, tool_of
 from tests.patience import PATIENCE
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from beckon_adapter.outbound.credentials import Credential
-from beckon_adapter.outbound.egress import Unreachable
-from beckon_adapter.outbound.hosts import AllowedHost, NotAllowed
+from beckon_adapter.egress.client import Unreachable
+from beckon_adapter.egress.credentials import Credential
+from beckon_adapter.egress.hosts import AllowedHost, NotAllowed
 from tests.adapter.plain_api import (
     SECRET,
     PlainApi,
@@ -43,7 +43,7 @@ async def test_a_redirect_to_elsewhere_is_not_followed(location: str) -> None:
         target = location.format(port=port, other=port + 1)
         api.answers = [Told(302, b"", (("location", target),))]
         with pytest.raises((NotAllowed, Unreachable)):
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert len(api.asked) == 1
 
@@ -51,7 +51,7 @@ async def test_a_redirect_to_elsewhere_is_not_followed(location: str) -> None:
 async def test_a_redirect_inside_the_host_is_followed_with_its_headers() -> None:
     api = PlainApi([Told(301, b"", (("location", "/new?a=1#part"),)), told({"new": True})])
     async with serving(api) as port, closing(way_to(local(port))) as way:
-        answer = await way.send(get(f"http://api.test:{port}/old", ("x-a", "b")), None, 5)
+        answer = await way.send_request(get(f"http://api.test:{port}/old", ("x-a", "b")), None, 5)
 
     assert answer.body == b'{"new": true}'
     assert [(one.path, one.headers["x-a"]) for one in api.asked] == [("/old", "b"), ("/new?a=1", "b")]
@@ -69,7 +69,7 @@ async def test_nothing_secret_follows_a_redirect_to_another_host_that_is_allowed
         api.answers = [Told(302, b"", (("location", f"http://other.test:{other_port}/x"),))]
         async with closing(way_to(*hosts, credentials=[credential])) as way:
             request = get(f"http://api.test:{port}/", ("x-api-key", "of the rule"), ("cookie", "a=b"))
-            answer = await way.send(request, "key", 5)
+            answer = await way.send_request(request, "key", 5)
 
     assert answer.body == b'{"other": true}'
     assert api.asked[0].headers["authorization"] == f"Bearer {SECRET}"
@@ -81,7 +81,7 @@ async def test_a_redirect_that_would_change_what_is_done_is_not_followed(status:
     api = PlainApi([Told(status, b"", (("location", "/new"),))])
     async with serving(api) as port, closing(way_to(local(port))) as way:
         with pytest.raises(NotAllowed, match=f"redirects a {method}"):
-            await way.send(get(f"http://api.test:{port}/", method=method, body=b"{}"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/", method=method, body=b"{}"), None, 5)
 
     assert len(api.asked) == 1
 
@@ -95,10 +95,10 @@ async def test_a_redirect_that_keeps_method_and_body_is_followed_inside_the_host
             AllowedHost(host=f"http://b.test:{other_port}", connect=f"127.0.0.1:{other_port}"),
         ]
         async with closing(way_to(*hosts)) as way:
-            await way.send(get(f"http://api.test:{port}/", method="POST", body=b"{}"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/", method="POST", body=b"{}"), None, 5)
             api.answers = [Told(308, b"", (("location", f"http://b.test:{other_port}/"),))]
             with pytest.raises(NotAllowed, match="redirects a POST to b"):
-                await way.send(get(f"http://api.test:{port}/", method="POST", body=b"{}"), None, 5)
+                await way.send_request(get(f"http://api.test:{port}/", method="POST", body=b"{}"), None, 5)
 
     assert [(one.method, one.path, one.body) for one in api.asked[:2]] == [
         ("POST", "/", b"{}"),
@@ -111,7 +111,7 @@ async def test_see_other_after_a_post_is_a_get_without_the_body() -> None:
     api = PlainApi([Told(303, b"", (("location", "/done"),)), told({})])
     async with serving(api) as port, closing(way_to(local(port))) as way:
         request = get(f"http://api.test:{port}/", ("content-type", "text/plain"), method="POST", body=b"x")
-        await way.send(request, None, 5)
+        await way.send_request(request, None, 5)
 
     assert (api.asked[1].method, api.asked[1].body) == ("GET", b"")
     assert "content-type" not in api.asked[1].headers
@@ -121,7 +121,7 @@ async def test_redirects_have_an_end() -> None:
     api = PlainApi([Told(302, b"", (("location", "/again"),))])
     async with serving(api) as port, closing(way_to(local(port))) as way:
         with pytest.raises(NotAllowed, match="more than 5 times"):
-            await way.send(get(f"http://api.test:{port}/"), None, 5)
+            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert len(api.asked) == 6
 
@@ -134,6 +134,6 @@ async def test_https_is_never_left_for_http(authority: trustme.CA, certificate: 
         way = way_to(*hosts, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
         async with closing(way):
             with pytest.raises(NotAllowed, match="from https to http"):
-                await way.send(get(f"https://api.example.com:{port}/"), None, 5)
+                await way.send_request(get(f"https://api.example.com:{port}/"), None, 5)
 
     assert plain.asked == []

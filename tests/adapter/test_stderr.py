@@ -4,14 +4,14 @@ import logging
 
 import pytest
 
-from beckon_adapter.bridge.stderr import logged
+from beckon_adapter.mcp.command_server import log_stderr
 
 SECRET = "hunter2hunter2"
 
 
 async def said(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
-    caplog.set_level(logging.INFO, "beckon_adapter.bridge.stderr")
-    async with logged("files", [SECRET]) as file:
+    caplog.set_level(logging.INFO, "beckon_adapter.mcp.command_server")
+    async with log_stderr("files", [SECRET]) as file:
         file.write(text)
     return [record.getMessage() for record in caplog.records]
 

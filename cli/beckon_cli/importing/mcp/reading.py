@@ -11,8 +11,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
-from beckon_adapter.bridge.failures import leaves
-from beckon_adapter.bridge.servers import list_tools
+from beckon_adapter.mcp.http_server import iterate_errors, read_tool_list
 from beckon_cli.importing.candidates import NoSource
 
 _SECONDS = 60.0
@@ -76,7 +75,7 @@ async def ask(place: Place, token: str = "") -> ServerTools:
     except TimeoutError:
         raise NoServer(f"{place} did not answer within {_SECONDS:g} seconds") from None
     except Exception as error:  # connections raise groups of whatever went wrong
-        first = next(leaves(error))
+        first = next(iterate_errors(error))
         if not isinstance(first, (MCPError, OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL)):
             raise
         raise NoServer(f"{place} gave no tools: {type(first).__name__}: {first}") from None
@@ -92,6 +91,6 @@ async def _ask(place: Place, token: str) -> ServerTools:
         else:
             target = Client(streamable_http_client(place.url, http_client=http))
         async with target as client:
-            tools = await list_tools(client)
+            tools = await read_tool_list(client)
             server = client.server_info
             return ServerTools(server.name if server else "", tuple(tools))

@@ -1,4 +1,4 @@
-"""The carriers of rules: requests to APIs, calls to MCP servers.
+"""The backends of rules: requests to APIs, calls to MCP servers.
 
 The part for MCP servers is loaded with the first rule that needs it.
 """
@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import Gauge
 
-from beckon_adapter.bridge.rule import parse_mcp_rule
-from beckon_adapter.bridge.settings import NamedServer
 from beckon_adapter.caller import HttpCaller
-from beckon_adapter.calls import Call, Run
-from beckon_adapter.declared import Prepare
-from beckon_adapter.outbound.egress import EgressClient
+from beckon_adapter.declaration import Call, Prepare, Run
+from beckon_adapter.egress.client import EgressClient
+from beckon_adapter.mcp.rule import NamedServer, parse_mcp_rule
 from beckon_contract.options import HTTP, MCP
 
 if TYPE_CHECKING:
-    from beckon_adapter.bridge.caller import McpCaller
+    from beckon_adapter.mcp.caller import McpCaller
 
 
-class Carrying:
-    """All carriers of rules, over one client for outgoing requests.
+class Backends:
+    """All backends of rules, over one client for outgoing requests.
 
     `server` names the MCP server to start before any call.
     """
@@ -38,12 +36,15 @@ class Carrying:
         self._server = server
         self._servers = tuple(servers)
         self._bridge: McpCaller | None = None
-        self.by_annotation: Mapping[str, Prepare] = {HTTP: HttpCaller(egress).prepare, MCP: self._prepare}
+        self.by_annotation: Mapping[str, Prepare] = {
+            HTTP: HttpCaller(egress).prepare_rule,
+            MCP: self._prepare_mcp_rule,
+        }
 
-    async def keep(self) -> None:
+    async def keep_running(self) -> None:
         """Keep the MCP server `server`, if any, running until cancelled."""
         if self._server:
-            await self._mcp().keep(self._server, self._set_ready)
+            await self._mcp_caller().keep_running(self._server, self._set_ready)
 
     async def close(self) -> None:
         """Close the MCP servers and all connections."""
@@ -54,18 +55,18 @@ class Carrying:
     def _set_ready(self) -> None:
         self.ready = True
 
-    def _mcp(self) -> "McpCaller":
-        from beckon_adapter.bridge.caller import McpCaller  # noqa: PLC0415 costs 55 MB, few need it
+    def _mcp_caller(self) -> "McpCaller":
+        from beckon_adapter.mcp.caller import McpCaller  # noqa: PLC0415 costs 55 MB, few need it
 
         self._bridge = self._bridge or McpCaller(self._egress, self._servers, self.differing)
         return self._bridge
 
-    def _prepare(self, text: str, parameters: Mapping[str, object]) -> Run:
+    def _prepare_mcp_rule(self, text: str, parameters: Mapping[str, object]) -> Run:
         rule = parse_mcp_rule(text)
-        bridge = self._mcp()
-        expected = bridge.expect(rule, parameters)
+        bridge = self._mcp_caller()
+        expected = bridge.expect_tool(rule, parameters)
 
-        async def run(arguments: Mapping[str, object], call: Call, _server: object = expected) -> object:
-            return await bridge.call(rule, arguments, call)
+        async def run_call(arguments: Mapping[str, object], call: Call, _server: object = expected) -> object:
+            return await bridge.call_tool(rule, arguments, call)
 
-        return run
+        return run_call

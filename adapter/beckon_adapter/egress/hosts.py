@@ -38,12 +38,12 @@ class AllowedHost(BaseModel):
     @field_validator("host")
     @classmethod
     def _is_pattern(cls, value: str) -> str:
-        _Pattern.read(value)
+        _Pattern.from_text(value)
         return value
 
     def matches(self, scheme: str, host: str, port: int) -> bool:
         """Return True if this entry is for an origin."""
-        return _Pattern.read(self.host).matches(scheme, host, port)
+        return _Pattern.from_text(self.host).matches(scheme, host, port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Pattern:
     port: int
 
     @classmethod
-    def read(cls, text: str) -> "_Pattern":
+    def from_text(cls, text: str) -> "_Pattern":
         """Read an entry; raise `ValueError` with the cure."""
         found = _PATTERN.fullmatch(text.lower())
         if found is None:

@@ -1,13 +1,13 @@
-"""The adapter's tool for an EventType with a rule."""
+"""The adapter's tool for an EventType with a rule, and the calls of it."""
 
+import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel
 
-from beckon_adapter.calls import Call, Run
 from beckon_contract.arguments import Validator
 from beckon_contract.eventtypes import EventType, InvalidEventType, parse_event_type
 from beckon_contract.fields import FieldProblem, InvalidFields
@@ -22,6 +22,32 @@ from beckon_tools.progress import Progress
 from beckon_tools.signature import InvalidArguments, Signature
 from beckon_tools.sink import has_sink
 
+Report = Callable[[float, float | None, str], Awaitable[None]]
+"""Tells how far a call has come: what is done, of how much, and a word on it. Raises nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; `repeatable` is declared by its EventType.
+
+    `report` is `None` if progress cannot be published.
+    """
+
+    source: str
+    id: str
+    repeatable: bool
+    report: Report | None = None
+
+    @property
+    def key(self) -> str:
+        """A unique key of the call, the same at every delivery."""
+        return hashlib.sha256(f"{self.source}\n{self.id}".encode()).hexdigest()[:32]
+
+
+Run = Callable[[Mapping[str, object], Call], Awaitable[object]]
+"""Carries out a call: its arguments in, its result out."""
+
+
 logger = logging.getLogger(__name__)
 
 RULES = (HTTP, MCP)
@@ -29,7 +55,7 @@ RULES = (HTTP, MCP)
 Prepare = Callable[[str, Mapping[str, object]], Run]
 """Reads the text of a rule, for parameters in JSON Schema; raises `InvalidFields`."""
 
-Carriers = Mapping[str, Prepare]
+Preparers = Mapping[str, Prepare]
 """What carries out the rules of each annotation."""
 
 
@@ -60,7 +86,7 @@ def has_rule(resource: Resource) -> bool:
     return not resource.annotations.keys().isdisjoint(RULES)
 
 
-def declare(resource: Resource, carriers: Carriers) -> AnyTool | None:
+def declare_tool(resource: Resource, preparers: Preparers) -> AnyTool | None:
     """Return the tool of an EventType with a rule.
 
     A mistake in the EventType is logged, and is the error of every call. Returns `None` if not even its
@@ -72,11 +98,13 @@ def declare(resource: Resource, carriers: Carriers) -> AnyTool | None:
         logger.error("%s is not served: %s", resource.key, error)  # noqa: TRY400 the error says all of it
         return None
     try:
-        validator, run = _read(event_type, carriers)
+        validator, run = _read_rule(event_type, preparers)
     except (InvalidFields, BrokenPlace, SchemaError) as error:
         logger.error("%s cannot be called: %s", resource.key, error)  # noqa: TRY400 the error says all of it
-        return _tool(event_type, None, _refusing(f"the EventType {event_type.name} has a mistake: {error}"))
-    return _tool(event_type, validator, run)
+        return _make_tool(
+            event_type, None, _refusing_run(f"the EventType {event_type.name} has a mistake: {error}")
+        )
+    return _make_tool(event_type, validator, run)
 
 
 def rule_of(event_type: EventType) -> str:
@@ -92,33 +120,35 @@ def rule_of(event_type: EventType) -> str:
     return first
 
 
-def _read(event_type: EventType, carriers: Carriers) -> tuple[Validator, Run]:
+def _read_rule(event_type: EventType, preparers: Preparers) -> tuple[Validator, Run]:
     parameters = normalise(find_parameters(event_type).document)
     options = read_options(event_type)
     repeatable = options.idempotent or options.read_only
     annotation = rule_of(event_type)
-    carry = carriers[annotation](event_type.annotations[annotation], parameters)
+    run = preparers[annotation](event_type.annotations[annotation], parameters)
 
-    async def run(arguments: Mapping[str, object], call: Call) -> object:
-        return await carry(arguments, replace(call, repeatable=repeatable))
+    async def run_checked(arguments: Mapping[str, object], call: Call) -> object:
+        return await run(arguments, replace(call, repeatable=repeatable))
 
-    return Validator(parameters), run
+    return Validator(parameters), run_checked
 
 
-def _refusing(message: str) -> Run:
+def _refusing_run(message: str) -> Run:
     async def refuse(arguments: Mapping[str, object], call: Call) -> object:
         raise ToolError(message)
 
     return refuse
 
 
-def _tool(event_type: EventType, validator: Validator | None, run: Run) -> AnyTool:
-    async def function(arguments: Mapping[str, object], event: PublicEvent, progress: Progress) -> object:
+def _make_tool(event_type: EventType, validator: Validator | None, run: Run) -> AnyTool:
+    async def call_function(
+        arguments: Mapping[str, object], event: PublicEvent, progress: Progress
+    ) -> object:
         report = progress.report if has_sink() else None
         return await run(arguments, Call(event.get_source(), event.get_id(), repeatable=False, report=report))
 
     return Tool(
-        function=function,
+        function=call_function,
         name=event_type.name,
         type=event_type.type,
         reply_type=f"{event_type.type}.reply",

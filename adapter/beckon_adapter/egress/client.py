@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import httpx2
 
-from beckon_adapter.outbound.credentials import Credentials, NoCredential, Sealed
-from beckon_adapter.outbound.hosts import AllowedHosts, NotAllowed
+from beckon_adapter.egress.credentials import Credentials, NoCredential, Sealed
+from beckon_adapter.egress.hosts import AllowedHosts, NotAllowed
 from beckon_adapter.request import HttpRequest
 
 _HOPS = 5
@@ -63,7 +63,7 @@ class EgressClient:
     credentials: Credentials
     limit: int
 
-    async def send(self, request: HttpRequest, credential: str | None, timeout: float) -> HttpAnswer:
+    async def send_request(self, request: HttpRequest, credential: str | None, timeout: float) -> HttpAnswer:
         """Return the answer to a request within `timeout` seconds, redirects followed.
 
         Raises `NotAllowed` and `NoCredential` before anything is sent to a forbidden place, `Unreachable`
@@ -71,18 +71,18 @@ class EgressClient:
         """
         try:
             async with asyncio.timeout(timeout):
-                return await self._follow(request, credential)
+                return await self._send_following(request, credential)
         except TimeoutError:
             raise Unreachable(f"did not answer within {timeout:g} seconds", sent=True) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Unreachable(f"broke off ({type(error).__name__})", sent=True) from None
 
-    async def _follow(self, request: HttpRequest, credential: str | None) -> HttpAnswer:
+    async def _send_following(self, request: HttpRequest, credential: str | None) -> HttpAnswer:
         for hop in range(_HOPS + 1):
             url = httpx2.URL(request.url)
             self.allowed.find(url.scheme, url.host, url.port)
             sealed = self.credentials.seal(credential, url) if credential else Sealed()
-            prepared = self._prepare(request, sealed)
+            prepared = self._prepare_request(request, sealed)
             try:
                 response = await self.client.send(prepared, stream=True, follow_redirects=False)
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
@@ -90,13 +90,13 @@ class EgressClient:
                 raise Unreachable(f"cannot be reached ({type(error).__name__})", sent=hop > 0) from None
             try:
                 if response.status_code not in _REDIRECTS or "location" not in response.headers:
-                    return replace(await self._read(response, sealed), redirected=hop > 0)
-                request, credential = _next(request, url, response, credential)
+                    return replace(await self._read_answer(response, sealed), redirected=hop > 0)
+                request, credential = _next_request(request, url, response, credential)
             finally:
                 await response.aclose()
         raise NotAllowed(f"{httpx2.URL(request.url).host} redirects more than {_HOPS} times")
 
-    def _prepare(self, request: HttpRequest, sealed: Sealed) -> httpx2.Request:
+    def _prepare_request(self, request: HttpRequest, sealed: Sealed) -> httpx2.Request:
         headers = dict(request.headers)
         for name, value in sealed.headers.items():
             if name.lower() in headers:
@@ -110,7 +110,7 @@ class EgressClient:
             url = httpx2.URL(f"{url}{'&' if url.query else '?'}{joined}")
         return self.client.build_request(request.method, url, headers=headers, content=request.body or None)
 
-    async def _read(self, response: httpx2.Response, sealed: Sealed) -> HttpAnswer:
+    async def _read_answer(self, response: httpx2.Response, sealed: Sealed) -> HttpAnswer:
         packing = response.headers.get("content-encoding", "identity").strip().lower()
         body = b""
         async for chunk in response.aiter_raw():
@@ -121,12 +121,12 @@ class EgressClient:
         return HttpAnswer(
             response.status_code,
             kind.strip().lower(),
-            _charset(parameters),
-            sealed.hide(self._unpack(body, packing)),
+            _charset_of(parameters),
+            sealed.hide(self._unpack_body(body, packing)),
             response.headers.get("retry-after", ""),
         )
 
-    def _unpack(self, body: bytes, packing: str) -> bytes:
+    def _unpack_body(self, body: bytes, packing: str) -> bytes:
         """Decompress an answer's body, up to `limit` bytes.
 
         The adapter requests no compression, but a server may use it. A small body can unpack to
@@ -146,7 +146,7 @@ class EgressClient:
         return whole
 
 
-def _next(
+def _next_request(
     request: HttpRequest, url: httpx2.URL, response: httpx2.Response, credential: str | None
 ) -> tuple[HttpRequest, str | None]:
     """Return the request and credential after a redirect.
@@ -178,7 +178,7 @@ def _next(
     return replace(moved, headers=()), None
 
 
-def _charset(parameters: str) -> str:
+def _charset_of(parameters: str) -> str:
     for each in parameters.split(";"):
         name, _, value = each.partition("=")
         if name.strip().lower() == "charset":

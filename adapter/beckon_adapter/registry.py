@@ -15,7 +15,7 @@ Declare = Callable[[Resource], AnyTool | None]
 """Returns the tool of an EventType, `None` for one that cannot be served."""
 
 
-class RuleBook:
+class RuleRegistry:
     """The EventTypes and their tools, updated by a source.
 
     The service looks up tools in it. Only changed EventTypes are read again. With `anywhere`, each
@@ -73,14 +73,14 @@ class RuleBook:
             return next((tool for key, tool in found.items() if key.namespace == namespace), None)
         if len({key.namespace for key in found}) > 1:
             places = ", ".join(sorted(str(key) for key in found))
-            return _refusing(
+            return _with_refusal(
                 next(iter(found.values())),
                 f"several EventTypes have the type {type}, and the Broker does not say whose: {places}",
             )
         return next(iter(found.values()), None)
 
 
-def _refusing(tool: AnyTool, message: str) -> AnyTool:
+def _with_refusal(tool: AnyTool, message: str) -> AnyTool:
     async def refuse(**_: object) -> object:
         raise ToolError(message)
 

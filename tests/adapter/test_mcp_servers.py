@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from beckon_adapter.bridge.rule import parse_mcp_rule
-from beckon_adapter.bridge.settings import NamedServer
-from beckon_adapter.outbound.credentials import Credential
-from beckon_adapter.outbound.hosts import AllowedHost
+from beckon_adapter.egress.credentials import Credential
+from beckon_adapter.egress.hosts import AllowedHost
+from beckon_adapter.mcp.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.rule import InvalidRule
 from beckon_contract.resources import Resource
 from tests.adapter.plain_api import PlainApi, adapting, event_type, local, serving, told, way_to

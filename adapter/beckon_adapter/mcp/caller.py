@@ -1,4 +1,4 @@
-"""A call to an MCP server, with its progress and its result."""
+"""Calls to MCP servers by rules, and the comparison of their tools with EventTypes."""
 
 import asyncio
 import base64
@@ -6,8 +6,11 @@ import binascii
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import httpx2
 from mcp.shared.dispatcher import ProgressFnT
@@ -20,23 +23,88 @@ from mcp_types import (
     ImageContent,
     TextContent,
     TextResourceContents,
+    Tool,
 )
 from opentelemetry import trace
 from prometheus_client import Gauge
 
-from beckon_adapter.bridge.agreement import Agreement, Expected
-from beckon_adapter.bridge.commands import CommandServer
-from beckon_adapter.bridge.rule import McpRule
-from beckon_adapter.bridge.servers import HttpServer, Server
-from beckon_adapter.bridge.settings import SETTING, NamedServer
-from beckon_adapter.calls import Call, Report
-from beckon_adapter.outbound.credentials import Credentials, NoCredential
-from beckon_adapter.outbound.egress import EgressClient, TooLarge, Unreachable
-from beckon_adapter.outbound.hosts import NotAllowed
-from beckon_adapter.outbound.limited import LimitedTransport
+from beckon_adapter.declaration import Call, Report
+from beckon_adapter.egress.client import EgressClient, TooLarge, Unreachable
+from beckon_adapter.egress.credentials import Credentials, NoCredential
+from beckon_adapter.egress.hosts import NotAllowed
+from beckon_adapter.mcp.command_server import CommandServer
+from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
+from beckon_adapter.mcp.rule import SETTING, McpRule, NamedServer
 from beckon_contract.jsontext import dumps, loads
+from beckon_contract.parameter_changes import parameters_changed
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.results import Media
+
+logger = logging.getLogger(__name__)
+
+_MAX_LISTED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """A tool of a server as described by its EventType.
+
+    It is compared as long as a reference to it exists: `Agreement` holds only a weak one.
+    """
+
+    server: str
+    tool: str
+    parameters: Mapping[str, Any]
+
+
+class Agreement:
+    """Compares tools, logs differences, and counts them for Prometheus.
+
+    Differences are logged when they change.
+    """
+
+    def __init__(self, differing: Gauge) -> None:
+        self._expected: WeakSet[Expected] = WeakSet()
+        self._differing = differing
+        self._logged: dict[str, tuple[str, ...]] = {}
+
+    def expect_tool(self, server: str, tool: str, parameters: Mapping[str, Any]) -> Expected:
+        """Add the tool of an EventType to the comparison.
+
+        It is removed when the returned object is garbage-collected.
+        """
+        expected = Expected(server, tool, parameters)
+        self._expected.add(expected)
+        return expected
+
+    def compare_tools(self, server: str, tools: Sequence[Tool]) -> None:
+        """Compare the tools of a server with the expected ones."""
+        listed = [each for each in self._expected if each.server == server]
+        there = {tool.name: tool for tool in tools}
+        found = tuple(sorted(set(_find_differences(listed, there))))
+        self._differing.labels(server).set(len(found))
+        if found == self._logged.get(server, ()):
+            return
+        self._logged[server] = found
+        if not found:
+            logger.info("the tools of the MCP server %s are again those of the EventTypes", server)
+            return
+        more = f", and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+        logger.warning(
+            "the MCP server %s is no longer what was imported: %s%s; import it again",
+            server,
+            "; ".join(found[:_MAX_LISTED]),
+            more,
+        )
+
+
+def _find_differences(expected: Sequence[Expected], there: Mapping[str, Tool]) -> Iterator[str]:
+    for each in expected:
+        tool = there.get(each.tool)
+        if tool is None:
+            yield f"it has no tool {each.tool}"
+        elif change := parameters_changed(each.parameters, tool.input_schema):
+            yield f"{each.tool} has {change}"
 
 
 @contextlib.asynccontextmanager
@@ -47,8 +115,8 @@ async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
     """
     newest = _Newest(report)
     try:
-        yield newest.hear
-        await newest.done()
+        yield newest.take_progress
+        await newest.wait_until_passed()
     finally:
         newest.drop()
 
@@ -65,13 +133,13 @@ class _Newest:
         self._next: tuple[float, float | None, str] | None = None
         self._passing: asyncio.Task[None] | None = None
 
-    async def hear(self, progress: float, total: float | None, message: str | None) -> None:
+    async def take_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Store the server's progress for the next report, and return at once."""
         self._next = progress, total, message or ""
         if self._passing is None or self._passing.done():
             self._passing = asyncio.create_task(self._pass_on())
 
-    async def done(self) -> None:
+    async def wait_until_passed(self) -> None:
         """Wait until nothing is left to pass on."""
         if self._passing is not None:
             await self._passing
@@ -94,38 +162,36 @@ def result_of(result: CallToolResult, tool: str) -> object:
     otherwise a list of blocks.
     """
     if result.is_error:
-        raise ToolError(_words(result.content) or f"the tool {tool} failed, and does not say why")
+        raise ToolError(_join_texts(result.content) or f"the tool {tool} failed, and does not say why")
     if result.structured_content is not None:
         return result.structured_content
-    found = [_block(block) for block in result.content]
+    found = [_block_result(block) for block in result.content]
     return found[0] if len(found) == 1 else found
 
 
-def _block(block: ContentBlock) -> object:
+def _block_result(block: ContentBlock) -> object:
     match block:
         case TextContent():
             return block.text
         case ImageContent() | AudioContent():
-            return _media(block.mime_type, block.data)
+            return _media_result(block.mime_type, block.data)
         case EmbeddedResource(resource=TextResourceContents() as resource):
             return resource.text
         case EmbeddedResource(resource=BlobResourceContents() as resource):
-            return _media(resource.mime_type or "application/octet-stream", resource.blob)
+            return _media_result(resource.mime_type or "application/octet-stream", resource.blob)
     return block.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _media(kind: str, data: str) -> object:
+def _media_result(kind: str, data: str) -> object:
     try:
         return Media(kind, base64.b64decode(data, validate=True)).document()
     except binascii.Error:
         raise ToolError("the MCP server sent what is no base64") from None
 
 
-def _words(content: Sequence[ContentBlock]) -> str:
+def _join_texts(content: Sequence[ContentBlock]) -> str:
     return "\n".join(block.text for block in content if isinstance(block, TextContent)).strip()
 
-
-logger = logging.getLogger(__name__)
 
 _CHECK_SECONDS = 600.0
 _HIDDEN = b"[hidden]"
@@ -145,22 +211,22 @@ class McpCaller:
         self._checked: dict[Place, float] = {}
         self._checks: set[asyncio.Task[None]] = set()
 
-    def expect(self, rule: McpRule, parameters: Mapping[str, object]) -> Expected:
+    def expect_tool(self, rule: McpRule, parameters: Mapping[str, object]) -> Expected:
         """Add the tool of an EventType to the comparison with its server.
 
         It is compared as long as the caller holds the returned object.
         """
-        return self._agreement.expect(rule.server, rule.tool, parameters)
+        return self._agreement.expect_tool(rule.server, rule.tool, parameters)
 
-    async def keep(self, name: str, ready: Callable[[], None]) -> None:
+    async def keep_running(self, name: str, ready: Callable[[], None]) -> None:
         """Keep a named command running until cancelled, even without calls.
 
         Calls `ready` after each start.
         """
-        server = self._servers[name, None] = self._command(self._named[name], None)
-        await server.keep(ready)
+        server = self._servers[name, None] = self._make_command(self._named[name], None)
+        await server.keep_running(ready)
 
-    async def call(self, rule: McpRule, arguments: Mapping[str, object], call: Call) -> object:
+    async def call_tool(self, rule: McpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.
 
         Raises `ToolError`, `OutcomeUnknown`, and `Retry` if the Broker should deliver it again.
@@ -170,8 +236,8 @@ class McpCaller:
             {"mcp.method.name": "tools/call", "gen_ai.tool.name": rule.tool}
         )
         try:
-            server = self._server(rule)
-            result = await self._called(server, rule, arguments, call)
+            server = self._server_for(rule)
+            result = await self._call_server(server, rule, arguments, call)
             self._check_soon((rule.server, rule.credential), server)
             return self._without_secrets(rule, result_of(result, rule.tool))
         except ToolError as error:
@@ -182,19 +248,19 @@ class McpCaller:
         except TooLarge as error:
             raise ToolError(f"the MCP server {name} {error}") from None
         except Unreachable as error:
-            raise _lost(name, error, call) from None
+            raise _lost_call_error(name, error, call) from None
 
-    async def _called(
+    async def _call_server(
         self, server: Server, rule: McpRule, arguments: Mapping[str, object], call: Call
     ) -> CallToolResult:
         if (send_report := call.report) is None:
-            return await server.call(rule.tool, arguments, rule.timeout)
+            return await server.call_tool(rule.tool, arguments, rule.timeout)
 
-        async def report(done: float, total: float | None, message: str) -> None:
+        async def pass_report(done: float, total: float | None, message: str) -> None:
             await send_report(done, total, str(self._without_secrets(rule, message)))
 
-        async with passed_on(report) as heard:
-            return await server.call(rule.tool, arguments, rule.timeout, heard)
+        async with passed_on(pass_report) as heard:
+            return await server.call_tool(rule.tool, arguments, rule.timeout, heard)
 
     async def close(self) -> None:
         """Cancel the checks, and close every server."""
@@ -211,13 +277,13 @@ class McpCaller:
         if not now and time.monotonic() - self._checked.get(place, -_CHECK_SECONDS) < _CHECK_SECONDS:
             return
         self._checked[place] = time.monotonic()
-        check = asyncio.create_task(self._check(place, server))
+        check = asyncio.create_task(self._check_tools(place, server))
         self._checks.add(check)
         check.add_done_callback(self._checks.discard)
 
-    async def _check(self, place: Place, server: Server) -> None:
+    async def _check_tools(self, place: Place, server: Server) -> None:
         try:
-            self._agreement.compare(place[0], await server.tools())
+            self._agreement.compare_tools(place[0], await server.list_tools())
         except Exception as error:  # calls tell what is wrong with the server
             logger.info(
                 "the tools of the MCP server %s cannot be compared: %s",
@@ -240,17 +306,17 @@ class McpCaller:
         hidden: object = loads(text)
         return hidden
 
-    def _server(self, rule: McpRule) -> Server:
+    def _server_for(self, rule: McpRule) -> Server:
         place = (rule.server, rule.credential)
         if place not in self._servers:
-            self._servers[place] = self._connect(rule)
+            self._servers[place] = self._make_server(rule)
         server = self._servers[place]
         if isinstance(server, HttpServer):
             url = httpx2.URL(server.url)
             self._egress.allowed.find(url.scheme, url.host, url.port)
         return server
 
-    def _connect(self, rule: McpRule) -> Server:
+    def _make_server(self, rule: McpRule) -> Server:
         if "://" in rule.server:
             return self._by_url(rule.server, rule.credential)
         entry = self._named.get(rule.server)
@@ -260,9 +326,9 @@ class McpCaller:
             )
         if entry.url:
             return self._by_url(entry.url, rule.credential)
-        return self._command(entry, rule.credential)
+        return self._make_command(entry, rule.credential)
 
-    def _command(self, entry: NamedServer, credential: str | None) -> CommandServer:
+    def _make_command(self, entry: NamedServer, credential: str | None) -> CommandServer:
         place = (entry.name, credential)
         server = CommandServer(entry, lambda: self._check_soon(place, server, now=True))
         return server
@@ -291,7 +357,7 @@ class _Sealing(httpx2.Auth):
         yield request
 
 
-def _lost(name: str, error: Unreachable, call: Call) -> Exception:
+def _lost_call_error(name: str, error: Unreachable, call: Call) -> Exception:
     """Return the exception for a call without an answer.
 
     It is `Retry` if the call is repeatable or was not sent, else `OutcomeUnknown`.

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import httpx2
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from beckon_adapter.headers import is_token
-from beckon_adapter.outbound.hosts import AllowedHost, AllowedHosts, NotAllowed
+from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts, NotAllowed
+from beckon_adapter.templates import is_token
 
 logger = logging.getLogger(__name__)
 
@@ -89,15 +89,15 @@ class Credentials:
 
     def seal(self, name: str, url: httpx2.URL) -> Sealed:
         """Return the headers and parameters for a URL; raise `NoCredential`."""
-        parts = [_part(entry, url) for entry in self.entries if entry.name == name]
+        parts = [_seal_part(entry, url) for entry in self.entries if entry.name == name]
         if not parts:
             raise NoCredential(
                 f"the HTTP adapter has no credential {name!r}; its owner can add it ({SETTING})"
             )
-        return _combine(name, parts)
+        return _combine_parts(name, parts)
 
 
-def _part(entry: Credential, url: httpx2.URL) -> Sealed:
+def _seal_part(entry: Credential, url: httpx2.URL) -> Sealed:
     bound = AllowedHosts([AllowedHost(host=host) for host in entry.hosts])
     try:
         bound.find(url.scheme, url.host, url.port)
@@ -105,10 +105,10 @@ def _part(entry: Credential, url: httpx2.URL) -> Sealed:
         raise NoCredential(
             f"the credential {entry.name!r} is not for {url.host}; its owner binds it to hosts ({SETTING})"
         ) from None
-    return _sealed(entry, _read(entry))
+    return _seal_secret(entry, _read_secret(entry))
 
 
-def _combine(name: str, parts: Sequence[Sealed]) -> Sealed:
+def _combine_parts(name: str, parts: Sequence[Sealed]) -> Sealed:
     headers = [pair for part in parts for pair in part.headers.items()]
     query = [pair for part in parts for pair in part.query.items()]
     if len({each.lower() for each, _ in headers}) < len(headers) or len(dict(query)) < len(query):
@@ -118,7 +118,7 @@ def _combine(name: str, parts: Sequence[Sealed]) -> Sealed:
     return Sealed(dict(headers), dict(query), tuple(secret for part in parts for secret in part.secrets))
 
 
-def _read(entry: Credential) -> str:
+def _read_secret(entry: Credential) -> str:
     """Return the secret of a credential; raise `NoCredential`.
 
     A problem with its file is logged, and not reported to the caller.
@@ -139,20 +139,20 @@ def _error_text(entry: Credential, error: Exception) -> str:
     return f"{entry.file}: {error.strerror}" if isinstance(error, OSError) else f"{entry.file} is not ASCII"
 
 
-def _sealed(entry: Credential, secret: str) -> Sealed:
+def _seal_secret(entry: Credential, secret: str) -> Sealed:
     match entry.type:
         case "bearer":
-            return Sealed(headers={"authorization": f"Bearer {secret}"}, secrets=_long((secret,)))
+            return Sealed(headers={"authorization": f"Bearer {secret}"}, secrets=_long_secrets((secret,)))
         case "basic":
             encoded = base64.b64encode(secret.encode()).decode()
             password = secret.partition(":")[2]
             headers = {"authorization": f"Basic {encoded}"}
-            return Sealed(headers=headers, secrets=_long((encoded, secret, password)))
+            return Sealed(headers=headers, secrets=_long_secrets((encoded, secret, password)))
         case "header":
-            return Sealed(headers={entry.parameter: secret}, secrets=_long((secret,)))
+            return Sealed(headers={entry.parameter: secret}, secrets=_long_secrets((secret,)))
         case "query":
-            return Sealed(query={entry.parameter: secret}, secrets=_long((secret,)))
+            return Sealed(query={entry.parameter: secret}, secrets=_long_secrets((secret,)))
 
 
-def _long(secrets: Iterable[str]) -> tuple[str, ...]:
+def _long_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
     return tuple(secret for secret in secrets if len(secret) >= _SHORTEST_HIDDEN)

@@ -1,0 +1,177 @@
+"""MCP servers at URLs, and errors of all MCP servers."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx2
+from anyio import BrokenResourceError, ClosedResourceError
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
+
+from beckon_adapter.egress.client import TooLarge, Unreachable
+from beckon_adapter.egress.credentials import NoCredential
+from beckon_adapter.egress.hosts import NotAllowed
+from beckon_tools.errors import ToolError
+
+LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)
+_OURS = (NotAllowed, NoCredential, TooLarge)
+
+
+@contextlib.contextmanager
+def convert_errors(sent: Callable[[], bool]) -> Iterator[None]:
+    """Convert the errors of a call to those of outgoing requests.
+
+    Connections raise groups of errors. `sent` returns True once the server may have received the call.
+    """
+    try:
+        yield
+    except TimeoutError:
+        raise Unreachable("did not answer in time", sent=sent()) from None
+    except Exception as error:
+        raise _to_egress_error(error, sent=sent()) from None
+
+
+def is_lost(error: Exception) -> bool:
+    """Return True if an error means a lost connection, not an answer."""
+    return error.code == CONNECTION_CLOSED if isinstance(error, MCPError) else isinstance(error, LOST)
+
+
+def first_error_text(error: BaseException) -> str:
+    """Return the type and message of an error, or of a group's first."""
+    one = next(iterate_errors(error))
+    return f"{type(one).__name__}: {one}"
+
+
+def _to_egress_error(error: Exception, *, sent: bool) -> Exception:
+    found = list(iterate_errors(error))
+    for one in found:
+        if isinstance(one, (*_OURS, Unreachable)):
+            return one
+    for one in found:
+        if isinstance(one, MCPError) and one.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+            return ToolError(f"the MCP server answered: {one.message[:300]} ({one.code})")
+    if any(isinstance(one, (MCPError, *LOST)) for one in found):
+        return Unreachable(f"is lost ({type(found[0]).__name__})", sent=sent)
+    return error
+
+
+def iterate_errors(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, or each error of a group, nested groups included."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from iterate_errors(inner)
+    else:
+        yield error
+
+
+LISTING_SECONDS = 30.0
+_MOST_TOOLS = 2000
+
+
+class Server(Protocol):
+    """One MCP server."""
+
+    async def call_tool(
+        self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
+    ) -> CallToolResult:
+        """Return the result of a tool; `heard` receives its progress.
+
+        Raises `Unreachable`, `ToolError` if the server refuses the call, and the errors of outgoing
+        requests.
+        """
+        ...
+
+    async def list_tools(self) -> Sequence[Tool]:
+        """Return the server's current tools; raises as `call` does."""
+        ...
+
+    async def close(self) -> None:
+        """Close the server's connection or process."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server at a URL, with a client allowed to reach it."""
+
+    url: str
+    client: httpx2.AsyncClient
+
+    async def call_tool(
+        self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
+    ) -> CallToolResult:
+        """Connect, call the tool, and disconnect."""
+        sent = False
+        with convert_errors(lambda: sent):
+            async with asyncio.timeout(seconds), self._open_connection() as client:
+                sent = True
+                return await client.call_tool(tool, dict(arguments), progress_callback=heard)
+
+    async def list_tools(self) -> Sequence[Tool]:
+        """Connect, list the tools, and disconnect."""
+        with convert_errors(lambda: False):
+            async with asyncio.timeout(LISTING_SECONDS), self._open_connection() as client:
+                return await read_tool_list(client)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection between calls."""
+
+    def _open_connection(self) -> Client:
+        return Client(streamable_http_client(self.url, http_client=self.client), cache=None)
+
+
+async def read_tool_list(client: Client) -> Sequence[Tool]:
+    """Return all tools of a server, page by page."""
+    tools: list[Tool] = []
+    cursor: str | None = None
+    while len(tools) < _MOST_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tools[:_MOST_TOOLS]
+
+
+class LimitedTransport(httpx2.AsyncBaseTransport):
+    """Sends through an existing client; `limit` is in bytes per answer.
+
+    The client belongs to other code and is used as it is.
+    """
+
+    def __init__(self, client: httpx2.AsyncClient, limit: int) -> None:
+        self._client = client
+        self._limit = limit
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the answer to a request; reading it raises `TooLarge`."""
+        request.headers["accept-encoding"] = "identity"
+        answer = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            await answer.aclose()
+            raise httpx2.DecodingError("answered in an encoding that nobody asked for", request=request)
+        return httpx2.Response(
+            answer.status_code, headers=answer.headers, stream=_Limited(answer, self._limit), request=request
+        )
+
+
+class _Limited(httpx2.AsyncByteStream):
+    def __init__(self, answer: httpx2.Response, limit: int) -> None:
+        self._answer = answer
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._answer.aiter_raw():
+            size += len(chunk)
+            if size > self._limit:
+                raise TooLarge(f"answered with more than {self._limit} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()
