@@ -2,6 +2,8 @@
 
 import os
 import pty
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +95,64 @@ def test_a_part_that_is_killed_comes_back_and_calls_are_answered_again(
     wait_until(lambda: not is_running(victim))
     wait_until(lambda: calculate(running) == "42")
     wait_until(lambda: running.pid_of(module))
+
+
+def test_the_process_of_the_shipped_tools_comes_back_and_the_others_do_not_notice(
+    start_platform: Start,
+) -> None:
+    keys = secrets.token_hex(32)
+    platform = start_platform(EXAMPLES, BECKON_SHIM_KEYS=keys, BECKON_STORE="sqlite:///:memory:")
+    victim = platform.pid_of("beckon_cli.local.group")
+    others = set(platform.children()) - {victim}
+    assert len(others) == 5
+
+    for pid in (victim, platform.pid_of("beckon_adapter")):
+        inherited = Path(f"/proc/{pid}/environ").read_bytes()
+        assert keys.encode() not in inherited
+        assert b"BECKON_STORE" not in inherited
+    os.kill(victim, signal.SIGKILL)
+
+    wait_until(lambda: not is_running(victim))
+    wait_until(lambda: calculate(platform) == "42")
+    assert platform.pid_of("beckon_cli.local.group") != victim
+    assert others <= set(platform.children())
+
+
+def test_a_shipped_tool_that_is_added_or_removed_changes_no_address_of_the_others(
+    start_platform: Start, tmp_path: Path
+) -> None:
+    for name in ("calculator", "sql"):
+        shutil.copytree(EXAMPLES / name, tmp_path / name)
+    platform = start_platform(tmp_path)
+    group = platform.pid_of("beckon_cli.local.group")
+    assert group
+
+    shutil.copytree(EXAMPLES / "current-time", tmp_path / "current-time")
+    wait_until(lambda: "current_time" in platform.tool_names())
+    wait_until(lambda: calculate(platform) == "42")
+    assert platform.pid_of("beckon_cli.local.group") not in (0, group)
+    shutil.rmtree(tmp_path / "sql")
+    wait_until(lambda: platform.tool_names() == {"calculator", "current_time"})
+    assert calculate(platform) == "42"
+
+
+def test_a_forked_service_has_nothing_of_its_parent_but_the_memory(
+    start_platform: Start, folder: Path
+) -> None:
+    running = start_platform(folder)
+    demo = running.pid_of("beckon_demo")
+    status = dict(
+        line.split(":\t", 1)
+        for line in Path(f"/proc/{demo}/status").read_text().splitlines()
+        if ":\t" in line
+    )
+    own_files = {file.readlink() for file in Path(f"/proc/{demo}/fd").iterdir()}
+    parents = {file.readlink() for file in Path(f"/proc/{running.process.pid}/fd").iterdir()}
+
+    assert os.getsid(demo) == demo
+    assert int(status["SigBlk"], 16) == 0
+    shared = {str(file) for file in own_files & parents if not str(file).startswith("anon_inode:")}
+    assert shared == {"/dev/null", str(running.output)}  # no socket and no pipe, which have numbers
 
 
 def test_brokers_of_other_namespaces_have_tools_of_their_own(running: LocalPlatform, folder: Path) -> None:

@@ -44,7 +44,7 @@ def test_ctrl_c_ends_every_process_and_exits_with_zero(start_platform: Start) ->
     status = platform.stop()
 
     assert status == 0, platform.text()
-    assert len(processes) >= 10
+    assert len(processes) == 6
     assert not [pid for pid in processes if is_running(pid)]
     assert "Traceback" not in platform.text()
 

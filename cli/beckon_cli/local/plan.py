@@ -2,14 +2,15 @@
 
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from beckon_cli.local.process import Program
-from beckon_cli.local.services import LocalService
+from beckon_cli.local.services import LocalService, ServiceName, shared_server
 from beckon_cli.settings import Settings
 from beckon_contract.addresses import CLUSTER_DOMAIN
+from beckon_contract.collectors import is_named
 
 _LOOPBACK = "127.0.0.1"
 _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON_STORE"})
@@ -100,28 +101,69 @@ def folders(settings: Settings, generated: Path) -> str:
     return f"{settings.manifests.resolve()}:{generated}"
 
 
-def tool_program(
-    local: LocalService, port: int, broker: str, manifests: str, allowed_hosts: str = ""
-) -> Program:
-    """Return the program of a tool; an adapter finds its rules in the folders `manifests`.
+def tool_programs(
+    tools: Iterable[LocalService],
+    ports: Mapping[ServiceName, int],
+    broker: str,
+    environment: Mapping[str, str],
+) -> dict[tuple[ServiceName, ...], Program]:
+    """Return the programs of the tools, by the Services that each serves.
 
-    It finds its port in `PORT`, as in Knative, and in `K_SINK`, as with a SinkBinding, its Broker at the
-    broker service `broker`, for answers that it sends later. The adapter calls it by the name that its
-    Service has in a cluster, so it is allowed that name besides the `allowed_hosts` of the settings.
+    A tool has a process of its own. Those that ship share one for each Broker, except where spans are
+    exported: a process has one name in them.
     """
-    url = f"http://{_LOOPBACK}:{port}"
-    sink = f"{broker}/{local.service.namespace}/{local.broker}"
-    dns_name = f"{local.service.name}.{local.service.namespace}.svc"
-    environment = {
-        "BECKON_ALLOWED_HOSTS": ",".join(
-            filter(None, (allowed_hosts, dns_name, f"{dns_name}.{CLUSTER_DOMAIN}"))
-        ),
-        "PORT": str(port),
-        "BECKON_HOST": _LOOPBACK,
-        "K_SINK": sink,
-        "BECKON_MANIFESTS": manifests,
+    groups: dict[tuple[str, ...], list[LocalService]] = {}
+    for local in tools:
+        shared = shared_server(local.command) and not _has_collector(environment)
+        alone = (local.service.namespace, local.service.name)
+        groups.setdefault((local.service.namespace, "", local.broker) if shared else alone, []).append(local)
+    return {
+        tuple(local.service for local in group): _tool_program(group, ports, broker, environment)
+        for group in groups.values()
     }
-    return Program(local.service.name, local.command, environment, url)
+
+
+def _tool_program(
+    group: Sequence[LocalService],
+    ports: Mapping[ServiceName, int],
+    broker: str,
+    environment: Mapping[str, str],
+) -> Program:
+    """Return the program of one tool, or of several that share a process.
+
+    A tool finds the manifests in `BECKON_MANIFESTS`, its port in `PORT`, as in Knative, and in `K_SINK`, as
+    with a SinkBinding, its Broker at the broker service `broker`, for answers that it sends later. The
+    adapter calls a tool by the name that its Service has in a cluster, so that name is allowed besides
+    `BECKON_ALLOWED_HOSTS`.
+    """
+    first = group[0]
+    own = {
+        "BECKON_MANIFESTS": environment["BECKON_MANIFESTS"],
+        "BECKON_ALLOWED_HOSTS": ",".join(_allowed_hosts(group, environment)),
+        "BECKON_HOST": _LOOPBACK,
+        "K_SINK": f"{broker}/{first.service.namespace}/{first.broker}",
+    }
+    urls = tuple(f"http://{_LOOPBACK}:{ports[local.service]}" for local in group)
+    if len(group) == 1:
+        own["PORT"] = str(ports[first.service])
+        return Program(first.service.name, first.command, own, urls)
+    members = [f"{shared_server(local.command)}={ports[local.service]}" for local in group]
+    return Program("shipped tools", (sys.executable, "-m", "beckon_cli.local.group", *members), own, urls)
+
+
+def _allowed_hosts(group: Iterable[LocalService], environment: Mapping[str, str]) -> Iterator[str]:
+    if given := environment.get("BECKON_ALLOWED_HOSTS"):
+        yield given
+    for local in group:
+        dns_name = f"{local.service.name}.{local.service.namespace}.svc"
+        yield from (dns_name, f"{dns_name}.{CLUSTER_DOMAIN}")
+
+
+def _has_collector(environment: Mapping[str, str]) -> bool:
+    try:
+        return is_named(environment)
+    except ValueError:
+        return True  # each service refuses it with its reason
 
 
 def for_tools(environment: Mapping[str, str]) -> dict[str, str]:
@@ -133,7 +175,8 @@ def for_tools(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _program(name: str, module: str, url: str, **environment: str) -> Program:
-    return Program(name, (sys.executable, "-m", module), {"BECKON_HOST": _LOOPBACK, **environment}, url)
+    command = (sys.executable, "-m", module)
+    return Program(name, command, {"BECKON_HOST": _LOOPBACK, **environment}, (url,), module)
 
 
 def _port(url: str) -> str:

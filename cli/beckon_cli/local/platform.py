@@ -12,9 +12,10 @@ import httpx
 
 from beckon_cli.errors import CommandError
 from beckon_cli.local import generated, plan
+from beckon_cli.local.forking import can_fork, import_services
 from beckon_cli.local.ports import free_ports, is_free
-from beckon_cli.local.process import Process
-from beckon_cli.local.services import LocalService, ServiceName, WantedService, wanted
+from beckon_cli.local.process import Process, Program
+from beckon_cli.local.services import ServiceName, WantedService, wanted
 from beckon_cli.settings import Settings, child_environment
 from beckon_contract.agent_resources import is_agent
 from beckon_contract.resources import DEFAULT_NAMESPACE
@@ -53,14 +54,14 @@ class Platform:
         self._folder = ManifestFolders((settings.manifests,))
         self._state = Path(tempfile.mkdtemp(prefix="beckon-"))
         self._ports = free_ports("127.0.0.1", settings.port + 1)
+        self._tool_ports: dict[ServiceName, int] = {}
         self._core: list[Process] = []
-        self._tools: dict[ServiceName, Process] = {}
+        self._tools: dict[tuple[ServiceName, ...], Process] = {}
 
     @property
     def tools(self) -> dict[str, str]:
         """The URL of each running tool, by the name of its Service."""
-        running = {name: process for name, process in self._tools.items() if not process.gave_up}
-        return {str(name): process.program.url for name, process in sorted(running.items())}
+        return {str(name): url for name, url in sorted(self._tool_urls().items())}
 
     @property
     def agents(self) -> list[str]:
@@ -70,11 +71,10 @@ class Platform:
         written = {(one.namespace, one.name) for one in self._folder.resources if is_agent(one)} - {own}
         return [own[1], *sorted(name if place == own[0] else f"{place}/{name}" for place, name in written)]
 
-    async def start(self) -> None:
-        """Start everything and wait until it answers.
+    def start(self) -> None:
+        """Start every process, the tools first: they start while this process imports the services.
 
-        Raises `CommandError` if the port is taken or a core part does not answer. A tool that does not
-        answer is logged only: one broken tool does not stop the platform.
+        Raises `CommandError` if the port is taken.
         """
         if not is_free(self.settings.host, self.settings.port):
             raise CommandError(
@@ -84,11 +84,21 @@ class Platform:
             )
         self._folder.refresh()
         self.addresses = plan.addresses(self.settings, self._ports)
-        await self._reconcile()
-        for program in plan.core_programs(self.settings, self.addresses, self._state, self._environment):
+        self._start_tools(self._needs())
+        programs = plan.core_programs(self.settings, self.addresses, self._state, self._environment)
+        if can_fork():
+            import_services(program.module for program in programs)
+        for program in programs:
             process = Process(program, self._environment)
             self._core.append(process)
-            await process.start()
+            process.start()
+
+    async def wait_until_ready(self) -> None:
+        """Wait until everything answers.
+
+        Raises `CommandError` if a core part does not answer. A tool that does not answer is logged only: one
+        broken tool does not stop the platform.
+        """
         if silent := await self._silent_after(_START_SECONDS, self._core):
             raise CommandError(f"no answer within {_START_SECONDS:g} seconds from: {silent}")
         if silent := await self._silent_after(_TOOL_SECONDS, list(self._tools.values())):
@@ -107,11 +117,12 @@ class Platform:
                     logger.exception("a change of the manifests could not be followed")
 
     async def _follow_once(self) -> None:
-        before = set(self._tools)
+        before = self._tool_urls()
         await self._reconcile()
-        for name in sorted(set(self._tools) - before):
-            logger.info("started %s at %s", name, self._tools[name].program.url)
-        for name in sorted(before - set(self._tools)):
+        after = self._tool_urls()
+        for name in sorted(after.keys() - before.keys()):
+            logger.info("started %s at %s", name, after[name])
+        for name in sorted(before.keys() - after.keys()):
             logger.info("ended %s", name)
 
     async def stop(self) -> None:
@@ -125,25 +136,46 @@ class Platform:
         shutil.rmtree(self._state, ignore_errors=True)
 
     async def _reconcile(self) -> None:
+        needs = self._needs()
+        programs = self._tool_programs(needs)
+        for names, process in list(self._tools.items()):
+            if names not in programs or programs[names] != process.program or process.gave_up:
+                await self._tools.pop(names).stop(_STOP_SECONDS)
+                self._reported.difference_update(names)
+                for name in names if process.gave_up else ():
+                    self._tool_ports.pop(name, None)
+        self._start_tools(needs)
+
+    def _needs(self) -> WantedService:
         needs = wanted(self._folder.resources, self.addresses.agent)
         self._report_missing(needs.missing())
-        for name, process in list(self._tools.items()):
-            local = needs.services.get(name)
-            if local is None or local.command != process.program.command or process.gave_up:
-                await self._tools.pop(name).stop(_STOP_SECONDS)
-                self._reported.discard(name)
-        for local in needs.services.values():
-            if local.command and local.service not in self._tools:
-                await self._start_tool(local)
+        return needs
+
+    def _start_tools(self, needs: WantedService) -> None:
+        """Start the processes of the tools that do not run, and write where all of them are."""
+        for names, program in self._tool_programs(needs).items():
+            if names not in self._tools:
+                self._tools[names] = Process(program, plan.for_tools(self._environment))
+                self._tools[names].start()
         self._write_generated(needs)
 
-    async def _start_tool(self, local: LocalService) -> None:
-        manifests = plan.folders(self.settings, self._state)
-        allowed = self._environment.get("BECKON_ALLOWED_HOSTS", "")
-        program = plan.tool_program(local, next(self._ports), self.addresses.broker, manifests, allowed)
-        process = Process(program, plan.for_tools(self._environment))
-        self._tools[local.service] = process
-        await process.start()
+    def _tool_programs(self, needs: WantedService) -> dict[tuple[ServiceName, ...], Program]:
+        tools = [local for local in needs.services.values() if local.command]
+        for local in tools:
+            if local.service not in self._tool_ports:
+                self._tool_ports[local.service] = next(self._ports)
+        where = {"BECKON_MANIFESTS": plan.folders(self.settings, self._state)}
+        environment = {**self._environment, **where}
+        return plan.tool_programs(tools, self._tool_ports, self.addresses.broker, environment)
+
+    def _tool_urls(self) -> dict[ServiceName, str]:
+        """Return the URL of each Service whose process runs."""
+        return {
+            name: url
+            for names, process in self._tools.items()
+            if not process.gave_up
+            for name, url in zip(names, process.program.urls, strict=True)
+        }
 
     def _report_missing(self, missing: Mapping[ServiceName, str]) -> None:
         """Log each Service without a server here once, with the remedy."""
@@ -154,8 +186,7 @@ class Platform:
 
     def _write_generated(self, needs: WantedService) -> None:
         addresses = {name: local.url for name, local in needs.services.items() if local.url}
-        running = {name: process for name, process in self._tools.items() if not process.gave_up}
-        addresses.update({name: process.program.url for name, process in running.items()})
+        addresses.update(self._tool_urls())
         text = generated.manifests(
             addresses=addresses,
             brokers=needs.brokers,
@@ -198,7 +229,8 @@ class Platform:
 
         They are started again when a manifest changes.
         """
-        failed = {name for name, process in self._tools.items() if process.gave_up} - self._reported
+        gave_up = [names for names, process in self._tools.items() if process.gave_up]
+        failed = {name for names in gave_up for name in names} - self._reported
         for name in sorted(failed):
             logger.warning("%s does not start; its message stands above", name)
         if failed:
@@ -207,8 +239,9 @@ class Platform:
 
 
 async def _answers(client: httpx.AsyncClient, process: Process) -> bool:
+    """Return True if each server of a process answers."""
     try:
-        response = await client.get(f"{process.program.url}/healthz")
+        answers = [await client.get(f"{url}/healthz") for url in process.program.urls]
     except httpx.HTTPError:
         return False
-    return response.status_code < 500
+    return all(response.status_code < 500 for response in answers)

@@ -6,9 +6,13 @@ import ctypes
 import logging
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from beckon_cli.local.forking import can_fork, fork_module
 
 logger = logging.getLogger(__name__)
 
@@ -21,15 +25,27 @@ _EARLY_DEATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program to run: name, command, environment and URL.
+    """A program to run: name, command, environment and URLs.
 
-    `name` is for people; `environment` is added to the inherited variables and overrides them.
+    `name` is for people; `environment` is added to the inherited variables and overrides them. `urls` are
+    those of its servers. `module` is the module of ours that the command runs, if its first process may be
+    forked from this one.
     """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    url: str = ""
+    urls: Sequence[str] = ()
+    module: str = ""
+
+
+class _Child(Protocol):
+    """A process started by this one; `wait` returns its status, negative for a signal."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self) -> int: ...
 
 
 class Process:
@@ -38,21 +54,23 @@ class Process:
     def __init__(self, program: Program, environment: Mapping[str, str]) -> None:
         self.program = program
         self._environment = {**environment, **program.environment}
-        self._running: asyncio.subprocess.Process | None = None
+        self._running: _Child | None = None
         self._keeper: asyncio.Task[None] | None = None
         self.gave_up = False
         self.answered = False
         self._deaths = 0
 
-    @property
-    def pid(self) -> int | None:
-        """The process id, `None` while nothing runs."""
-        return self._running.pid if self._running and self._running.returncode is None else None
+    def start(self) -> None:
+        """Start the program, and keep it running from now on.
 
-    async def start(self) -> None:
-        """Start the program, and keep it running from now on."""
-        if await self._spawn():
-            self._keeper = asyncio.create_task(self._keep())
+        A module of ours is forked, if that is safe: it need not import anything again.
+        """
+        if self.program.module and can_fork():
+            self._running = fork_module(self.program.module, self._environment)
+        else:
+            self._spawn()
+        if self._running is not None:
+            self._keeper = asyncio.create_task(self._keep(self._running))
 
     async def stop(self, grace: float) -> None:
         """End the program: SIGTERM first, SIGKILL after `grace` seconds."""
@@ -66,17 +84,17 @@ class Process:
         self._signal(running, signal.SIGTERM)
         try:
             async with asyncio.timeout(grace):
-                await running.wait()
+                await _wait(running)
         except TimeoutError:
             logger.warning("%s did not stop within %g s and was ended", self.program.name, grace)
         self._signal(running, signal.SIGKILL)  # what it may have left behind in its group
-        await running.wait()
+        await _wait(running)
 
-    async def _keep(self) -> None:
+    async def _keep(self, running: _Child) -> None:
         delay = _FIRST_DELAY
-        while self._running is not None:
+        while True:
             begun = asyncio.get_running_loop().time()
-            status = await self._running.wait()
+            status = await _wait(running)
             if asyncio.get_running_loop().time() - begun > _HEALTHY_SECONDS:
                 delay, self._deaths = _FIRST_DELAY, 0
             self._deaths += 1
@@ -86,30 +104,51 @@ class Process:
             logger.warning("%s ended (%s); starting it again", self.program.name, _how(status))
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LONGEST_DELAY)
-            if not await self._spawn():
+            again = self._spawn()
+            if again is None:
                 return
+            running = again
 
-    async def _spawn(self) -> bool:
-        """Start the program; return False if it cannot be started."""
+    def _spawn(self) -> _Child | None:
+        """Start the program's command; return `None` if it cannot be started."""
         try:
-            self._running = await asyncio.create_subprocess_exec(
-                *self.program.command,
+            self._running = subprocess.Popen(  # noqa: S603  # the user's own manifests name the commands
+                self.program.command,
                 env=self._environment,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for us alone; we end the children in their order
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # takes no lock
             )
         except OSError as error:
             logger.warning(
                 "%s: cannot run %s: %s", self.program.name, self.program.command[0], error.strerror
             )
             self.gave_up = True
-            return False
-        return True
+            return None
+        return self._running
 
-    def _signal(self, running: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    def _signal(self, running: _Child, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, number)
+
+
+async def _wait(child: _Child) -> int:
+    """Wait for the end of a process without a thread, where the system can; return its status."""
+    if not hasattr(os, "pidfd_open"):
+        return await asyncio.to_thread(child.wait)
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except ProcessLookupError:  # it has ended, and its status has been read
+        return child.wait()
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ended.set)
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    return child.wait()
 
 
 def _die_with_parent() -> None:

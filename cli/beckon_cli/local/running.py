@@ -19,13 +19,15 @@ async def running_platform(settings: Settings) -> AsyncIterator[Platform]:
     if not settings.manifests.is_dir():
         cure = "name one with --manifests (beckon up) or BECKON_MANIFESTS"
         raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)
-    with err.status("starting the local platform …") as status:
-        platform = Platform(settings, report=lambda line: status.update(f"{line} …"))
-        try:
-            await platform.start()
-        except BaseException:
-            await asyncio.shield(platform.stop())
-            raise
+    status = err.status("starting the local platform …")
+    platform = Platform(settings, report=lambda line: status.update(f"{line} …"))
+    try:
+        platform.start()  # before the status, whose thread would hinder a fork
+        with status:
+            await platform.wait_until_ready()
+    except BaseException:
+        await asyncio.shield(platform.stop())
+        raise
     following = asyncio.create_task(platform.follow())
     try:
         yield platform

@@ -36,6 +36,9 @@ class ServiceName:
 ADAPTER = ServiceName("beckon", "beckon-adapter")
 """The HTTP adapter, where Triggers lead to it in a cluster."""
 
+LIBRARY = "library"
+"""The example of a plain HTTP API: no tool itself, the adapter makes tools of it."""
+
 AGENT = ServiceName("beckon", "beckon-agent")
 """The agent itself, where Triggers lead to it in a cluster: it is a tool of agents, too."""
 
@@ -119,6 +122,17 @@ def _local(name: ServiceName, manifest: Resource | None, agent: str) -> LocalSer
     if name.name in SHIPPED:
         return LocalService(name, command=(sys.executable, "-m", "beckon_tools", "serve", name.name))
     return LocalService(name)
+
+
+def shared_server(command: tuple[str, ...]) -> str:
+    """Return the name of a server that ships and may share a process, else ""."""
+    match command:
+        case (sys.executable, "-m", "beckon_tools", "serve", name) if name in SHIPPED:
+            return name
+        case (sys.executable, "-m", "beckon_adapter.library"):
+            return LIBRARY
+        case _:
+            return ""
 
 
 def _by_command(name: ServiceName, command: str) -> LocalService:
