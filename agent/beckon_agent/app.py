@@ -25,7 +25,7 @@ from beckon_agent.api.events import routes as events
 from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ApiError, ProblemError, problem_response, refusal
 from beckon_agent.api.http.middleware import BodyLimit, RequestIds, allowed_methods
-from beckon_agent.api.http.openapi import describe_authentication
+from beckon_agent.api.http.openapi import describe_app
 from beckon_agent.api.http.streaming import ClientGone, StreamPace
 from beckon_agent.api.late_replies import LateReplySink
 from beckon_agent.api.mcp.server import McpSettings, mount
@@ -113,7 +113,7 @@ def build_app(
     app.router.routes.extend(page.routes())
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
-    describe_authentication(app)
+    describe_app(app)
     return TracedRequests(
         RequestIds(door(app)), service.metrics.count_request
     )  # outside of all that may fail

@@ -60,3 +60,21 @@ def test_the_description_names_every_operation(platform: LocalPlatform) -> None:
     assert not [
         path for path, said in operations if path not in probes and "default" not in said["responses"]
     ]
+
+
+def test_the_description_has_a_schema_of_every_json_answer(platform: LocalPlatform) -> None:
+    description = httpx.get(f"{platform.url}/openapi.json").json()
+    events = {"/events", "/events/{agent}"}  # the data of a reply event is the agent's answer
+    answers = [
+        (path, method, status, content["application/json"].get("schema"))
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+        for status, answer in operation["responses"].items()
+        if "application/json" in (content := answer.get("content", {})) and path not in events
+    ]
+
+    assert len(answers) > 50
+    assert not [answer[:3] for answer in answers if not answer[3]]
+    documents = [schema for _, _, status, schema in answers if status == "200"]
+    assert not [schema for schema in documents if not schema.keys() & {"$ref", "anyOf"}]
+    assert description["components"]["schemas"]["ResponseDocument"]["properties"]["output"]["items"]["anyOf"]

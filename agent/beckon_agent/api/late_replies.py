@@ -8,13 +8,13 @@ The statuses for the shim: 2xx and most 4xx are final; after 503 the Broker deli
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from beckon_agent.api.events.openapi import EVENT
 from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import Answers
 from beckon_agent.core.context import request_id
 from beckon_agent.durable.late_replies import LateReplies, LateReplyResult
 from beckon_agent.store.base import StoreUnavailable
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 PATH = "/late-replies"
 
-_RESPONSES: dict[int | str, dict[str, Any]] = {
+_RESPONSES: Answers = {
     202: {"description": "The call has its answer, from this delivery or from an earlier one."},
     **problem_responses(
         _400="The body is no CloudEvent, or does not say which call it answers.",

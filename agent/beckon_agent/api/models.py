@@ -1,17 +1,34 @@
 """OpenAI's model list: `GET /v1/models` names the agents."""
 
 import time
+from typing import Literal
 
 from fastapi import APIRouter
+from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.errors import ApiError, openai_responses
-from beckon_agent.api.http.openapi import INTEGER, answer, leads_to, listed, obj, word
+from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
 from beckon_agent.service import Service
 
 _SHOWN_AGENTS = 20
-_MODEL = obj(id=word(), object=word("model"), created=INTEGER, owned_by=word())
 _LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
+
+
+class ModelDocument(TypedDict):
+    """An agent as a model of OpenAI's."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(TypedDict):
+    """All agents."""
+
+    object: Literal["list"]
+    data: list[ModelDocument]
 
 
 def find_agent(service: Service, name: str) -> AgentHandle:
@@ -47,35 +64,29 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter()
     created = int(time.time())
 
-    def document(hosted: AgentHandle) -> dict[str, object]:
+    def document(hosted: AgentHandle) -> ModelDocument:
         return {"id": hosted.name, "object": "model", "created": created, "owned_by": "beckon"}
 
-    @routes.get(
-        "/v1/models",
-        operation_id="listModels",
-        responses={
-            **answer("The agents.", obj(object=word("list"), data=listed(_MODEL)), retrieve=_LINK),
-            **openai_responses(default="Any error."),
-        },
-    )
-    async def list_models() -> dict[str, object]:
+    listed = answer("The agents.", retrieve=_LINK), openai_responses(default="Any error.")
+
+    @routes.get("/v1/models", **operation("listModels", *listed))
+    async def list_models() -> JsonResponse[ModelList]:
         """List the agents, each a model in OpenAI's sense."""
-        return {"object": "list", "data": [document(hosted) for hosted in service.registry.hosted()]}
+        agents = service.registry.hosted()
+        return JsonResponse({"object": "list", "data": [document(hosted) for hosted in agents]})
+
+    errors = openai_responses(
+        _404="There is no agent of this name.",
+        _503="The agent cannot take requests; the message says why.",
+        default="Any other error.",
+    )
 
     @routes.get(
         "/v1/models/{name:path}",  # an agent of another namespace is namespace/name
-        operation_id="retrieveModel",
-        responses={
-            **answer("The agent.", _MODEL),
-            **openai_responses(
-                _404="There is no agent of this name.",
-                _503="The agent cannot take requests; the message says why.",
-                default="Any other error.",
-            ),
-        },
+        **operation("retrieveModel", answer("The agent."), errors),
     )
-    async def get_model(name: str) -> dict[str, object]:
+    async def get_model(name: str) -> JsonResponse[ModelDocument]:
         """Describe one agent."""
-        return document(find_agent(service, name))
+        return JsonResponse(document(find_agent(service, name)))
 
     return routes

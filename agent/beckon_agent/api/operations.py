@@ -1,32 +1,53 @@
 """The routes for operators: `/healthz`, `/readyz`, `/metrics`."""
 
 from collections.abc import Callable
+from typing import Literal, NotRequired
 
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
+from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.http.errors import ProblemError, problem_responses
-from beckon_agent.api.http.openapi import INTEGER, answer, listed, maybe, obj, word
+from beckon_agent.api.http.openapi import Answers, JsonResponse, answer, operation
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.service import Service
 from beckon_agent.store.health import StoreHealth
 from beckon_contract.problem import Problem
 
-_STATE = obj(
-    status=word("ready", "starting", "draining", "store_unavailable"),
-    model=maybe(word()),
-    tools=INTEGER,
-    agents=listed(word()),
-)
-_STATE["properties"]["detail"] = word()  # only where something is wrong
+Status = Literal["ready", "starting", "draining", "store_unavailable"]
+
+
+class Alive(TypedDict):
+    """The answer of `/healthz`."""
+
+    status: Literal["ok"]
+    service: str
+
+
+class Readiness(TypedDict):
+    """The answer of `/readyz`; `detail` says what is wrong with the store."""
+
+    status: Status
+    model: str | None
+    tools: int
+    agents: list[str]
+    detail: NotRequired[str]
+
 
 _UNSTORED = (
     "the store cannot be written: its disk may be full, it may be locked, or the database cannot be "
     "reached; the agent's log says which. Chat completions that are not stored are answered; whatever is "
     "stored gets 503 until the store can be written again"
 )
+_READY: Answers = {
+    **answer("Requests are welcome."),
+    503: {
+        "description": "The agent shuts down, has not read its tools yet, or cannot write its store.",
+        "content": {"application/json": {}},
+    },
+}
 _NO_METRICS = (
     "the metrics name agents and tools; the operator of the service lets callers see them with "
     "BECKON_METRICS_USERS, or serves them at a port of their own with BECKON_METRICS_PORT"
@@ -40,33 +61,20 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
     """
     routes = APIRouter()
 
-    alive = answer("The process lives.", obj(status=word("ok"), service=word()))
-
-    @routes.get("/healthz", operation_id="healthz", responses=alive)
-    async def healthz() -> dict[str, str]:
+    @routes.get("/healthz", **operation("healthz", answer("The process lives.")))
+    async def healthz() -> JsonResponse[Alive]:
         """Answer that the process lives, and which service it is."""
-        return {"status": "ok", "service": "beckon-agent"}
+        return JsonResponse({"status": "ok", "service": "beckon-agent"})
 
-    @routes.get(
-        "/readyz",
-        response_model=None,
-        operation_id="readyz",
-        responses={
-            **answer("Requests are welcome.", _STATE),
-            503: {
-                "description": "The agent shuts down, has not read its tools yet, or cannot write its store.",
-                "content": {"application/json": {"schema": _STATE}},
-            },
-        },
-    )
-    async def readyz() -> Response:
+    @routes.get("/readyz", **operation("readyz", _READY))
+    async def readyz() -> JsonResponse[Readiness]:
         """Answer whether requests are welcome, and what the agent works with."""
         registry = service.registry
         default = registry.find(registry.default)
         status = _status(service)
         if status == "ready" and store is not None and not await store.is_writable():
             status = "store_unavailable"
-        state: dict[str, object] = {
+        state: Readiness = {
             "status": status,
             "model": default.model.name if isinstance(default, AgentHandle) else None,
             "tools": registry.tools,
@@ -74,7 +82,7 @@ def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
         }
         if status == "store_unavailable":
             state["detail"] = _UNSTORED
-        return JSONResponse(state, 200 if status == "ready" else 503)
+        return JsonResponse(state, 200 if status == "ready" else 503)
 
     if (may_read := service.metrics.may_read) is not None:
         _add_metrics(routes, service, may_read)
@@ -111,7 +119,7 @@ def _metrics(service: Service) -> Response:
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-def _status(service: Service) -> str:
+def _status(service: Service) -> Status:
     if service.draining:
         return "draining"
     return "ready" if service.registry.complete else "starting"

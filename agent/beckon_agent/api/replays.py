@@ -3,36 +3,34 @@
 The replay is reported as server-sent events.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError, problem_responses
-from beckon_agent.api.http.openapi import STREAM
+from beckon_agent.api.http.openapi import answer, operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, event_bytes
 from beckon_agent.api.models import not_served
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.lookup import find_run
 from beckon_agent.auth.quotas import LimitReached
-from beckon_agent.core.records import StoredRun
+from beckon_agent.core.records import RunStatus, StoredRun
+from beckon_agent.replay.compare import Difference
 from beckon_agent.replay.live import LiveCall
 from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayReport, Wish
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_contract.problem import Problem
 
-_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events: `call` for each call that was made for real, and at the end "
-        "`report`, or `error` in its place.",
-        "content": STREAM,
-    },
+_RESPONSES = {
+    **answer(
+        "Server-sent events: `call` for each call that was made for real, and at the end `report`, or "
+        "`error` in its place."
+    ),
     **problem_responses(
         _400="The body is no JSON object, or asks for what there is not.",
         _404="There is no such run, or it is not the caller's.",
@@ -53,13 +51,52 @@ class ReplayRequest(BaseModel):
     effects: bool = Field(False, description="Call also tools that are not declared read-only.")
 
 
+class LiveCallDocument(TypedDict):
+    """A call that was made for real, with its recorded and its current result."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, object]
+    called: bool
+    same: bool
+    recorded: object
+    now: object
+    diff: str
+
+
+class LiveCallCounts(TypedDict):
+    """The number of calls that were made for real, and of those with the same result."""
+
+    same: int
+    all: int
+
+
+class ReplayDocument(TypedDict):
+    """The outcome of a replay."""
+
+    run: str
+    agent: str
+    model: str | None
+    status: RunStatus
+    same: bool
+    live_tools: bool
+    turns: int
+    calls: int
+    events: int
+    answers_dropped: int
+    requests_unknown: int
+    log_is_whole: bool
+    live_calls: LiveCallCounts
+    differences: Sequence[Difference]
+
+
 def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
     """Return the routes; `owner_of` returns the caller's id."""
     routes = APIRouter()
     replayer = Replayer(store, service)
 
-    @routes.post("/runs/{run_id}/replay", operation_id="replayRun", response_model=None, responses=_RESPONSES)
-    async def replay(run_id: str, body: ReplayRequest, request: Request) -> Response:
+    @routes.post("/runs/{run_id}/replay", **operation("replayRun", _RESPONSES))
+    async def replay(run_id: str, body: ReplayRequest, request: Request) -> EventStream:
         """Play a stored run again, with the model's answers and the results of its calls as recorded."""
         wish = Wish(body.live_tools, body.effects)
         with _problems():
@@ -130,7 +167,7 @@ def _line(item: LiveCall | ReplayReport) -> bytes:
     return event_bytes("report", report_document(item))
 
 
-def call_document(call: LiveCall) -> dict[str, object]:
+def call_document(call: LiveCall) -> LiveCallDocument:
     """Return a live call of a replay as JSON."""
     return {
         "id": call.id,
@@ -144,7 +181,7 @@ def call_document(call: LiveCall) -> dict[str, object]:
     }
 
 
-def report_document(report: ReplayReport) -> dict[str, object]:
+def report_document(report: ReplayReport) -> ReplayDocument:
     """Return the report of a replay as JSON."""
     recording = report.recording
     known = [prompt.model for prompt in recording.prompts if prompt is not None]
@@ -162,5 +199,5 @@ def report_document(report: ReplayReport) -> dict[str, object]:
         "requests_unknown": report.unknown_prompts,
         "log_is_whole": recording.is_whole,
         "live_calls": {"same": sum(call.same for call in report.calls), "all": len(report.calls)},
-        "differences": [asdict(difference) for difference in report.differences],
+        "differences": report.differences,
     }

@@ -4,17 +4,16 @@ A client that accepts an event stream gets the tool's reports during a call.
 """
 
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from dataclasses import asdict
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
 from starlette.requests import Request
-from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.api.http.errors import ProblemError, problem_response, problem_responses
-from beckon_agent.api.http.openapi import ANY, NUMBER, answer, leads_to, listed, obj, word
+from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
 from beckon_agent.api.http.streaming import (
     KEEP_ALIVE,
     EventStream,
@@ -29,25 +28,63 @@ from beckon_agent.core.run_types import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.progress import ProgressReport, with_reports
-from beckon_contract.jsontext import dumps
 from beckon_contract.problem import Problem
-from beckon_contract.tools import Tool, declare
-
-MakeAnswer = Callable[[CallFinished], Response]
-"""Makes the whole answer of a call that has ended."""
+from beckon_contract.tools import Refusal, Skipped, Tool, declare
 
 
-async def answer_or_stream(
-    call: Coroutine[object, object, CallFinished], request: Request, pace: StreamPace, answer: MakeAnswer
-) -> Response:
-    """Return the answer of a call, or a stream with its reports.
+class ToolDocument(TypedDict):
+    """A tool: what is sent to a model, and what decides how it is called."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    declaration: dict[str, Any]
+    event_type: str
+    namespace: str
+    type: str
+    broker: str
+    triggers: list[str]
+    parameters_from: str
+    requires_approval: bool
+    read_only: bool
+    destructive: bool | None
+    idempotent: bool
+
+
+class ToolList(TypedDict):
+    """The tools of an agent, and the EventTypes without a tool."""
+
+    tools: list[ToolDocument]
+    refused: Sequence[Refusal]
+    skipped: Sequence[Skipped]
+
+
+class ToolResult(TypedDict):
+    """The result of a call, as its tool gave it."""
+
+    result: Any
+    seconds: float
+
+
+class ProgressDocument(TypedDict):
+    """A tool's progress report."""
+
+    progress: float
+    total: float | None
+    message: str
+
+
+async def _answer_or_stream(
+    call: Coroutine[object, object, CallFinished], request: Request, pace: StreamPace
+) -> JsonResponse[ToolResult] | EventStream:
+    """Return the result of a call, or a stream with its reports.
 
     It is a stream if the client accepts one and the tool reports its progress, from the first report on.
-    The events of the stream are `progress`, and at the end `result` or `problem` with the data of the
-    answer.
+    The events of the stream are `progress`, and at the end `result` or `problem`. Raises `ProblemError` for a
+    failed call.
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
-        return answer(await unless_gone(request.receive, call))
+        return JsonResponse(_result(await unless_gone(request.receive, call)))
     stream = PacedStream(with_reports(call))
     try:
         first = await unless_gone(request.receive, stream.take())
@@ -55,35 +92,34 @@ async def answer_or_stream(
         await stream.close()
         raise
     if isinstance(first, ProgressReport):
-        return EventStream(_call_stream(first, stream, pace.keep_alive, answer), pace.stalled)
+        return EventStream(_call_stream(first, stream, pace.keep_alive), pace.stalled)
     await stream.close()
     if first is None:
         raise RuntimeError("a call ended without an outcome")
-    return answer(first)
+    return JsonResponse(_result(first))
 
 
 async def _call_stream(
-    first: ProgressReport,
-    stream: PacedStream[ProgressReport | CallFinished],
-    keep_alive: float,
-    answer: MakeAnswer,
+    first: ProgressReport, stream: PacedStream[ProgressReport | CallFinished], keep_alive: float
 ) -> AsyncGenerator[bytes]:
     try:
-        yield _call_event(first, answer)
+        yield _call_event(first)
         async for items in stream.batches(keep_alive):
-            yield b"".join(_call_event(item, answer) for item in items) or KEEP_ALIVE
+            yield b"".join(map(_call_event, items)) or KEEP_ALIVE
     finally:
         await stream.close()
 
 
-def _call_event(item: ProgressReport | CallFinished, answer: MakeAnswer) -> bytes:
+def _call_event(item: ProgressReport | CallFinished) -> bytes:
     if isinstance(item, ProgressReport):
         return event_bytes("progress", _report_document(item))
-    whole = answer(item)
-    return event_bytes("result" if whole.status_code == 200 else "problem", json.loads(bytes(whole.body)))
+    try:
+        return event_bytes("result", _result(item))
+    except ProblemError as error:
+        return event_bytes("problem", error.problem.document())
 
 
-def _report_document(report: ProgressReport) -> dict[str, object]:
+def _report_document(report: ProgressReport) -> ProgressDocument:
     """Return a report as JSON."""
     return {"progress": report.done, "total": report.total, "message": report.message}
 
@@ -100,9 +136,7 @@ _STATUS = {
 _RESPONSES = {
     **answer(
         "The tool's result, and how many seconds it took; or, in a stream, `progress` as often as the tool "
-        "reports it, and at the end `result` or `problem`.",
-        obj(result=ANY, seconds=NUMBER),
-        streams=True,
+        "reports it, and at the end `result` or `problem`."
     ),
     **problem_responses(
         _400="The body is no JSON object.",
@@ -117,39 +151,36 @@ _RESPONSES = {
     ),
 }
 
-_TOOL = obj(name=word(), description=word(), parameters={"type": "object"}, declaration={"type": "object"})
-_TOOLS = obj(tools=listed(_TOOL), refused=listed({"type": "object"}), skipped=listed({"type": "object"}))
+_LISTED = {
+    **answer("The tools.", call=leads_to("callTool", name="$response.body#/tools/0/name")),
+    **problem_responses(
+        _404="There is no agent of this name.",
+        _503="The agent cannot take requests now.",
+        default="Any other error, in the same shape.",
+    ),
+}
 
 
 def router(service: Service, pace: StreamPace) -> APIRouter:
     """Return the routes of tools."""
     routes = APIRouter()
 
-    @routes.get(
-        "/tools",
-        operation_id="listTools",
-        responses={
-            **answer("The tools.", _TOOLS, call=leads_to("callTool", name="$response.body#/tools/0/name")),
-            **problem_responses(
-                _404="There is no agent of this name.",
-                _503="The agent cannot take requests now.",
-                default="Any other error, in the same shape.",
-            ),
-        },
-    )
-    async def list_tools(agent: AgentName = None) -> dict[str, object]:
+    @routes.get("/tools", **operation("listTools", _LISTED))
+    async def list_tools(agent: AgentName = None) -> JsonResponse[ToolList]:
         """List the tools as a model sees them, and what was refused or skipped, with the reason."""
         catalogue = chosen_agent(service, agent).catalogue.current
-        return {
-            "tools": [tool_document(tool) for tool in catalogue.tools.values()],
-            "refused": [asdict(refusal) for refusal in catalogue.refusals],
-            "skipped": [asdict(skipped) for skipped in catalogue.skipped],
-        }
+        return JsonResponse(
+            {
+                "tools": [tool_document(tool) for tool in catalogue.tools.values()],
+                "refused": catalogue.refusals,
+                "skipped": catalogue.skipped,
+            }
+        )
 
-    @routes.post("/tools/{name}", operation_id="callTool", response_model=None, responses=_RESPONSES)
+    @routes.post("/tools/{name}", **operation("callTool", _RESPONSES))
     async def call_tool(
         name: str, arguments: Annotated[dict[str, Any], Body()], request: Request, agent: AgentName = None
-    ) -> Response:
+    ) -> JsonResponse[ToolResult] | EventStream:
         """Call a tool through the Broker, without a model; its failure is a problem document.
 
         With `Accept: text/event-stream` the answer is a stream from the tool's first report of progress on.
@@ -158,7 +189,7 @@ def router(service: Service, pace: StreamPace) -> APIRouter:
         text = json.dumps(arguments)
         try:
             call = service.call(chosen_agent(service, agent), name, text)
-            return await answer_or_stream(call, request, pace, _answer)
+            return await _answer_or_stream(call, request, pace)
         except (NoRoom, StoreUnavailable) as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
         except LimitReached as error:
@@ -169,11 +200,11 @@ def router(service: Service, pace: StreamPace) -> APIRouter:
     return routes
 
 
-def _answer(finished: CallFinished) -> Response:
+def _result(finished: CallFinished) -> ToolResult:
+    """Return the result of a call; raise `ProblemError` if it failed."""
     if finished.failed:
-        return problem_response(_problem(finished.result))
-    found = {"result": finished.result, "seconds": round(finished.seconds, 3)}
-    return Response(dumps(found), media_type="application/json")
+        raise ProblemError(_problem(finished.result))
+    return {"result": finished.result, "seconds": round(finished.seconds, 3)}
 
 
 def chosen_agent(service: Service, name: str | None) -> AgentHandle:
@@ -191,11 +222,8 @@ def chosen_agent(service: Service, name: str | None) -> AgentHandle:
     raise ProblemError(Problem(404, "unknown-agent", "Unknown agent", detail))
 
 
-def tool_document(tool: Tool) -> dict[str, object]:
-    """Return a tool as JSON.
-
-    It has the parts sent to a model, and the parts that decide how the tool is called.
-    """
+def tool_document(tool: Tool) -> ToolDocument:
+    """Return a tool as JSON."""
     return {
         "name": tool.name,
         "description": tool.description,

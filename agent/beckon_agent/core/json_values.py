@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 
 import orjson
 
@@ -32,13 +33,17 @@ def parse_json(text: str | bytes) -> object:
 def to_json(value: object) -> str:
     """Return the JSON text of a value.
 
-    Values without a JSON form become their `str`.
+    A dataclass becomes an object, any other value without a JSON form its `str`.
     """
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     except orjson.JSONEncodeError:
         # Integers over 64 bits, halves of surrogate pairs, deep nesting.
-        return json.dumps(value, default=str)
+        return json.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> object:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def is_complete(text: str) -> bool:

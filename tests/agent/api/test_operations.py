@@ -260,6 +260,9 @@ async def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
     )
     errors = {"400", "403", "404", "422", "429", "502", "503", "504", "default"}
     assert call["responses"].keys() == {"200", *errors}
+    tool = document["components"]["schemas"]["ToolDocument"]
+    assert {"name", "parameters", "declaration", "event_type"} <= set(tool["required"])
+    assert tool["properties"]["destructive"]["anyOf"] == [{"type": "boolean"}, {"type": "null"}]
     assert call["responses"]["422"]["content"].keys() == {"application/problem+json"}
     assert paths["/readyz"]["get"]["responses"].keys() == {"200", "503"}
     assert "HTTPValidationError" not in json.dumps(document)

@@ -2,10 +2,13 @@
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from beckon_agent.api.chat.memory import handed_id, new_run_id
-from beckon_agent.api.http.openapi import INTEGER, listed, maybe, obj, word
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
 from beckon_agent.core.run_types import (
     CallFinished,
@@ -17,20 +20,123 @@ from beckon_agent.core.run_types import (
     RunFinished,
 )
 from beckon_contract.jsontext import dumps
+from beckon_contract.tools import CallOrigin
 
-_USAGE = obj(prompt_tokens=INTEGER, completion_tokens=INTEGER, total_tokens=INTEGER)
-_MESSAGE = obj(role=word("assistant"), content=maybe(word()))
-DOCUMENT = obj(
-    id=word(),
-    object=word("chat.completion"),
-    created=INTEGER,
-    model=word(),
-    choices=listed(obj(index=INTEGER, message=_MESSAGE, finish_reason=word())),
-    usage=maybe(_USAGE),
-)
-"""The schema of a whole completion."""
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
-_FINISH_REASONS: dict[Ending, str] = {
+
+class ChatUsage(TypedDict):
+    """The tokens used by a completion."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatFunction(TypedDict):
+    """The name and the arguments of a client's function."""
+
+    name: str
+    arguments: str
+
+
+class ChatToolCall(TypedDict):
+    """A call handed to the client."""
+
+    id: str
+    type: Literal["function"]
+    function: ChatFunction
+
+
+class ChatToolCallDelta(ChatToolCall):
+    """A call handed to the client in a stream."""
+
+    index: int
+
+
+class ChatAnswer(TypedDict):
+    """The message of a completion."""
+
+    role: Literal["assistant"]
+    content: str | None
+    refusal: None
+    tool_calls: NotRequired[list[ChatToolCall]]
+    reasoning_content: NotRequired[str]
+
+
+class ChatChoice(TypedDict):
+    """The one choice of a completion."""
+
+    index: int
+    message: ChatAnswer
+    logprobs: None
+    finish_reason: FinishReason
+
+
+class StartedCall(TypedDict):
+    """The start of a cluster tool's call."""
+
+    type: Literal["call.started"]
+    id: str
+    name: str
+    arguments: Mapping[str, object]
+    origin: CallOrigin
+
+
+class ProgressedCall(TypedDict):
+    """The progress of a cluster tool's call."""
+
+    type: Literal["call.progressed"]
+    id: str
+    name: str
+    progress: float
+    total: float | None
+    message: str
+
+
+class FinishedCall(TypedDict):
+    """The result of a cluster tool's call."""
+
+    type: Literal["call.finished"]
+    id: str
+    name: str
+    failed: bool
+    result: Any
+    seconds: float
+
+
+CallDocument = StartedCall | ProgressedCall | FinishedCall
+"""An event of a tool call in the field `beckon`."""
+
+
+class CallEventList(TypedDict):
+    """The events of all tool calls of a completion."""
+
+    events: list[CallDocument]
+
+
+class ChatCompletion(TypedDict):
+    """A whole completion."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: ChatUsage | None
+    beckon: NotRequired[CallEventList]
+
+
+class ChatDelta(TypedDict, total=False):
+    """A piece of the message in a stream."""
+
+    role: Literal["assistant"]
+    content: str
+    reasoning_content: str
+    tool_calls: list[ChatToolCallDelta]
+
+
+_FINISH_REASONS: dict[Ending, FinishReason] = {
     "stop": "stop",
     "content_filter": "content_filter",
     "client_call": "tool_calls",
@@ -70,7 +176,7 @@ class Completion:
             case CallStarted() | CallProgressed() | CallFinished() if self.with_events:
                 return self._chunk({}, beckon=call_document(event))
             case ClientCallRequested():
-                call = {"index": self.handed, **self._handed(event)}
+                call: ChatToolCallDelta = {"index": self.handed, **self._handed(event)}
                 self.handed += 1
                 return self._chunk({"tool_calls": [call]})
             case RunFinished(ending):
@@ -82,28 +188,31 @@ class Completion:
 
         Only streams with `include_usage` have it.
         """
-        return _data({**self._head("chat.completion.chunk"), "choices": [], "usage": usage_document(usage)})
+        return self._data({"choices": [], "usage": usage_document(usage)})
 
-    def whole(self, events: list[RunEvent]) -> dict[str, object]:
+    def whole(self, events: list[RunEvent]) -> ChatCompletion:
         """Return the answer to a request without `stream`."""
         text = "".join(event.text for event in events if isinstance(event, TextDelta))
         reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
         finished = next(event for event in events if isinstance(event, RunFinished))
         handed = [self._handed(event) for event in events if isinstance(event, ClientCallRequested)]
         content = None if handed and not text else text
-        message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
+        message: ChatAnswer = {"role": "assistant", "content": content, "refusal": None}
         if handed:
             message["tool_calls"] = handed
         if reasoning:
             message["reasoning_content"] = reasoning
-        choice = {
+        choice: ChatChoice = {
             "index": 0,
             "message": message,
             "logprobs": None,
             "finish_reason": finish_reason(finished.ending),
         }
-        document = {
-            **self._head("chat.completion"),
+        document: ChatCompletion = {
+            "id": self.id,
+            "object": "chat.completion",
+            "created": self.created,
+            "model": self.agent,
             "choices": [choice],
             "usage": usage_document(finished.usage),
         }
@@ -114,26 +223,45 @@ class Completion:
             document["beckon"] = {"events": calls}
         return document
 
-    def _handed(self, call: ClientCallRequested) -> dict[str, object]:
-        function = {"name": call.name, "arguments": call.arguments}
+    def _handed(self, call: ClientCallRequested) -> ChatToolCall:
+        function: ChatFunction = {"name": call.name, "arguments": call.arguments}
         return {"id": handed_id(self.run, call.id), "type": "function", "function": function}
 
-    def _chunk(self, delta: dict[str, object], *, finish_reason: str | None = None, **extra: object) -> bytes:
+    def _chunk(
+        self, delta: ChatDelta, *, finish_reason: FinishReason | None = None, **extra: CallDocument
+    ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _data({**self._head("chat.completion.chunk"), "choices": [choice], **extra})
+        return self._data({"choices": [choice], **extra})
 
-    def _head(self, kind: str) -> dict[str, object]:
-        return {"id": self.id, "object": kind, "created": self.created, "model": self.agent}
+    def _data(self, members: dict[str, object]) -> bytes:
+        head = {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.agent,
+        }
+        return b"data: " + dumps({**head, **members}) + b"\n\n"
 
 
-def call_document(event: CallStarted | CallProgressed | CallFinished) -> dict[str, object]:
+def call_document(event: CallStarted | CallProgressed | CallFinished) -> CallDocument:
     """Return an event of a tool call for the field `beckon`."""
     if isinstance(event, CallProgressed):
-        progress = {"progress": event.done, "total": event.total, "message": event.message}
-        return {"type": "call.progressed", "id": event.id, "name": event.name, **progress}
+        return {
+            "type": "call.progressed",
+            "id": event.id,
+            "name": event.name,
+            "progress": event.done,
+            "total": event.total,
+            "message": event.message,
+        }
     if isinstance(event, CallStarted):
-        started = {"type": "call.started", "id": event.id, "name": event.name}
-        return {**started, "arguments": event.arguments, "origin": event.origin}
+        return {
+            "type": "call.started",
+            "id": event.id,
+            "name": event.name,
+            "arguments": event.arguments,
+            "origin": event.origin,
+        }
     return {
         "type": "call.finished",
         "id": event.id,
@@ -144,12 +272,12 @@ def call_document(event: CallStarted | CallProgressed | CallFinished) -> dict[st
     }
 
 
-def finish_reason(ending: Ending) -> str:
+def finish_reason(ending: Ending) -> FinishReason:
     """Return OpenAI's `finish_reason` for an ending; every limit is `length`."""
     return _FINISH_REASONS.get(ending, "length")
 
 
-def usage_document(usage: Usage | None) -> dict[str, int] | None:
+def usage_document(usage: Usage | None) -> ChatUsage | None:
     """Return OpenAI's usage object; unknown is null, not zero."""
     if usage is None:
         return None
@@ -158,7 +286,3 @@ def usage_document(usage: Usage | None) -> dict[str, int] | None:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.total_tokens,
     }
-
-
-def _data(document: dict[str, object]) -> bytes:
-    return b"data: " + dumps(document) + b"\n\n"

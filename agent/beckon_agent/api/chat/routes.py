@@ -1,30 +1,27 @@
 """The route of chat completions, and their stored runs (`store` of OpenAI)."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
 import orjson
 from fastapi import APIRouter, Request
-from starlette.responses import Response
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.chat.memory import HandedCalls
 from beckon_agent.api.chat.request import ChatRequest
-from beckon_agent.api.chat.response import DOCUMENT, Completion
-from beckon_agent.api.http.errors import EXPECTED, ApiError, openai_responses, to_api_error
-from beckon_agent.api.http.openapi import answer
+from beckon_agent.api.chat.response import ChatCompletion, Completion
+from beckon_agent.api.http.errors import EXPECTED, ApiError, api_errors, openai_responses, to_api_error
+from beckon_agent.api.http.openapi import JsonResponse, answer, operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, unless_gone
 from beckon_agent.api.models import find_agent
-from beckon_agent.api.responses.answers import api_errors
 from beckon_agent.api.responses.tool_choice import check_tools
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import NewRun
 from beckon_agent.core.run_types import Options, RunEvent, RunFinished, RunSuspended
 from beckon_agent.durable.base import AnswerDropped, Ask, Engine, RunFailed, TurnNoted
 from beckon_agent.service import Service
-from beckon_contract.jsontext import dumps
 
 FACE = "chat.completions"
 """What they are stored under; the id of a run is that of its completion."""
@@ -78,7 +75,7 @@ class ChatRuns:
 
 _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
-    **answer("A chat completion, or with `stream` its chunks as server-sent events.", DOCUMENT, streams=True),
+    **answer("A chat completion, or with `stream` its chunks as server-sent events."),
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
@@ -103,10 +100,8 @@ def router(
     """
     routes = APIRouter()
 
-    path = "/v1/chat/completions"
-
-    @routes.post(path, operation_id="createChatCompletion", response_model=None, responses=_RESPONSES)
-    async def create(body: ChatRequest, request: Request) -> Response:
+    @routes.post("/v1/chat/completions", **operation("createChatCompletion", _RESPONSES))
+    async def create(body: ChatRequest, request: Request) -> JsonResponse[ChatCompletion] | EventStream:
         """Answer a conversation, calling the cluster's tools on the way."""
         body.check()
         hosted = find_agent(service, body.model)
@@ -116,7 +111,7 @@ def router(
         memory = None if memory_of is None else memory_of(request, hosted)
         with api_errors():
             messages = await _conversation(body, memory)
-        with _explained():
+        with api_errors():
             if stored is not None and stored.wanted(body.store):
                 run = await stored.begin(request, hosted, completion.id, messages, options)
             else:
@@ -125,7 +120,7 @@ def router(
         events = PacedStream(_remember_run(run, completion.run, memory))
         if not body.stream:
             found = await unless_gone(request.receive, _all(events))
-            return Response(dumps(completion.whole(found)), media_type="application/json")
+            return JsonResponse(completion.whole(found))
         await unless_gone(request.receive, _begun(events, pace.first_event))
         return EventStream(_stream(completion, events, pace, with_usage=body.wants_usage), pace.stalled)
 
@@ -150,15 +145,6 @@ async def _remember_run(
             if memory is not None and isinstance(event, RunFinished) and event.ending == "client_call":
                 await memory.keep(run, event.messages)
             yield event
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Turn expected errors at the start of a run into `ApiError`."""
-    try:
-        yield
-    except EXPECTED as error:
-        raise to_api_error(error) from error
 
 
 async def _all(events: PacedStream[RunEvent]) -> list[RunEvent]:

@@ -1,27 +1,33 @@
 """The OpenAPI description of an event, in structured or binary mode."""
 
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal, NotRequired
 
-from beckon_agent.api.http.openapi import maybe
+from pydantic import Field
+from typing_extensions import TypedDict
 
-_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
-_ATTRIBUTES: dict[str, dict[str, Any]] = {
-    "specversion": {"type": "string", "enum": ["1.0"]},
-    "id": _TEXT,
-    "source": {**_TEXT, "format": "uri-reference"},
-    "type": _TEXT,
-}
-_STRUCTURED = {
-    "type": "object",
-    "required": list(_ATTRIBUTES),
-    "properties": {
-        **_ATTRIBUTES,
-        "subject": maybe(_TEXT),
-        "time": maybe({"type": "string", "format": "date-time"}),
-        "datacontenttype": maybe(_TEXT),
-        "data": {"description": "A question as a string, an object with one in `question`, or anything."},
-    },
-}
+from beckon_agent.api.http.openapi import reference
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+
+
+class StructuredEvent(TypedDict):
+    """A CloudEvent in structured mode; `beckon_contract.events` reads it."""
+
+    specversion: Literal["1.0"]
+    id: NonEmpty
+    source: Annotated[NonEmpty, Field(json_schema_extra={"format": "uri-reference"})]
+    type: NonEmpty
+    subject: NotRequired[NonEmpty | None]
+    time: NotRequired[datetime | None]
+    datacontenttype: NotRequired[NonEmpty | None]
+    data: NotRequired[
+        Annotated[
+            Any, Field(description="A question as a string, an object with one in `question`, or anything.")
+        ]
+    ]
+
+
 EVENT: dict[str, Any] = {
     "parameters": [
         {
@@ -31,12 +37,12 @@ EVENT: dict[str, Any] = {
             "schema": {"type": "string"},  # nobody looks at it in structured mode
             "description": f"The attribute `{name}` in binary mode, in which it is required.",
         }
-        for name in _ATTRIBUTES
+        for name in ("specversion", "id", "source", "type")
     ],
     "requestBody": {
         "required": True,
         "content": {
-            "application/cloudevents+json": {"schema": _STRUCTURED},
+            "application/cloudevents+json": {"schema": reference(StructuredEvent)},
             "application/json": {"schema": {}},
             "text/plain": {"schema": {"type": "string"}},
         },

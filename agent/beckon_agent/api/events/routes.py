@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -20,6 +19,7 @@ from beckon_agent.api.events.openapi import EVENT
 from beckon_agent.api.events.reply import RunAnswer, Unanswered, read_answer
 from beckon_agent.api.events.request import AcceptedEvent, EventRules, accept_event
 from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import Answers
 from beckon_agent.api.http.streaming import unless_gone
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 _TRACE_ID = slice(3, 35)  # of a traceparent
 _MARGIN = 5.0  # a run ends by its own limit; only one that nobody works on is given up by ours
-_RESPONSES: dict[int | str, dict[str, Any]] = {
+_RESPONSES: Answers = {
     200: {
         "description": "The reply event, in binary mode.",
         "content": {"application/json": {"schema": {"type": "object"}}},

@@ -1,11 +1,15 @@
 """Errors as clients expect them: OpenAI's shape under /v1/, problem details (RFC 9457) elsewhere."""
 
 import logging
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Literal
 
-from pydantic import BaseModel
+from pydantic import Field
 from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict
 
+from beckon_agent.api.http.openapi import Answers, errors
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import request_id
 from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
@@ -21,16 +25,16 @@ STORE_UNAVAILABLE = (
 )
 
 
-class ErrorFields(BaseModel):
-    """What OpenAI tells of an error."""
+class ErrorFields(TypedDict):
+    """The members of OpenAI's error object."""
 
     message: str
-    type: str
+    type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
     param: str | None
     code: str | None
 
 
-class ErrorDocument(BaseModel):
+class ErrorDocument(TypedDict):
     """OpenAI's error answer."""
 
     error: ErrorFields
@@ -52,11 +56,17 @@ class ApiError(Exception):
         self.param = param
         self.retry_after = retry_after
 
-    def document(self) -> dict[str, object]:
+    def document(self) -> ErrorDocument:
         """Return OpenAI's error object."""
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        kind = "rate_limit_error" if self.status == 429 else kind
-        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+        fields: ErrorFields = {
+            "message": self.message,
+            "type": "invalid_request_error" if self.status < 500 else "server_error",
+            "param": self.param,
+            "code": self.code,
+        }
+        if self.status == 429:
+            fields["type"] = "rate_limit_error"
+        return {"error": fields}
 
     def response(self) -> JSONResponse:
         """Return the whole HTTP answer."""
@@ -109,27 +119,27 @@ def _cure(error: ModelError) -> str:
     return ""
 
 
-def openai_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI of error answers in OpenAI's shape.
-
-    Each argument is a description, with the status as its name, such as `_404`.
-    """
-    return {
-        name.removeprefix("_"): {"description": meaning, "model": ErrorDocument}
-        for name, meaning in meanings.items()
-    }
+def openai_responses(**meanings: str) -> Answers:
+    """Return the OpenAPI of error answers in OpenAI's shape, as `errors`."""
+    return errors(ErrorDocument, "application/json", **meanings)
 
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "type": {"type": "string", "format": "uri"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-    },
-    "required": ["type", "title", "status", "detail"],
-}
+@contextmanager
+def api_errors() -> Iterator[None]:
+    """Turn expected errors of the engine and the store into `ApiError`."""
+    try:
+        yield
+    except EXPECTED as error:
+        raise to_api_error(error) from error
+
+
+class ProblemDocument(TypedDict):
+    """A problem document (RFC 9457); it may have more members."""
+
+    type: Annotated[str, Field(json_schema_extra={"format": "uri"})]
+    title: str
+    status: int
+    detail: str
 
 
 class ProblemError(Exception):
@@ -153,16 +163,9 @@ def problem_response(problem: Problem) -> Response:
     return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
 
 
-def problem_responses(**meanings: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI of error answers as problem documents.
-
-    Each argument is a description, with the status as its name, such as `_404`.
-    """
-    content = {MEDIA_TYPE: {"schema": _SCHEMA}}
-    return {
-        name.removeprefix("_"): {"description": meaning, "content": content}
-        for name, meaning in meanings.items()
-    }
+def problem_responses(**meanings: str) -> Answers:
+    """Return the OpenAPI of error answers as problem documents, as `errors`."""
+    return errors(ProblemDocument, MEDIA_TYPE, **meanings)
 
 
 _OPENAI_PATHS = "/v1/"

@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
 
 from starlette.responses import StreamingResponse
@@ -53,7 +53,7 @@ class EventStream(StreamingResponse):
 def event_bytes(name: str, document: object) -> bytes:
     """Return a server-sent event of this name."""
     # ASCII: some readers of lines take other characters for the end of one, too.
-    return f"event: {name}\ndata: {json.dumps(document)}\n\n".encode("ascii")
+    return f"event: {name}\ndata: {json.dumps(document, default=asdict)}\n\n".encode("ascii")
 
 
 Item = TypeVar("Item")

@@ -20,7 +20,9 @@ _REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
 _SHOWN = 120
 
 
-class _Answer(BaseModel):
+class ApprovalAnswer(BaseModel):
+    """A decision on an approval request."""
+
     approval_request_id: str
     approve: bool
     reason: str | None = Field(None, max_length=2000)
@@ -34,7 +36,7 @@ class Answers:
     part: int
     """The part of the run that follows the answers."""
 
-    decided: Sequence[tuple[StoredCall, _Answer]]
+    decided: Sequence[tuple[StoredCall, ApprovalAnswer]]
 
 
 async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, owner: str) -> Answers | None:
@@ -45,7 +47,7 @@ async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, 
     does not have.
     """
     answers = _trailing(given)
-    decided: list[tuple[StoredCall, _Answer]] = []
+    decided: list[tuple[StoredCall, ApprovalAnswer]] = []
     runs: set[str] = set()
     for place, answer in answers:
         found = await store.journal.find_call(event_of_approval(answer.approval_request_id) or "")
@@ -91,7 +93,7 @@ def _wanted_approval(call: StoredCall) -> bool:
     return call.decision is not None or call.state == "approval"
 
 
-def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, _Answer]]) -> None:
+def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, ApprovalAnswer]]) -> None:
     """Raise `ApiError` if an approval request is left unanswered.
 
     The run would keep waiting, and its client would not know.
@@ -104,9 +106,9 @@ def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCa
         raise ApiError(400, message, code="approvals_missing", param="input")
 
 
-def _trailing(given: str | Sequence[Item]) -> list[tuple[str, _Answer]]:
+def _trailing(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAnswer]]:
     """Return the answers at the end of an input, each with its place."""
-    found: list[tuple[str, _Answer]] = []
+    found: list[tuple[str, ApprovalAnswer]] = []
     items = [] if isinstance(given, str) else given
     for index in range(len(items) - 1, -1, -1):
         kind = items[index].get("type")
@@ -114,15 +116,15 @@ def _trailing(given: str | Sequence[Item]) -> list[tuple[str, _Answer]]:
             break
         if kind == _RESPONSE:
             place = f"input.{index}"
-            found.append((place, read(_Answer, items[index], place)))
+            found.append((place, read(ApprovalAnswer, items[index], place)))
     return found[::-1]
 
 
-def _unknown(place: str, answer: _Answer) -> ApiError:
+def _unknown(place: str, answer: ApprovalAnswer) -> ApiError:
     message = f"{place}: there is no question {answer.approval_request_id[:_SHOWN]!r} to answer"
     return ApiError(404, message, code="approval_request_not_found", param=place)
 
 
-def _conflict(answer: _Answer, message: str) -> ApiError:
+def _conflict(answer: ApprovalAnswer, message: str) -> ApiError:
     shown = f"{answer.approval_request_id[:_SHOWN]}: {message}"
     return ApiError(409, shown, code="already_decided", param="input")

@@ -3,11 +3,12 @@
 Model servers speak chat completions: https://platform.openai.com/docs/api-reference/chat/create.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
-from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.api.responses.validation import SchemaOf, read, unsupported
 from beckon_agent.core import json_values
 
 Part = dict[str, Any]
@@ -17,34 +18,61 @@ _URLS = ("https://", "http://", "data:image/")
 _SHOWN = 40
 
 
-class _TextPart(BaseModel):
+class TextPart(BaseModel):
+    """Text of any side."""
+
+    type: Literal["input_text", "output_text", "text", "summary_text", "reasoning_text"]
     text: str
 
 
-class _Refusal(BaseModel):
+class RefusalPart(BaseModel):
+    """A refusal of the model."""
+
+    type: Literal["refusal"]
     refusal: str
 
 
-class _Image(BaseModel):
-    image_url: str | None = None
-    file_id: str | None = None
+class ImagePart(BaseModel):
+    """An image, by its address or as data."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["type", "image_url"]})
+
+    type: Literal["input_image"]
+    image_url: Annotated[
+        str | None, WithJsonSchema({"type": "string", "pattern": "^(https?://|data:image/)"})
+    ] = None
+    file_id: SkipJsonSchema[str | None] = None
     detail: Literal["low", "high", "auto", "original"] | None = None
 
 
-class _Sound(BaseModel):
+class Sound(BaseModel):
+    """A sound as data."""
+
     data: str
     format: Literal["mp3", "wav"]
 
 
-class _Audio(BaseModel):
-    input_audio: _Sound
+class AudioPart(BaseModel):
+    """A sound."""
+
+    type: Literal["input_audio"]
+    input_audio: Sound
 
 
-class _File(BaseModel):
-    file_data: str | None = None
-    file_id: str | None = None
-    file_url: str | None = None
+class FilePart(BaseModel):
+    """A file as data."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["type", "file_data"]})
+
+    type: Literal["input_file"]
+    file_data: Annotated[str | None, WithJsonSchema({"type": "string"})] = None
+    file_id: SkipJsonSchema[str | None] = None
+    file_url: SkipJsonSchema[str | None] = None
     filename: str | None = None
+
+
+Content = Annotated[Any, SchemaOf(str | list[TextPart | RefusalPart | ImagePart | AudioPart | FilePart])]
+"""The content of a message; `chat_content` validates it."""
 
 
 def chat_content(content: object, place: str) -> str | list[Part]:
@@ -83,16 +111,16 @@ def _chat_part(part: object, place: str) -> Part:
     kind = str(json_values.as_mapping(part).get("type"))
     match kind:
         case "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text":
-            return {"type": "text", "text": read(_TextPart, part, place).text}
+            return {"type": "text", "text": read(TextPart, part, place).text}
         case "refusal":
-            return {"type": "text", "text": read(_Refusal, part, place).refusal}
+            return {"type": "text", "text": read(RefusalPart, part, place).refusal}
         case "input_image":
-            return _chat_image(read(_Image, part, place), place)
+            return _chat_image(read(ImagePart, part, place), place)
         case "input_audio":
-            sound = read(_Audio, part, place).input_audio
+            sound = read(AudioPart, part, place).input_audio
             return {"type": "input_audio", "input_audio": sound.model_dump()}
         case "input_file":
-            return _chat_file(read(_File, part, place), place)
+            return _chat_file(read(FilePart, part, place), place)
     message = (
         f"content of the type {kind[:_SHOWN]!r} is not taken; "
         "send input_text, input_image, input_audio or input_file"
@@ -100,7 +128,7 @@ def _chat_part(part: object, place: str) -> Part:
     raise unsupported(place, message)
 
 
-def _chat_image(image: _Image, place: str) -> Part:
+def _chat_image(image: ImagePart, place: str) -> Part:
     if image.file_id is not None or image.image_url is None:
         message = "there is no file store: send the image as 'image_url', an address or a data: URL"
         raise unsupported(place, message)
@@ -112,7 +140,7 @@ def _chat_image(image: _Image, place: str) -> Part:
     return {"type": "image_url", "image_url": url}
 
 
-def _chat_file(file: _File, place: str) -> Part:
+def _chat_file(file: FilePart, place: str) -> Part:
     if file.file_id is not None:
         raise unsupported(f"{place}.file_id", "there is no file store: send the file itself as 'file_data'")
     if file.file_url is not None:

@@ -1,16 +1,14 @@
 """`GET /v1/conversations`: the caller's conversations, and a search in them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
 
-from beckon_agent.api.http.errors import ApiError, openai_responses
-from beckon_agent.api.http.openapi import Answers
-from beckon_agent.api.responses import openapi
-from beckon_agent.api.responses.answers import PageSize, api_errors, as_json
+from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, answer, leads_to, operation
+from beckon_agent.api.responses.conversations import ConversationDocument
 from beckon_agent.api.responses.create import OwnerOf
-from beckon_agent.api.responses.lookup import listed
+from beckon_agent.api.responses.lookup import ItemsPerPage, listed
 from beckon_agent.core.records import ConversationSummary
 from beckon_agent.store.base import Store
 
@@ -19,7 +17,10 @@ _ERRORS = openai_responses(
     _503="The store does not answer; Retry-After says when to ask again.",
     default="Any other error, in the same shape.",
 )
-_SAID: Answers = {**openapi.CONVERSATIONS, **_ERRORS}
+_LIST = answer(
+    "One page of the list.",
+    retrieve=leads_to("retrieveConversation", conversation_id="$response.body#/data/0/id"),
+)
 _SHOWN = 80
 
 Words = Annotated[
@@ -34,14 +35,21 @@ After = Annotated[
 ]
 
 
+class ListedConversation(ConversationDocument):
+    """A conversation in a list, with its first question as title."""
+
+    used_at: int
+    title: str
+
+
 def router(store: Store, owner_of: OwnerOf) -> APIRouter:
     """Return the route; `owner_of` returns the principal's id."""
     routes = APIRouter()
 
-    @routes.get("/v1/conversations", operation_id="listConversations", response_model=None, responses=_SAID)
+    @routes.get("/v1/conversations", **operation("listConversations", _LIST, _ERRORS))
     async def list_conversations(
-        request: Request, wanted: Words = "", limit: PageSize = 20, after: After = None
-    ) -> Response:
+        request: Request, wanted: Words = "", limit: ItemsPerPage = 20, after: After = None
+    ) -> JsonResponse[ListPage[ListedConversation]]:
         """List the caller's conversations, the last used first, each with its first question as title."""
         with api_errors():
             try:
@@ -53,12 +61,13 @@ def router(store: Store, owner_of: OwnerOf) -> APIRouter:
                 raise ApiError(400, message, code="invalid_request", param="after") from None
         page = listed(found, limit, _document)
         # A conversation that is used while somebody turns pages would take the page's end with it.
-        return as_json(page | {"last_id": found[len(page["data"]) - 1].place if page["data"] else ""})
+        page["last_id"] = found[len(page["data"]) - 1].place if page["data"] else ""
+        return JsonResponse(page)
 
     return routes
 
 
-def _document(summary: ConversationSummary) -> dict[str, Any]:
+def _document(summary: ConversationSummary) -> ListedConversation:
     conversation = summary.conversation
     return {
         "id": conversation.id,

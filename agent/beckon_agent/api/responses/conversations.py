@@ -5,20 +5,18 @@ A conversation is a thread of items. It outlives the responses that add to it.
 
 import secrets
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import Field
-from starlette.responses import Response
+from typing_extensions import TypedDict
 
-from beckon_agent.api.http.errors import ApiError, openai_responses
-from beckon_agent.api.http.openapi import Answers
-from beckon_agent.api.responses import openapi
-from beckon_agent.api.responses.answers import PageSize, api_errors, as_json
+from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
+from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
 from beckon_agent.api.responses.create import OwnerOf
-from beckon_agent.api.responses.input_schema import Item
-from beckon_agent.api.responses.item_lists import Order, item_page, to_items
-from beckon_agent.api.responses.items import to_messages
+from beckon_agent.api.responses.item_lists import ConversationItem, ItemPage, Order, item_page, to_items
+from beckon_agent.api.responses.items import InputItem, to_messages
+from beckon_agent.api.responses.lookup import ItemsPerPage
 from beckon_agent.api.responses.request import Cleaned, Metadata
 from beckon_agent.core.records import Ended, NewRun, StoredConversation
 from beckon_agent.store.base import Store
@@ -29,12 +27,50 @@ _ERRORS = openai_responses(
     _503="The store does not answer; Retry-After says when to ask again.",
     default="Any other error, in the same shape.",
 )
+_THIS = {"conversation_id": "$response.body#/id"}
+_OPENED = answer(
+    "The conversation.",
+    retrieve=leads_to("retrieveConversation", **_THIS),
+    update=leads_to("updateConversation", **_THIS),
+    delete=leads_to("deleteConversation", **_THIS),
+    add=leads_to("createItems", **_THIS),
+    items=leads_to("listItems", **_THIS),
+)
+_CONVERSATION = answer("The conversation.")
+_CLOSED = answer("It is deleted.")
+_ADDED = answer(
+    "The items that were added.",
+    item=leads_to(
+        "retrieveItem",
+        item_id="$response.body#/data/0/id",
+        conversation_id="$request.path.conversation_id",
+    ),
+)
+_PAGE = answer("One page of the list.")
+_FOUND = answer("The item.")
 _FACE = "conversations"
 _HOLD_SECONDS = 10.0
 _SHOWN = 80
 _MAX_ITEMS = 20  # OpenAI's limit for one request
 
-Items = Annotated[list[Item], Field(max_length=_MAX_ITEMS)]
+Items = Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)]
+
+
+class ConversationDocument(TypedDict):
+    """A conversation, without its items."""
+
+    id: str
+    object: Literal["conversation"]
+    created_at: int
+    metadata: dict[str, str]
+
+
+class DeletedConversation(TypedDict):
+    """The answer to the deletion of a conversation."""
+
+    id: str
+    object: Literal["conversation.deleted"]
+    deleted: bool
 
 
 class CreateConversation(Cleaned):
@@ -56,6 +92,10 @@ class CreateItems(Cleaned):
     items: Items
 
 
+_One = JsonResponse[ConversationDocument]
+_Items = JsonResponse[ItemPage]
+
+
 def router(store: Store, owner_of: OwnerOf) -> APIRouter:
     """Return the routes of conversations; `owner_of` returns the principal's id."""
     routes = APIRouter()
@@ -67,8 +107,8 @@ def router(store: Store, owner_of: OwnerOf) -> APIRouter:
 def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     path = "/v1/conversations/{conversation_id}"
 
-    @routes.post("/v1/conversations", **_described("createConversation", openapi.OPENED))
-    async def create(request: Request, body: CreateConversation | None = None) -> Response:
+    @routes.post("/v1/conversations", **operation("createConversation", _OPENED, _ERRORS))
+    async def create(request: Request, body: CreateConversation | None = None) -> _One:
         """Open a conversation, with its first items if there are any."""
         with api_errors():
             said = body or CreateConversation()
@@ -79,39 +119,40 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
                 created_at=time.time(),
             )
             await store.conversations.open(conversation, to_messages(said.items or [], alone=True))
-            return as_json(_document(conversation))
+            return JsonResponse(_document(conversation))
 
-    @routes.get(path, **_described("retrieveConversation", openapi.CONVERSATION))
-    async def retrieve(conversation_id: str, request: Request) -> Response:
+    @routes.get(path, **operation("retrieveConversation", _CONVERSATION, _ERRORS))
+    async def retrieve(conversation_id: str, request: Request) -> _One:
         """Return a conversation, without its items."""
         with api_errors():
-            return as_json(_document(await _find(store, conversation_id, owner_of(request))))
+            return JsonResponse(_document(await _find(store, conversation_id, owner_of(request))))
 
-    @routes.post(path, **_described("updateConversation", openapi.CONVERSATION))
-    async def update(conversation_id: str, body: UpdateConversation, request: Request) -> Response:
+    @routes.post(path, **operation("updateConversation", _CONVERSATION, _ERRORS))
+    async def update(conversation_id: str, body: UpdateConversation, request: Request) -> _One:
         """Replace the metadata of a conversation."""
         with api_errors():
             found = await _find(store, conversation_id, owner_of(request))
-            metadata = body.metadata or {}
-            if not await store.conversations.update(found.id, metadata):
+            document = _document(found)
+            document["metadata"] = body.metadata or {}
+            if not await store.conversations.update(found.id, document["metadata"]):
                 raise _no_conversation(conversation_id)
-            return as_json({**_document(found), "metadata": metadata})
+            return JsonResponse(document)
 
-    @routes.delete(path, **_described("deleteConversation", openapi.CLOSED))
-    async def delete(conversation_id: str, request: Request) -> Response:
+    @routes.delete(path, **operation("deleteConversation", _CLOSED, _ERRORS))
+    async def delete(conversation_id: str, request: Request) -> JsonResponse[DeletedConversation]:
         """Delete a conversation; the responses that belonged to it stay."""
         with api_errors():
             found = await _find(store, conversation_id, owner_of(request))
             if not await store.conversations.close(found.id):
                 raise _no_conversation(conversation_id)
-            return as_json({"id": found.id, "object": "conversation.deleted", "deleted": True})
+            return JsonResponse({"id": found.id, "object": "conversation.deleted", "deleted": True})
 
 
 def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     path = "/v1/conversations/{conversation_id}/items"
 
-    @routes.post(path, **_described("createItems", openapi.ADDED))
-    async def create_items(conversation_id: str, body: CreateItems, request: Request) -> Response:
+    @routes.post(path, **operation("createItems", _ADDED, _ERRORS))
+    async def create_items(conversation_id: str, body: CreateItems, request: Request) -> _Items:
         """Add items to a conversation; return them with their ids."""
         with api_errors():
             owner = owner_of(request)
@@ -119,36 +160,33 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             before = len(await _items(store, found))
             await _add(store, found, to_messages(body.items, alone=False))
             added = (await _items(store, found))[before:]
-            return as_json(item_page(added, after=None, limit=max(1, len(added)), order="asc"))
+            return JsonResponse(item_page(added, after=None, limit=max(1, len(added)), order="asc"))
 
-    @routes.get(path, **_described("listItems", openapi.PAGE))
+    @routes.get(path, **operation("listItems", _PAGE, _ERRORS))
     async def list_items(
         conversation_id: str,
         request: Request,
-        limit: PageSize = 20,
+        limit: ItemsPerPage = 20,
         order: Order = "desc",
         after: str | None = None,
-    ) -> Response:
+    ) -> _Items:
         """List the items of a conversation, page by page."""
         with api_errors():
             found = await _find(store, conversation_id, owner_of(request))
-            return as_json(item_page(await _items(store, found), after=after, limit=limit, order=order))
+            return JsonResponse(item_page(await _items(store, found), after=after, limit=limit, order=order))
 
-    @routes.get(f"{path}/{{item_id}}", **_described("retrieveItem", openapi.FOUND))
-    async def retrieve_item(conversation_id: str, item_id: str, request: Request) -> Response:
+    @routes.get(f"{path}/{{item_id}}", **operation("retrieveItem", _FOUND, _ERRORS))
+    async def retrieve_item(
+        conversation_id: str, item_id: str, request: Request
+    ) -> JsonResponse[ConversationItem]:
         """Return one item of a conversation."""
         with api_errors():
             found = await _find(store, conversation_id, owner_of(request))
             for item in await _items(store, found):
                 if item["id"] == item_id:
-                    return as_json(item)
+                    return JsonResponse(item)
             message = f"there is no item {item_id[:_SHOWN]!r} in this conversation"
             raise ApiError(404, message, code="item_not_found", param="item_id")
-
-
-def _described(operation: str, answers: Answers) -> dict[str, Any]:
-    """Return the decorator arguments for a route's OpenAPI description."""
-    return {"operation_id": operation, "response_model": None, "responses": {**answers, **_ERRORS}}
 
 
 async def _find(store: Store, conversation_id: str, owner: str) -> StoredConversation:
@@ -158,7 +196,7 @@ async def _find(store: Store, conversation_id: str, owner: str) -> StoredConvers
     return found
 
 
-async def _items(store: Store, conversation: StoredConversation) -> list[dict[str, Any]]:
+async def _items(store: Store, conversation: StoredConversation) -> list[ConversationItem]:
     return to_items(await store.conversations.read(conversation.id), conversation.id)
 
 
@@ -187,7 +225,7 @@ def _no_conversation(conversation_id: str) -> ApiError:
     return ApiError(404, message, code="conversation_not_found", param="conversation_id")
 
 
-def _document(conversation: StoredConversation) -> dict[str, Any]:
+def _document(conversation: StoredConversation) -> ConversationDocument:
     return {
         "id": conversation.id,
         "object": "conversation",

@@ -148,7 +148,7 @@ class ResponseCreator:
         run, part = await self.find(run_id, owner, param=place)
         items: dict[str, Item] = {}
         while (document := await self.teller.now(run, part)) is not None:
-            items |= {item["id"]: item for item in document["output"]}
+            items |= {item["id"]: dict(item) for item in document["output"]}
             part += 1
         return items
 

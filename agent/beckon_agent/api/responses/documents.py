@@ -2,20 +2,134 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, cast
+
+from typing_extensions import TypedDict
 
 from beckon_agent.api.responses.ids import response_id
-from beckon_agent.api.responses.output import Item
+from beckon_agent.api.responses.output import OutputItem
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import RunStatus, StoredRun
 from beckon_agent.core.run_types import Ending
 
 Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 
-ECHO = "response"
-"""The member of a run's `request` that holds what a response repeats of it."""
+Reason = Literal["max_output_tokens", "content_filter", "max_messages"]
+ErrorCode = Literal["invalid_prompt", "rate_limit_exceeded", "server_error"]
 
-_REASONS: dict[Ending, str] = {
+ECHO = "response"
+"""The member of a run's `request` that holds its `RequestEcho`."""
+
+
+class ResponseText(TypedDict):
+    """The request's options for the text of the answer."""
+
+    format: dict[str, Any]
+    verbosity: NotRequired[Literal["low", "medium", "high"]]
+
+
+class ResponseReasoning(TypedDict):
+    """The request's options for the model's reasoning."""
+
+    effort: str | None
+    summary: str | None
+
+
+class RequestEcho(TypedDict):
+    """The fields of a request repeated in its responses."""
+
+    instructions: str | None
+    metadata: dict[str, str]
+    previous_response_id: str | None
+    temperature: float
+    top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    top_logprobs: int
+    max_output_tokens: int | None
+    max_tool_calls: int | None
+    parallel_tool_calls: bool
+    tool_choice: str | dict[str, Any]
+    tools: list[dict[str, Any]]
+    text: ResponseText
+    reasoning: ResponseReasoning
+    truncation: Literal["auto", "disabled"]
+    service_tier: str
+    user: str | None
+    safety_identifier: str | None
+    prompt_cache_key: str | None
+
+
+class ResponseError(TypedDict):
+    """The failure of a response."""
+
+    code: ErrorCode
+    message: str
+
+
+class IncompleteDetails(TypedDict):
+    """The limit that ended a response; `ending` is set for an answer that broke off."""
+
+    reason: Reason
+    ending: NotRequired[Literal["incomplete"]]
+
+
+class CachedTokens(TypedDict):
+    """The cached part of the input."""
+
+    cached_tokens: int
+    cache_write_tokens: int
+
+
+class ReasoningTokens(TypedDict):
+    """The reasoning part of the output."""
+
+    reasoning_tokens: int
+
+
+class ResponseUsage(TypedDict):
+    """The tokens used by a response."""
+
+    input_tokens: int
+    input_tokens_details: CachedTokens
+    output_tokens: int
+    output_tokens_details: ReasoningTokens
+    total_tokens: int
+
+
+class ConversationId(TypedDict):
+    """The conversation of a response."""
+
+    id: str
+
+
+class ResponseDocument(RequestEcho):
+    """A response of Open Responses."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Status
+    completed_at: int | None
+    error: ResponseError | None
+    incomplete_details: IncompleteDetails | None
+    model: str
+    output: list[OutputItem]
+    usage: ResponseUsage | None
+    background: bool
+    store: bool
+    conversation: ConversationId | None
+
+
+class DeletedResponse(TypedDict):
+    """The answer to the deletion of a response."""
+
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+_REASONS: dict[Ending, Reason] = {
     "length": "max_output_tokens",
     "token_limit": "max_output_tokens",
     "content_filter": "content_filter",
@@ -25,7 +139,7 @@ _REASONS: dict[Ending, str] = {
     # Nor for an answer that the model's server did not bring to its end: `ending` says that beside it.
     "incomplete": "max_output_tokens",
 }
-_ERROR_CODES = {
+_ERROR_CODES: dict[str, ErrorCode] = {
     "context_length_exceeded": "invalid_prompt",
     "invalid_prompt": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
@@ -60,9 +174,11 @@ def state_of_run(run: StoredRun, *, begun: bool) -> State:
     return State(_status(run.status, begun=begun), run.ending, run.usage, run.error, _completed_at(run))
 
 
-def response_document(run: StoredRun, part: int, state: State, output: Sequence[Item]) -> dict[str, Any]:
+def response_document(
+    run: StoredRun, part: int, state: State, output: Sequence[OutputItem]
+) -> ResponseDocument:
     """Return the response object for a part of a run."""
-    document: dict[str, Any] = {
+    document: ResponseDocument = {
         "id": response_id(run.id, part),
         "object": "response",
         "created_at": int(run.created_at),
@@ -76,21 +192,21 @@ def response_document(run: StoredRun, part: int, state: State, output: Sequence[
         "background": run.background,
         "store": run.kept,
         "conversation": {"id": run.conversation} if run.conversation else None,
+        **_echo(run),
     }
-    document |= _echo(run)
     if part > 1:
         document["previous_response_id"] = response_id(run.id, part - 1)
     return document
 
 
-def _cut(state: State) -> dict[str, str] | None:
+def _cut(state: State) -> IncompleteDetails | None:
     reason = _REASONS.get(state.ending) if state.ending and state.status == "incomplete" else None
     if reason is None:
         return None
-    return {"reason": reason, **({"ending": "incomplete"} if state.ending == "incomplete" else {})}
+    return {"reason": reason, "ending": "incomplete"} if state.ending == "incomplete" else {"reason": reason}
 
 
-def usage_document(usage: Usage | None) -> dict[str, object] | None:
+def usage_document(usage: Usage | None) -> ResponseUsage | None:
     """Return the usage in the API's words; unknown is null, not zero."""
     if usage is None:
         return None
@@ -103,9 +219,8 @@ def usage_document(usage: Usage | None) -> dict[str, object] | None:
     }
 
 
-def _echo(run: StoredRun) -> dict[str, Any]:
-    echo = run.request.get(ECHO)
-    return dict(echo) if isinstance(echo, Mapping) else {}
+def _echo(run: StoredRun) -> RequestEcho:
+    return cast("RequestEcho", run.request.get(ECHO) or {})
 
 
 def _status(status: RunStatus, *, begun: bool) -> Status:
@@ -122,7 +237,7 @@ def _completed_at(run: StoredRun) -> float | None:
     return run.ended_at if run.status == "completed" else None
 
 
-def _error(state: State) -> dict[str, str] | None:
+def _error(state: State) -> ResponseError | None:
     if state.status != "failed" or state.error is None:
         return None
     code = _ERROR_CODES.get(state.error.get("code", ""), "server_error")

@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from beckon_agent.api.responses import output
-from beckon_agent.api.responses.documents import State, response_document, state_of_ending, state_of_run
+from beckon_agent.api.responses.documents import (
+    ResponseDocument,
+    State,
+    response_document,
+    state_of_ending,
+    state_of_run,
+)
 from beckon_agent.api.responses.ids import approval_id, item_id
-from beckon_agent.api.responses.output import Item, Progress
+from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL, StoredRun
@@ -64,20 +70,20 @@ class Encoder:
         self._wanted = part
         self._part = 1
         self._events: list[Event] = []
-        self._added: list[Item] = []
+        self._added: list[OutputItem] = []
         self._unsure: list[int] = []
         self._void: set[int] = set()
         self._sequence = 0
         self._items = 0
         self._text: _OpenText | None = None
-        self._calls: dict[str, int] = {}
+        self._calls: dict[str, tuple[int, McpCallItem]] = {}  # in progress, by the id of the call
         self._awaiting: set[str] = set()
         self._known: dict[str, CallStarted] = {}
         self._finished: set[str] = set()
         self._approvals: dict[str, str] = {}
 
     @property
-    def output(self) -> list[Item]:
+    def output(self) -> list[OutputItem]:
         """The items of the response so far."""
         return [item for index, item in enumerate(self._added) if index not in self._void]
 
@@ -124,7 +130,7 @@ class Encoder:
             self._end(State("cancelled") if run is None else state_of_run(run, begun=True))
         return self._events
 
-    def document(self, run: StoredRun) -> dict[str, Any]:
+    def document(self, run: StoredRun) -> ResponseDocument:
         """Return the response as it is now."""
         state = self.state or state_of_run(run, begun=bool(self.output) or self._wanted > 1)
         return response_document(run, self._wanted, state, self.output)
@@ -223,21 +229,22 @@ class Encoder:
         self._known[call.id] = call
         arguments = json_values.to_json(call.arguments)
         item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin)
-        index = self._calls[call.id] = self._add(item)
+        index = self._add(item)
         self._emit_item("response.mcp_call.in_progress", index)
         self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
         self._emit_item("response.mcp_call_arguments.done", index, arguments=arguments)
-        self._added[index] = {**item, "arguments": arguments}
+        self._added[index] = item = {**item, "arguments": arguments}
+        self._calls[call.id] = index, item
 
     def _report(self, report: CallProgressed) -> None:
-        index = self._calls.get(report.id)
-        if not self._reports or index is None or self._part != self._wanted:
+        if not self._reports or report.id not in self._calls or self._part != self._wanted:
             return
+        index, item = self._calls[report.id]
         self._events.append(
             {
                 "type": PROGRESS,
                 "sequence_number": self._sequence - 1,
-                "item_id": self._added[index]["id"],
+                "item_id": item["id"],
                 "output_index": index,
                 "progress": report.done,
                 "total": report.total,
@@ -254,17 +261,16 @@ class Encoder:
             return
         self._start_call(self._known.get(call.id, CallStarted(call.id, call.name, {})))
         self._finished.add(call.id)
-        index = self._calls.pop(call.id)
-        answer = output.mcp_answer(call.result, failed=call.failed)
+        index, item = self._calls.pop(call.id)
         self._emit_item("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
-        self._done(index, {**self._added[index], **answer})
+        self._done(index, output.finished_call(item, call.result, failed=call.failed))
 
     def _ask(self, call: ApprovalRequested) -> None:
         if call.id in self._approvals:
             return
         if call.id in self._calls:  # it was told of as if it began
-            index = self._calls.pop(call.id)
-            self._done(index, {**self._added[index], "status": "incomplete"})
+            index, begun = self._calls.pop(call.id)
+            self._done(index, {**begun, "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
@@ -326,8 +332,8 @@ class Encoder:
     def _end(self, state: State) -> None:
         cut = state.status in ("failed", "cancelled")
         self._close_text("incomplete" if cut else "completed")
-        for index in self._calls.values() if cut else ():
-            self._done(index, {**self._added[index], "status": "incomplete"})
+        for index, item in self._calls.values() if cut else ():
+            self._done(index, {**item, "status": "incomplete"})
         # The API has no event for a cancelled response: this one tells of a response cut short.
         kind = "incomplete" if state.status == "cancelled" else state.status
         self._emit_response(f"response.{kind}", state)
@@ -346,13 +352,13 @@ class Encoder:
         self._items += 1
         return item_id(kind, self._run.id, self._items)
 
-    def _add(self, item: Item) -> int:
+    def _add(self, item: OutputItem) -> int:
         self._added.append(item)
         index = len(self._added) - 1
         self._emit("response.output_item.added", output_index=index, item=item)
         return index
 
-    def _done(self, index: int, item: Item) -> None:
+    def _done(self, index: int, item: OutputItem) -> None:
         self._added[index] = item
         self._emit("response.output_item.done", output_index=index, item=item)
 
@@ -375,11 +381,11 @@ class Encoder:
 
 def _text_item(
     kind: Literal["message", "reasoning"], identity: str, text: str | None, status: Progress
-) -> Item:
+) -> output.MessageItem | output.ReasoningItem:
     if kind == "message":
         return output.message(identity, text, status)
     return output.reasoning(identity, text, status)
 
 
-def _part(kind: Literal["message", "reasoning"], text: str) -> dict[str, object]:
+def _part(kind: Literal["message", "reasoning"], text: str) -> output.OutputText | output.ReasoningText:
     return output.text_part(text) if kind == "message" else output.reasoning_part(text)

@@ -1,46 +1,77 @@
 """Messages of a conversation as API items, in pages."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from typing_extensions import TypedDict
+
 from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.http.openapi import PageFields
 from beckon_agent.api.responses import output
 from beckon_agent.api.responses.content import input_parts
-from beckon_agent.api.responses.output import Item
+from beckon_agent.api.responses.output import FunctionCallItem, McpCallItem, MessageItem, ReasoningItem
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 
 Order = Literal["asc", "desc"]
 
 
-def to_items(messages: Sequence[Message], owner: str) -> list[Item]:
+class InputMessageItem(TypedDict):
+    """A message to the model."""
+
+    id: str
+    type: Literal["message"]
+    status: Literal["completed"]
+    role: Literal["user", "system", "developer"]
+    content: list[dict[str, Any]]
+
+
+class FunctionCallOutputItem(TypedDict):
+    """The client's answer to a call."""
+
+    id: str
+    type: Literal["function_call_output"]
+    status: Literal["completed"]
+    call_id: str
+    output: str
+
+
+ConversationItem = (
+    InputMessageItem | MessageItem | ReasoningItem | FunctionCallItem | FunctionCallOutputItem | McpCallItem
+)
+"""One item of a conversation."""
+
+
+class ItemPage(PageFields):
+    """One page of items."""
+
+    data: list[ConversationItem]
+
+
+_NextId = Callable[[str], str]
+
+
+def to_items(messages: Sequence[Message], owner: str) -> list[ConversationItem]:
     """Return messages as items with stable, unique ids.
 
     The ids are made from `owner`, the id of the messages' run or conversation. A tool's message without a
     name answers a call that was handed to a client; see `items`.
     """
     answers = {json_values.as_text(message.get("tool_call_id")): message for message in _tools(messages)}
-    found: list[Item] = []
+    found: list[ConversationItem] = []
+
+    def next_id(kind: str) -> str:
+        # Longer than the id of an output item: such an item may not be taken for one.
+        return f"{kind}_{hashlib.sha256(f'{owner}.{len(found)}'.encode()).hexdigest()[:40]}"
+
     for message in messages:
-        for item in _items(message, answers):
-            identity = f"{owner}.{len(found)}"
-            kind = _PREFIXES[item["type"]]
-            # An id of its own kind: such an item is nobody's output, and may not be taken for one.
-            found.append({"id": f"{kind}_{hashlib.sha256(identity.encode()).hexdigest()[:40]}", **item})
+        for item in _items(message, answers, next_id):
+            found.append(item)  # noqa: PERF402  # the next id needs it
     return found
 
 
-_PREFIXES = {
-    "message": "msg",
-    "reasoning": "rs",
-    "function_call": "fc",
-    "function_call_output": "fco",
-    "mcp_call": "mcp",
-}
-
-
-def item_page(items: Sequence[Item], *, after: str | None, limit: int, order: Order) -> dict[str, Any]:
+def item_page(items: Sequence[ConversationItem], *, after: str | None, limit: int, order: Order) -> ItemPage:
     """Return one page of a list in the API's shape.
 
     Raises `ApiError` for an unknown `after`.
@@ -67,13 +98,14 @@ def _tools(messages: Sequence[Message]) -> Iterator[Message]:
     return (message for message in messages if message.get("role") == "tool")
 
 
-def _items(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
+def _items(message: Message, answers: dict[str, Message], next_id: _NextId) -> Iterator[ConversationItem]:
     match message.get("role"):
         case "assistant":
-            yield from _said(message, answers)
+            yield from _said(message, answers, next_id)
         case "tool":
             if not message.get("name"):
                 yield {
+                    "id": next_id("fco"),
                     "type": "function_call_output",
                     "status": "completed",
                     "call_id": json_values.as_text(message.get("tool_call_id")),
@@ -81,23 +113,24 @@ def _items(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
                 }
         case role:
             yield {
+                "id": next_id("msg"),
                 "type": "message",
                 "status": "completed",
-                "role": role if role in ("system", "developer") else "user",
+                "role": "system" if role == "system" else "developer" if role == "developer" else "user",
                 "content": input_parts(message.get("content")),
             }
 
 
-def _said(message: Message, answers: dict[str, Message]) -> Iterator[Item]:
+def _said(message: Message, answers: dict[str, Message], next_id: _NextId) -> Iterator[ConversationItem]:
     if thought := json_values.as_text(message.get("reasoning_content")):
-        yield _nameless(output.reasoning("", thought, "completed"))
+        yield output.reasoning(next_id("rs"), thought, "completed")
     if said := json_values.as_text(message.get("content")):
-        yield _nameless(output.message("", said, "completed"))
+        yield output.message(next_id("msg"), said, "completed")
     for call in json_values.as_sequence(message.get("tool_calls")):
-        yield _call(json_values.as_mapping(call), answers)
+        yield _call(json_values.as_mapping(call), answers, next_id)
 
 
-def _call(call: Any, answers: dict[str, Message]) -> Item:
+def _call(call: Any, answers: dict[str, Message], next_id: _NextId) -> FunctionCallItem | McpCallItem:
     function = json_values.as_mapping(call.get("function"))
     call_id, name, arguments = (
         json_values.as_text(call.get("id")),
@@ -107,12 +140,6 @@ def _call(call: Any, answers: dict[str, Message]) -> Item:
     text = arguments if isinstance(arguments, str) else json_values.to_json(arguments)
     answer = answers.get(call_id, {})
     if not answer.get("name"):
-        return _nameless(output.function_call("", call_id, name, text, "completed"))
+        return output.function_call(next_id("fc"), call_id, name, text, "completed")
     content = json_values.as_text(answer.get("content"))
-    return _nameless(
-        {**output.mcp_call("", name, text), **output.mcp_answer(content, failed=False)},
-    )
-
-
-def _nameless(item: Item) -> Item:
-    return {key: value for key, value in item.items() if key != "id"}
+    return output.finished_call(output.mcp_call(next_id("mcp"), name, text), content, failed=False)

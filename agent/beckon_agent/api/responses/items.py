@@ -5,39 +5,50 @@ It may contain items of an earlier response, sent back by the client.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from beckon_agent.api.http.errors import ApiError
-from beckon_agent.api.responses.content import Part, beside_text, chat_content, text_of
+from beckon_agent.api.responses.content import Content, Part, beside_text, chat_content, text_of
 from beckon_agent.api.responses.output import Item
-from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.api.responses.validation import SchemaOf, read, unsupported
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 from beckon_agent.model.messages import is_blank
 
 _SHOWN = 40
-_IGNORED = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
 
 
-class _Message(BaseModel):
+class InputMessage(BaseModel):
+    """A message, whose type may be left out."""
+
+    type: Literal["message"] | None = None
     role: Literal["user", "assistant", "system", "developer"]
-    content: Any
+    content: Content
 
 
-class _FunctionCall(BaseModel):
+class FunctionCallInput(BaseModel):
+    """A call of a client tool."""
+
+    type: Literal["function_call"]
     call_id: str = Field(min_length=1)
     name: str = Field(min_length=1)
     arguments: str
 
 
-class _FunctionOutput(BaseModel):
+class FunctionOutputInput(BaseModel):
+    """The client's answer to a call."""
+
+    type: Literal["function_call_output"]
     call_id: str = Field(min_length=1)
-    output: Any
+    output: Content
 
 
-class _McpCall(BaseModel):
+class McpCallInput(BaseModel):
+    """A call of a cluster tool, with its result."""
+
+    type: Literal["mcp_call"]
     id: str = Field(min_length=1)
     name: str = Field(min_length=1)
     arguments: str
@@ -45,17 +56,60 @@ class _McpCall(BaseModel):
     error: Any = None
 
 
-class _Content(BaseModel):
+class ReasoningInputText(BaseModel):
+    """A piece of reasoning."""
+
     text: str
 
 
-class _ReasoningItem(BaseModel):
-    content: list[_Content] | None = None
-    summary: list[_Content] | None = None
+class ReasoningInput(BaseModel):
+    """Reasoning of the model."""
+
+    type: Literal["reasoning"]
+    content: list[ReasoningInputText] | None = None
+    summary: list[ReasoningInputText] | None = None
 
     def text(self) -> str:
         """Return the text of the reasoning, or else of its summary."""
         return "".join(part.text for part in self.content or self.summary or ())
+
+
+class ItemReference(BaseModel):
+    """An item of an earlier response, by its id."""
+
+    type: Literal["item_reference"]
+    id: str = Field(min_length=1)
+
+
+Ignored = Literal["mcp_approval_request", "mcp_approval_response", "mcp_list_tools"]
+_IGNORED = get_args(Ignored)
+
+
+class IgnoredItem(BaseModel):
+    """An item of an earlier response without a part in the conversation.
+
+    Approval responses at the end of an input are decisions, see `approvals`.
+    """
+
+    type: Ignored
+
+
+InputItem = Annotated[
+    Item,
+    SchemaOf(
+        InputMessage
+        | FunctionCallInput
+        | FunctionOutputInput
+        | McpCallInput
+        | ReasoningInput
+        | ItemReference
+        | IgnoredItem
+    ),
+]
+"""One item of an input, as plain data; `to_messages` validates it."""
+
+NotOffered = Annotated[Any, WithJsonSchema({"type": "null"})]
+"""A field of the API that this agent does nothing with: refused, with a way out, where it is not null."""
 
 
 @dataclass(slots=True)
@@ -163,7 +217,7 @@ def _reader(kind: str, place: str) -> Callable[[_InputReader, Item, str], None]:
 
 
 def _read_message(conversation: _InputReader, item: Item, place: str) -> None:
-    message = read(_Message, item, place)
+    message = read(InputMessage, item, place)
     content = chat_content(message.content, f"{place}.content")
     if message.role == "assistant":
         conversation.say(text_of(content))
@@ -176,21 +230,21 @@ def _read_message(conversation: _InputReader, item: Item, place: str) -> None:
 
 
 def _read_function_call(conversation: _InputReader, item: Item, place: str) -> None:
-    call = read(_FunctionCall, item, place)
+    call = read(FunctionCallInput, item, place)
     if conversation.results:
         conversation.close()
     conversation.call(call.call_id, call.name, call.arguments)
 
 
 def _read_function_output(conversation: _InputReader, item: Item, place: str) -> None:
-    answer = read(_FunctionOutput, item, place)
+    answer = read(FunctionOutputInput, item, place)
     content = chat_content(answer.output, f"{place}.output")
     conversation.answer({"role": "tool", "tool_call_id": answer.call_id, "content": text_of(content)})
     conversation.shown.extend(beside_text(content))
 
 
 def _read_mcp_call(conversation: _InputReader, item: Item, place: str) -> None:
-    call = read(_McpCall, item, place)
+    call = read(McpCallInput, item, place)
     conversation.call(call.id, call.name, call.arguments)
     output = call.output if call.error is None else json_values.to_json({"error": _failure(call.error)})
     answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": output or ""}
@@ -203,7 +257,7 @@ def _failure(error: object) -> object:
 
 
 def _read_reasoning(conversation: _InputReader, item: Item, place: str) -> None:
-    conversation.think(read(_ReasoningItem, item, place).text())
+    conversation.think(read(ReasoningInput, item, place).text())
 
 
 _READERS: dict[str, Callable[[_InputReader, Item, str], None]] = {

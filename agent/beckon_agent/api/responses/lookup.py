@@ -2,21 +2,30 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import Query
+from typing_extensions import TypedDict
 
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError
+from beckon_agent.api.http.openapi import ListPage
 from beckon_agent.api.responses.ids import run_and_part
 from beckon_agent.core.records import StoredRun
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_contract.problem import Problem
 
-Item = TypeVar("Item")
+
+class _HasId(TypedDict):
+    id: str
+
+
+Record = TypeVar("Record")
+Listed = TypeVar("Listed", bound=_HasId)
 
 _SHOWN = 80
 
 PageSize = Annotated[int, Query(ge=1, le=100, description="How many are wanted at most.")]
+ItemsPerPage = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[
     str | None, Query(max_length=300, description="The list goes on behind the one of this id: `last_id`.")
 ]
@@ -60,7 +69,7 @@ async def find_run(store: Store, named: str, owner: str) -> StoredRun:
     return run
 
 
-def listed(found: Sequence[Item], limit: int, document: Callable[[Item], dict[str, Any]]) -> dict[str, Any]:
+def listed(found: Sequence[Record], limit: int, document: Callable[[Record], Listed]) -> ListPage[Listed]:
     """Return one page of a list in OpenAI's shape.
 
     `found` has one item more than `limit` if there are more.

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from beckon_agent.api.http.errors import ApiError
-from beckon_agent.api.responses.input_schema import Item, NotOffered
+from beckon_agent.api.responses.documents import RequestEcho, ResponseText
+from beckon_agent.api.responses.items import InputItem, NotOffered
 from beckon_agent.api.responses.tool_choice import ToolChoice, chosen
 from beckon_agent.api.responses.validation import read, unsupported
 from beckon_agent.core import json_values
@@ -71,7 +72,7 @@ class TextFormat(BaseModel):
             raise ValueError("a format of the type 'json_schema' needs a 'name' and a 'schema'")
         return self
 
-    def document(self) -> dict[str, object]:
+    def document(self) -> dict[str, Any]:
         """Return the format as a response repeats it."""
         if self.type != "json_schema":
             return {"type": self.type}
@@ -117,7 +118,7 @@ class CreateRequest(Cleaned):
     """The body of `POST /v1/responses`; fields that are not listed are ignored, as OpenAI does."""
 
     model: str | None = Field(None, description="The name of an agent, as in GET /v1/models.")
-    input: str | Annotated[list[Item], Field(max_length=_MAX_ITEMS)] = Field(
+    input: str | Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)] = Field(
         default_factory=list, description="A question, or the items of a conversation."
     )
     instructions: str | None = None
@@ -222,13 +223,12 @@ class CreateRequest(Cleaned):
             client_tools=self.client_tools() if choice.use_tools else (),
         )
 
-    def echo(self) -> dict[str, object]:
-        """Return the request fields repeated in its responses.
-
-        They are in the API's shape.
-        """
+    def echo(self) -> RequestEcho:
+        """Return the request fields repeated in its responses."""
         text, reasoning = self.text or Text(), self.reasoning or Reasoning()
-        form = (text.format or TextFormat()).document()
+        shown: ResponseText = {"format": (text.format or TextFormat()).document()}
+        if text.verbosity:
+            shown["verbosity"] = text.verbosity
         return {
             "instructions": self.instructions,
             "metadata": self.metadata or {},
@@ -245,7 +245,7 @@ class CreateRequest(Cleaned):
             if isinstance(self.tool_choice, str)
             else _dumped(self.tool_choice),
             "tools": [tool.model_dump() for tool in self.functions()],
-            "text": {"format": form, **({"verbosity": text.verbosity} if text.verbosity else {})},
+            "text": shown,
             "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary},
             "truncation": self.truncation or "disabled",
             "service_tier": "default",
@@ -255,5 +255,5 @@ class CreateRequest(Cleaned):
         }
 
 
-def _dumped(choice: BaseModel | None) -> object:
+def _dumped(choice: BaseModel | None) -> str | dict[str, Any]:
     return "auto" if choice is None else choice.model_dump(exclude_none=True)

@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
 
-from beckon_agent.api.http.errors import ApiError, openai_responses
+from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
+from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
 from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, unless_gone
-from beckon_agent.api.responses import conversation_list, conversations, openapi
-from beckon_agent.api.responses.answers import PageSize, api_errors, as_json
+from beckon_agent.api.responses import conversation_list, conversations
 from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
-from beckon_agent.api.responses.documents import response_document, state_of_run
+from beckon_agent.api.responses.documents import (
+    DeletedResponse,
+    ResponseDocument,
+    response_document,
+    state_of_run,
+)
 from beckon_agent.api.responses.events import PROGRESS
-from beckon_agent.api.responses.item_lists import Order, item_page, to_items
+from beckon_agent.api.responses.item_lists import ItemPage, Order, item_page, to_items
+from beckon_agent.api.responses.lookup import ItemsPerPage
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.api.responses.stream import ResponseStreamer, server_sent
 from beckon_agent.core.records import FINAL, StoredRun
@@ -29,6 +34,15 @@ _ERRORS = openai_responses(
     _429="A limit has no room; Retry-After says when it will.",
     _503="No run can begin now, or the store does not answer; Retry-After says when to ask again.",
     default="Any other error, in the same shape.",
+)
+_MADE = {"response_id": "$response.body#/id"}
+_RESPONSE = "A response, or with `stream` its events as server-sent ones."
+_CREATED = answer(
+    _RESPONSE,
+    retrieve=leads_to("retrieveResponse", **_MADE),
+    items=leads_to("listInputItems", **_MADE),
+    cancel=leads_to("cancelResponse", **_MADE),
+    delete=leads_to("deleteResponse", **_MADE),
 )
 
 
@@ -45,16 +59,16 @@ class _Face:
         """Return the run and part number of the caller's response."""
         return await self.creator.find(response_id, self.owner_of(request))
 
-    async def now(self, run: StoredRun, part: int, response_id: str) -> Response:
+    async def now(self, run: StoredRun, part: int, response_id: str) -> JsonResponse[ResponseDocument]:
         """Answer with a response as it is now."""
         document = await self.teller.now(run, part)
         if document is None:
             raise no_response(response_id)
-        return as_json(document)
+        return JsonResponse(document)
 
     def stream(
         self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
-    ) -> Response:
+    ) -> EventStream:
         """Answer with the events of a response after a sequence number."""
         reports = PROGRESS in (include or ())
         batches = PacedStream(self.teller.events(run, part, hold=hold, reports=reports))
@@ -75,10 +89,8 @@ def router(engine: Engine, store: Store, service: Service, pace: StreamPace, own
 
 
 def _add_asking(routes: APIRouter, face: _Face) -> None:
-    said = {**openapi.CREATED, **_ERRORS}
-
-    @routes.post("/v1/responses", operation_id="createResponse", response_model=None, responses=said)
-    async def create(body: CreateRequest, request: Request) -> Response:
+    @routes.post("/v1/responses", **operation("createResponse", _CREATED, _ERRORS))
+    async def create(body: CreateRequest, request: Request) -> JsonResponse[ResponseDocument] | EventStream:
         """Answer an input, calling the cluster's tools on the way."""
         with api_errors():
             run, part = await face.creator.begin(body, face.owner_of(request))
@@ -86,22 +98,21 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
                 return face.stream(run, part, -1, hold=False, include=body.include)
             if body.background:
                 state = state_of_run(run, begun=part > 1)
-                return as_json(response_document(run, part, state, ()))
-            return as_json(await unless_gone(request.receive, face.teller.whole(run, part)))
+                return JsonResponse(response_document(run, part, state, ()))
+            return JsonResponse(await unless_gone(request.receive, face.teller.whole(run, part)))
 
 
 def _add_reading(routes: APIRouter, face: _Face) -> None:
     path = "/v1/responses/{response_id}"
-    said, page_said = {**openapi.RETRIEVED, **_ERRORS}, {**openapi.PAGE, **_ERRORS}
 
-    @routes.get(path, operation_id="retrieveResponse", response_model=None, responses=said)
+    @routes.get(path, **operation("retrieveResponse", answer(_RESPONSE), _ERRORS))
     async def retrieve(
         response_id: str,
         request: Request,
         stream: bool = False,
         starting_after: Annotated[int | None, Query(ge=-1, le=2**53)] = None,
         include: Annotated[list[str] | None, Query(alias="include[]", max_length=20)] = None,
-    ) -> Response:
+    ) -> JsonResponse[ResponseDocument] | EventStream:
         """Return a response as it is now, or its events from the one after `starting_after` on."""
         with api_errors():
             run, part = await face.find(response_id, request)
@@ -114,28 +125,28 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
             return face.stream(run, part, after, hold=True, include=include)
 
     @routes.get(
-        f"{path}/input_items", operation_id="listInputItems", response_model=None, responses=page_said
+        f"{path}/input_items", **operation("listInputItems", answer("One page of the list."), _ERRORS)
     )
     async def input_items(
         response_id: str,
         request: Request,
-        limit: PageSize = 20,
+        limit: ItemsPerPage = 20,
         order: Order = "desc",
         after: str | None = None,
-    ) -> Response:
+    ) -> JsonResponse[ItemPage]:
         """List what a response was asked, with all that came before it in its conversation."""
         with api_errors():
             run, _ = await face.find(response_id, request)
             items = to_items(await face.teller.store.runs.load_messages(run.id), run.id)
-            return as_json(item_page(items, after=after, limit=limit, order=order))
+            return JsonResponse(item_page(items, after=after, limit=limit, order=order))
 
 
 def _add_ending(routes: APIRouter, face: _Face) -> None:
     engine, path = face.teller.engine, "/v1/responses/{response_id}"
-    cancelled, deleted = {**openapi.CANCELLED, **_ERRORS}, {**openapi.DELETED, **_ERRORS}
+    cancelled, deleted = answer("The response as it is then."), answer("It is deleted.")
 
-    @routes.post(f"{path}/cancel", operation_id="cancelResponse", response_model=None, responses=cancelled)
-    async def cancel(response_id: str, request: Request) -> Response:
+    @routes.post(f"{path}/cancel", **operation("cancelResponse", cancelled, _ERRORS))
+    async def cancel(response_id: str, request: Request) -> JsonResponse[ResponseDocument]:
         """Cancel a response unless it has ended; what its tools have done stays done."""
         with api_errors():
             found, part = await face.find(response_id, request)
@@ -143,14 +154,14 @@ def _add_ending(routes: APIRouter, face: _Face) -> None:
             if run is None:
                 raise no_response(response_id)
             if not run.kept:
-                return as_json(response_document(run, part, state_of_run(run, begun=True), ()))
+                return JsonResponse(response_document(run, part, state_of_run(run, begun=True), ()))
             return await face.now(run, part, response_id)
 
-    @routes.delete(path, operation_id="deleteResponse", response_model=None, responses=deleted)
-    async def delete(response_id: str, request: Request) -> Response:
+    @routes.delete(path, **operation("deleteResponse", deleted, _ERRORS))
+    async def delete(response_id: str, request: Request) -> JsonResponse[DeletedResponse]:
         """Delete a response with all that is kept of its run; one that is in progress is cancelled."""
         with api_errors():
             run, _ = await face.find(response_id, request)
             if not await engine.delete(run.id):
                 raise no_response(response_id)
-            return as_json({"id": response_id, "object": "response", "deleted": True})
+            return JsonResponse({"id": response_id, "object": "response", "deleted": True})

@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from beckon_agent.api.http.errors import ApiError, to_api_error
 from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
+from beckon_agent.api.responses.documents import ResponseDocument
 from beckon_agent.api.responses.events import PROGRESS, Encoder, Event
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ReasoningDelta, TextDelta
@@ -99,7 +99,7 @@ class ResponseStreamer:
         """Yield all events of a part of a run, as they occur."""
         return self._encoded(Encoder(run, part, reports=reports), run, part, hold=hold)
 
-    async def whole(self, run: StoredRun, part: int) -> dict[str, Any]:
+    async def whole(self, run: StoredRun, part: int) -> ResponseDocument:
         """Return a part of a run at its end or suspension.
 
         A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
@@ -115,7 +115,7 @@ class ResponseStreamer:
             raise ApiError(_STATUSES.get(code, _MODEL_FAILED), state.error.get("message", ""), code=code)
         return encoder.document(run)
 
-    async def now(self, run: StoredRun, part: int) -> dict[str, Any] | None:
+    async def now(self, run: StoredRun, part: int) -> ResponseDocument | None:
         """Return a part of a run in its current state.
 
         `None` if the run has not reached this part.

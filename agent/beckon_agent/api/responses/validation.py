@@ -5,11 +5,24 @@ An error names the place of the part.
 
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from beckon_agent.api.http.errors import ApiError
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class SchemaOf:
+    """Describes a value that is validated later by the schema of another type."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema; the other type costs nothing before."""
+        return handler(TypeAdapter(self._kind).core_schema)
 
 
 def read(model: type[Model], value: object, place: str) -> Model:

@@ -2,21 +2,35 @@
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response
 
-from beckon_agent.api.http.errors import ProblemError
-from beckon_agent.api.responses.answers import as_json
+from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, answer, leads_to, operation
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.ids import event_of_approval
 from beckon_agent.api.responses.lookup import After, PageSize, listed, paged, stored
-from beckon_agent.api.runs import openapi
-from beckon_agent.api.runs.documents import waiting_document
+from beckon_agent.api.runs.documents import DecidedApproval, WaitingApproval, waiting_document
 from beckon_agent.core.records import FINAL, Decision, StoredCall, StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
 from beckon_contract.problem import Problem
 
 _SHOWN = 120
+_ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")
+_WAITING = {
+    **answer(
+        "The calls that wait for the caller's word.",
+        decide=leads_to("decideApproval", approval_id="$response.body#/data/0/id"),
+    ),
+    **problem_responses(_400="A value cannot be read."),
+}
+_DECIDED = {
+    **answer("The decision counts, and the run goes on."),
+    **problem_responses(
+        _400="The body is no JSON object, or does not say what is decided.",
+        _404="No call of the caller's runs waits, or waited, under this id.",
+        _409="Somebody has decided otherwise, or the run is over.",
+    ),
+}
 
 
 class Word(BaseModel):
@@ -32,23 +46,20 @@ def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
     """Return the routes of approvals; `owner_of` returns the caller's id."""
     routes = APIRouter()
 
-    @routes.get("/approvals", operation_id="listApprovals", response_model=None, responses=openapi.WAITING)
-    async def list_approvals(request: Request, limit: PageSize = 20, after: After = None) -> Response:
+    @routes.get("/approvals", **operation("listApprovals", _WAITING, _ERRORS))
+    async def list_approvals(
+        request: Request, limit: PageSize = 20, after: After = None
+    ) -> JsonResponse[ListPage[WaitingApproval]]:
         """List the calls of the caller's runs that wait for a person, those of the oldest run first."""
         behind = None if after is None else event_of_approval(after) or after
         with paged():
             found = await store.history.list_pending_approvals(
                 owner_of(request), after=behind, most=limit + 1
             )
-        return as_json(listed(found, limit, waiting_document))
+        return JsonResponse(listed(found, limit, waiting_document))
 
-    @routes.post(
-        "/approvals/{approval_id}",
-        operation_id="decideApproval",
-        response_model=None,
-        responses=openapi.DECIDED,
-    )
-    async def decide(approval_id: str, body: Word, request: Request) -> Response:
+    @routes.post("/approvals/{approval_id}", **operation("decideApproval", _DECIDED, _ERRORS))
+    async def decide(approval_id: str, body: Word, request: Request) -> JsonResponse[DecidedApproval]:
         """Allow a call or forbid it, once; its run goes on when nothing else waits there."""
         owner = owner_of(request)
         decision: Decision = "approved" if body.approve else "denied"
@@ -59,8 +70,7 @@ def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
                 run, call = await _find(store, approval_id, owner)
         if call.decision != decision:
             raise _conflict(run, call)
-        document = {"id": approval_id, "object": "approval", "run": run.id, "decision": decision}
-        return as_json(document)
+        return JsonResponse({"id": approval_id, "object": "approval", "run": run.id, "decision": decision})
 
     return routes
 

@@ -1,23 +1,185 @@
 """Runs, their steps and their events as JSON."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
 
 from beckon_agent.api.responses.ids import approval_id, response_id
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Usage
-from beckon_agent.core.records import Exchanged, Past, RunSummary, StoredCall, StoredRun, StoredTurn, Waiting
+from beckon_agent.core.records import (
+    CallState,
+    Decision,
+    Exchanged,
+    Past,
+    RunStatus,
+    RunSummary,
+    StoredCall,
+    StoredRun,
+    StoredTurn,
+    Waiting,
+)
+from beckon_agent.core.run_types import Ending
 from beckon_agent.store.search_text import opening_text
 from beckon_agent.tool_calls.recorded_events import shown_document
+from beckon_contract.tools import CallOrigin
 
 MOST_SHOWN = (
     65_536  # characters of a result, a text or arguments; all of it is in the events, or the response
 )
 
-Document = dict[str, Any]
+
+class RunUsage(TypedDict):
+    """The tokens used by a run or a step."""
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
 
 
-def summary_document(summary: RunSummary) -> Document:
+class RunError(TypedDict):
+    """The failure of a run; `code` is for programs."""
+
+    code: str
+    message: str
+
+
+class RunFields(TypedDict):
+    """A run; times are seconds since the epoch."""
+
+    id: str
+    object: Literal["run"]
+    agent: str
+    face: str
+    status: RunStatus
+    ending: Ending | None
+    error: RunError | None
+    created_at: float
+    ended_at: float | None
+    background: bool
+    conversation: str | None
+    previous: str | None
+    takeovers: int
+    taken_over_at: float | None
+
+
+class ToolCount(TypedDict):
+    """The number of calls of one tool."""
+
+    name: str
+    calls: int
+
+
+class RunListItem(RunFields):
+    """A run in a list."""
+
+    question: str
+    usage: RunUsage | None
+    tools: list[ToolCount]
+    calls_failed: int
+    approvals_waiting: int
+
+
+class ApprovalState(TypedDict):
+    """The approval of a call, decided or not."""
+
+    id: str
+    decision: Decision | None
+    by: str | None
+    reason: str | None
+    decided_at: float | None
+
+
+# The word of the API, from before the names of the code were standard terms.
+_RequestedAt = TypedDict("_RequestedAt", {"asked_at": float | None})  # noqa: UP013  # no name of the code
+
+
+class RunCall(_RequestedAt):
+    """A call with its state, times and outcome."""
+
+    event_id: str
+    id: str
+    name: str
+    origin: CallOrigin
+    arguments: Any
+    state: CallState
+    sent_at: float | None
+    finished_at: float | None
+    seconds: float | None
+    attempts: int
+    deliveries: int | None
+    deadline: float | None
+    report: Any
+    failed: bool
+    result: Any
+    cut: bool
+    reason: Any
+    dead_letter: str | None
+    approval: ApprovalState | None
+
+
+class RunStep(TypedDict):
+    """An answer of the model, and its calls."""
+
+    step: int
+    model: Any
+    text: str
+    reasoning: str
+    cut: bool
+    finish_reason: str | None
+    usage: RunUsage | None
+    seconds: float | None
+    ended_at: float | None
+    tools_sent: list[str]
+    calls: list[RunCall]
+
+
+class RunDocument(RunFields):
+    """A run with its steps."""
+
+    question: str
+    usage: RunUsage | None
+    steps: list[RunStep]
+
+
+class ExchangedEvents(TypedDict):
+    """The events of a call; the `omitted` members count bytes of data too large to store."""
+
+    id: str
+    name: str
+    call: dict[str, Any] | None
+    call_omitted: int
+    reply: dict[str, Any] | None
+    reply_omitted: int
+    problem: Any
+
+
+class WaitingApproval(_RequestedAt):
+    """A call waiting for approval."""
+
+    id: str
+    object: Literal["approval"]
+    run: str
+    response: str | None
+    agent: str
+    question: str
+    name: str
+    origin: CallOrigin
+    arguments: Any
+    cut: bool
+
+
+class DecidedApproval(TypedDict):
+    """A decision on a call."""
+
+    id: str
+    object: Literal["approval"]
+    run: str
+    decision: Decision
+
+
+def summary_document(summary: RunSummary) -> RunListItem:
     """Return a run as an item of a list."""
     return {
         **_run(summary.run),
@@ -29,7 +191,7 @@ def summary_document(summary: RunSummary) -> Document:
     }
 
 
-def run_document(run: StoredRun, past: Past) -> Document:
+def run_document(run: StoredRun, past: Past) -> RunDocument:
     """Return a run with its steps."""
     made = {step: [call for call in past.calls if call.step == step] for step in {c.step for c in past.calls}}
     used = run.usage or _sum([turn.usage for turn in past.turns])
@@ -41,7 +203,7 @@ def run_document(run: StoredRun, past: Past) -> Document:
     }
 
 
-def _run(run: StoredRun) -> Document:
+def _run(run: StoredRun) -> RunFields:
     return {
         "id": run.id,
         "object": "run",
@@ -49,7 +211,7 @@ def _run(run: StoredRun) -> Document:
         "face": run.face,
         "status": run.status,
         "ending": run.ending,
-        "error": dict(run.error) if run.error else None,
+        "error": {"code": run.error["code"], "message": run.error["message"]} if run.error else None,
         "created_at": run.created_at,
         "ended_at": run.ended_at,
         "background": run.background,
@@ -60,7 +222,7 @@ def _run(run: StoredRun) -> Document:
     }
 
 
-def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> Document:
+def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
     text, reasoning = turn.text[:MOST_SHOWN], turn.reasoning[:MOST_SHOWN]
     return {
         "step": turn.step,
@@ -77,7 +239,7 @@ def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> Document:
     }
 
 
-def call_document(call: StoredCall, requested_at: float | None) -> Document:
+def call_document(call: StoredCall, requested_at: float | None) -> RunCall:
     """Return a call with its state, times and outcome."""
     arguments, arguments_cut = _shown(call.arguments)
     result, result_cut = _shown(call.result)
@@ -105,7 +267,7 @@ def call_document(call: StoredCall, requested_at: float | None) -> Document:
     }
 
 
-def _approval(call: StoredCall) -> Document | None:
+def _approval(call: StoredCall) -> ApprovalState | None:
     if call.decision is None and call.state != "approval":
         return None
     return {
@@ -141,7 +303,7 @@ def _shown(value: object) -> tuple[object, bool]:
     return (value, False) if len(text) <= MOST_SHOWN else (text[:MOST_SHOWN], True)
 
 
-def exchanged_document(exchanged: Exchanged) -> Document:
+def exchanged_document(exchanged: Exchanged) -> ExchangedEvents:
     """Return the sent event of a call and its reply."""
     sent, came = exchanged.call or {}, exchanged.reply or {}
     return {
@@ -155,7 +317,7 @@ def exchanged_document(exchanged: Exchanged) -> Document:
     }
 
 
-def _event(passed: Mapping[str, Any]) -> Document | None:
+def _event(passed: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return an event without tokens.
 
     Its data may have one, as may an event stored by an earlier version.
@@ -164,7 +326,7 @@ def _event(passed: Mapping[str, Any]) -> Document | None:
     return shown_document(event) if isinstance(event, Mapping) else None
 
 
-def waiting_document(waiting: Waiting) -> Document:
+def waiting_document(waiting: Waiting) -> WaitingApproval:
     """Return a call waiting for approval."""
     arguments, cut = _shown(waiting.call.arguments)
     return {
@@ -182,7 +344,7 @@ def waiting_document(waiting: Waiting) -> Document:
     }
 
 
-def _usage(usage: Usage | None) -> Document | None:
+def _usage(usage: Usage | None) -> RunUsage | None:
     if usage is None:
         return None
     return {

@@ -3,15 +3,20 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
 
-from beckon_agent.api.http.errors import ProblemError
+from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, answer, leads_to, operation
 from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace
-from beckon_agent.api.responses.answers import as_json
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.lookup import After, PageSize, find_run, listed, paged, stored
-from beckon_agent.api.runs import openapi
-from beckon_agent.api.runs.documents import exchanged_document, run_document, summary_document
+from beckon_agent.api.runs.documents import (
+    ExchangedEvents,
+    RunDocument,
+    RunListItem,
+    exchanged_document,
+    run_document,
+    summary_document,
+)
 from beckon_agent.api.runs.stream import server_sent, watch_run
 from beckon_agent.core.records import RunFilter, RunStatus
 from beckon_agent.store.base import Store
@@ -19,6 +24,14 @@ from beckon_contract.problem import Problem
 
 _STREAM = "text/event-stream"
 _MOST_NUMBER = 2**53
+_FIRST = "$response.body#/data/0/id"
+_ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")
+_NO_RUN = problem_responses(_404="There is no such run, or it is not the caller's.")
+_LIST = answer(
+    "The caller's runs, the newest first.",
+    run=leads_to("retrieveRun", run_id=_FIRST),
+    events=leads_to("listRunEvents", run_id=_FIRST),
+)
 
 Status = Annotated[RunStatus | None, Query(description="Only runs of this status.")]
 AgentName = Annotated[str | None, Query(max_length=300, description="Only runs of this agent.")]
@@ -34,7 +47,9 @@ def router(store: Store, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
 
 
 def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
-    @routes.get("/runs", operation_id="listRuns", response_model=None, responses=openapi.RUNS)
+    unreadable = problem_responses(_400="A value is not one of those that may be asked for.")
+
+    @routes.get("/runs", **operation("listRuns", _LIST, unreadable, _ERRORS))
     async def list_runs(
         request: Request,
         *,
@@ -43,26 +58,33 @@ def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         conversation: Conversation = None,
         limit: PageSize = 20,
         after: After = None,
-    ) -> Response:
+    ) -> JsonResponse[ListPage[RunListItem]]:
         """List the caller's runs, the newest first."""
         wanted = RunFilter(status, agent, conversation)
         with paged():
             found = await store.history.list_runs(owner_of(request), wanted, after=after, most=limit + 1)
-        return as_json(listed(found, limit, summary_document))
+        return JsonResponse(listed(found, limit, summary_document))
 
-    @routes.get("/runs/{run_id}", operation_id="retrieveRun", response_model=None, responses=openapi.RUN)
-    async def retrieve(run_id: str, request: Request) -> Response:
+    one = answer("The run with its steps."), _NO_RUN, _ERRORS
+
+    @routes.get("/runs/{run_id}", **operation("retrieveRun", *one))
+    async def retrieve(run_id: str, request: Request) -> JsonResponse[RunDocument]:
         """Return a run with its steps: the model's answers, and the calls of each."""
         with stored():
             run = await find_run(store, run_id, owner_of(request))
-            return as_json(run_document(run, await store.runs.load_past(run.id)))
+            return JsonResponse(run_document(run, await store.runs.load_past(run.id)))
 
 
 def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: OwnerOf) -> None:
+    exchanged = answer("What went back and forth for each call.")
+    unreadable = problem_responses(_400="A value cannot be read.")
+
     @routes.get(
-        "/runs/{run_id}/events", operation_id="listRunEvents", response_model=None, responses=openapi.EVENTS
+        "/runs/{run_id}/events", **operation("listRunEvents", exchanged, unreadable, _NO_RUN, _ERRORS)
     )
-    async def events(run_id: str, request: Request, limit: PageSize = 100, after: After = None) -> Response:
+    async def events(
+        run_id: str, request: Request, limit: PageSize = 100, after: After = None
+    ) -> JsonResponse[ListPage[ExchangedEvents]] | EventStream:
         """Return the CloudEvents of a run's calls and replies; with `Accept: text/event-stream` follow it.
 
         The stream can be resumed: `Last-Event-ID` says behind which event it goes on.
@@ -74,7 +96,7 @@ def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: Own
                 return EventStream(server_sent(stream, pace.keep_alive), pace.stalled)
         with paged():
             found = await store.history.list_exchanged(run.id, after=after, most=limit + 1)
-        return as_json(listed(found, limit, exchanged_document))
+        return JsonResponse(listed(found, limit, exchanged_document))
 
 
 def _last_event(request: Request) -> int:
