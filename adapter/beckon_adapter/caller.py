@@ -18,7 +18,7 @@ from beckon_adapter.templates import UnfitArgument
 from beckon_contract.tracing import carried
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.signature import InvalidArguments
-from beckon_tools.spans import asking, failed
+from beckon_tools.telemetry import mark_failed, trace_request
 
 logger = logging.getLogger(__name__)
 
@@ -86,11 +86,11 @@ class HttpCaller:
         return answer
 
     async def _send_once(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
-        with asking(request.method, request.url) as span:
+        with trace_request(request.method, request.url) as span:
             answer = await self.egress.send_request(_with_trace(request), rule.credential, rule.timeout)
             span.set_attribute("http.response.status_code", answer.status)
             if answer.status >= 400:
-                failed(span, str(answer.status))
+                mark_failed(span, str(answer.status))
             return answer
 
 

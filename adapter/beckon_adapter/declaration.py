@@ -18,9 +18,9 @@ from beckon_contract.places import BrokenPlace, find_parameters
 from beckon_contract.resources import Resource
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.errors import ToolError
+from beckon_tools.event_sender import has_sink
 from beckon_tools.progress import Progress
 from beckon_tools.signature import InvalidArguments, Signature
-from beckon_tools.sink import has_sink
 
 Report = Callable[[float, float | None, str], Awaitable[None]]
 """Tells how far a call has come: what is done, of how much, and a word on it. Raises nothing."""

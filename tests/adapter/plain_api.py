@@ -24,7 +24,7 @@ from beckon_adapter.mcp.rule import NamedServer
 from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.request import HttpRequest
 from beckon_contract.resources import Resource, from_object
-from beckon_tools.server import listen
+from beckon_tools.server import bind_socket
 from tests.patience import until
 from tests.tools.serving import Caller, configured, served
 
@@ -97,7 +97,7 @@ class PlainApi:
 @asynccontextmanager
 async def serving(api: PlainApi, tls: tuple[str, str] | None = None) -> AsyncIterator[int]:
     """Serve an API on loopback, over TLS with a certificate and a key file; give its port."""
-    listener = listen("127.0.0.1", 0)
+    listener = bind_socket("127.0.0.1", 0)
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         api,

@@ -12,7 +12,7 @@ import pytest
 from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
-from beckon_tools.manifests import Placement, event_type, trigger
+from beckon_tools.manifests import Placement, event_type, trigger_manifest
 from tests.agent.serving import served
 from tests.broker.broker_process import Manifest, broker, delivery, running_broker, service, write_manifests
 from tests.broker.broker_process import trigger as plain_trigger
@@ -69,7 +69,7 @@ async def event_platform(
 def declared(tool: AnyTool, url: str) -> list[Manifest]:
     """Return the manifests of a tool that is served at this address."""
     placement = Placement(reference=tool.name)
-    return [event_type(tool, placement), trigger(tool, placement), service(tool.service, url)]
+    return [event_type(tool, placement), trigger_manifest(tool, placement), service(tool.service, url)]
 
 
 def described(name: str, service_name: str, **annotations: str) -> list[Manifest]:

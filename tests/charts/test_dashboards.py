@@ -20,7 +20,7 @@ from beckon_broker.metrics import Metrics as BrokerMetrics
 from beckon_contract.resources import Key
 from beckon_operator.metrics import Metrics as OperatorMetrics
 from beckon_shim.metrics import Metrics as ShimMetrics
-from beckon_tools.metrics import Metrics as ToolMetrics
+from beckon_tools.telemetry import Metrics as ToolMetrics
 from tests.shim.support import shim_in_front_of
 
 DASHBOARDS = Path(__file__).resolve().parents[2] / "charts" / "beckon" / "dashboards"
@@ -70,9 +70,9 @@ def of_the_operator() -> str:
 
 def of_a_tool() -> str:
     metrics = ToolMetrics(lambda: 0)
-    with metrics.counted():
+    with metrics.count_call():
         pass
-    return metrics.text().decode()
+    return metrics.to_text().decode()
 
 
 def of_the_broker() -> str:

@@ -14,7 +14,7 @@ import uvicorn
 from beckon_contract.events import CloudEvent, from_http, to_binary
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
-from beckon_tools.server import listen
+from beckon_tools.server import bind_socket
 from beckon_tools.settings import Settings
 from tests.patience import until
 
@@ -29,7 +29,7 @@ def configured(**changes: object) -> Settings:
 @asynccontextmanager
 async def served(asgi_app: Callable[..., Awaitable[None]], port: int = 0) -> AsyncIterator[str]:
     """Serve an ASGI application, on a free port unless one is given, and give its address."""
-    listener = listen("127.0.0.1", port)
+    listener = bind_socket("127.0.0.1", port)
     server = uvicorn.Server(uvicorn.Config(asgi_app, log_config=None, http="httptools"))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from beckon_tools import ToolError
-from beckon_tools.shipped.arithmetic import MAX_LENGTH, calculate
+from beckon_tools.shipped.arithmetic import MAX_LENGTH, CannotCalculate, calculate
 from beckon_tools.shipped.calculator import calculator
-from beckon_tools.shipped.functions import CannotCalculate
 from tests.tools.serving import call, calling
 
 

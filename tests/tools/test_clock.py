@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_tools import ToolError
-from beckon_tools.shipped.clock import current_time, describe, find_zone
+from beckon_tools.shipped.clock import current_time, describe_moment, find_zone
 from tests.tools.serving import call, calling
 
 SUMMER = datetime(2026, 7, 15, 12, 0, tzinfo=UTC)
@@ -33,7 +33,7 @@ WINTER = datetime(2026, 1, 15, 23, 30, tzinfo=UTC)
     ],
 )
 def test_the_time_is_that_of_the_zone_or_city(name: str, moment: datetime, time: str, weekday: str) -> None:
-    told = describe(moment, find_zone(name, moment))
+    told = describe_moment(moment, find_zone(name, moment))
     assert (told["time"], told["weekday"]) == (time, weekday)
 
 
@@ -63,7 +63,11 @@ def test_every_zone_is_found_by_its_own_name(key: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_a_zone_or_a_clear_error(text: str) -> None:
     with contextlib.suppress(ToolError):
-        assert describe(SUMMER, find_zone(text, SUMMER))["weekday"] in ("Wednesday", "Tuesday", "Thursday")
+        assert describe_moment(SUMMER, find_zone(text, SUMMER))["weekday"] in (
+            "Wednesday",
+            "Tuesday",
+            "Thursday",
+        )
 
 
 async def test_the_tool_tells_the_time_without_arguments() -> None:

@@ -56,7 +56,7 @@ async def test_a_repetition_of_what_was_answered_counts_too_and_another_call_doe
 
 async def test_deliveries_that_came_while_the_call_ran_are_told_by_every_reply() -> None:
     deliveries, key = Deliveries(capacity=9), CallKey("t", "s", "1")
-    async with deliveries.arrival(key) as first, deliveries.arrival(key) as second:
+    async with deliveries.count_arrival(key) as first, deliveries.count_arrival(key) as second:
         assert [await first(), await second()] == [2, 2]
 
 
@@ -64,7 +64,7 @@ async def test_no_more_calls_are_remembered_than_there_is_room_for() -> None:
     deliveries = Deliveries(capacity=2)
 
     async def come(name: str) -> int:
-        async with deliveries.arrival(CallKey("t", "s", name)) as times:
+        async with deliveries.count_arrival(CallKey("t", "s", name)) as times:
             return await times()
 
     counted = [await come(name) for name in ("a", "b", "a", "c", "a", "b")]

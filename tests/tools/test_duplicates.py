@@ -127,22 +127,23 @@ async def test_outcomes_are_kept_within_their_number_and_their_bytes() -> None:
     for capacity, budget in ((2, 10_000), (100, 20)):
         once = OnceOnly(capacity, budget, ttl=60, running=10)
         for number in range(4):
-            await once.outcome(CallKey("t", "s", str(number)), lambda: run_of(b"0123456789"))
+            await once.find_outcome(CallKey("t", "s", str(number)), lambda: run_of(b"0123456789"))
         again = [
-            await once.outcome(CallKey("t", "s", str(number)), lambda: run_of(b"new")) for number in (3, 2)
+            await once.find_outcome(CallKey("t", "s", str(number)), lambda: run_of(b"new"))
+            for number in (3, 2)
         ]
         assert again == [b"0123456789", b"0123456789"]
-        assert await once.outcome(CallKey("t", "s", "0"), lambda: run_of(b"new")) == b"new"
+        assert await once.find_outcome(CallKey("t", "s", "0"), lambda: run_of(b"new")) == b"new"
 
 
 async def test_an_outcome_is_forgotten_after_its_time() -> None:
     once = OnceOnly(capacity=10, budget=1000, ttl=1e-9, running=10)
-    assert await once.outcome(CallKey("t", "s", "1"), lambda: run_of(b"old")) == b"old"
+    assert await once.find_outcome(CallKey("t", "s", "1"), lambda: run_of(b"old")) == b"old"
     await asyncio.sleep(0)
-    assert await once.outcome(CallKey("t", "s", "1"), lambda: run_of(b"new")) == b"new"
+    assert await once.find_outcome(CallKey("t", "s", "1"), lambda: run_of(b"new")) == b"new"
 
 
 async def test_a_run_that_was_refused_leaves_nothing_behind() -> None:
     once = OnceOnly(capacity=10, budget=1000, ttl=60, running=0)
     with pytest.raises(Busy):
-        await once.outcome(CallKey("t", "s", "1"), lambda: run_of(b"never"))
+        await once.find_outcome(CallKey("t", "s", "1"), lambda: run_of(b"never"))

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from beckon_tools.shipped import elements
+from beckon_tools.shipped import sql
 
 
 @pytest.fixture
 def database() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
-    elements.load(connection)
+    sql.load_table(connection)
     yield connection
     connection.close()
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from beckon_tools import Hints, OutcomeUnknown, Retry, tool
-from beckon_tools.calls import shortened
+from beckon_tools.calls import shorten_message
 from beckon_tools.declaration import AnyTool
 from tests.tools.serving import call, calling
 
@@ -82,7 +82,7 @@ async def test_whatever_a_function_raises_it_runs_once(
 
 
 def test_a_text_that_cannot_be_written_as_json_is_written_as_far_as_it_can() -> None:
-    assert shortened("no half \ud83d") == "no half ?"
+    assert shorten_message("no half \ud83d") == "no half ?"
 
 
 async def test_an_exception_of_an_idempotent_tool_is_for_the_broker_to_try_again() -> None:

@@ -13,7 +13,7 @@ import pytest
 from beckon_tools import NotSent, Ticket, app, flush_outbox
 from beckon_tools.errors import UsageError
 from beckon_tools.outbox import Outbox, find_outbox
-from beckon_tools.server import listen
+from beckon_tools.server import bind_socket
 from tests.patience import until
 from tests.tools.serving import call, configured, served
 from tests.tools.test_later import TICKETS, Broker, report, taken
@@ -66,7 +66,7 @@ async def ticket() -> Ticket:
 async def test_an_answer_arrives_once_though_the_broker_was_away_and_the_tool_was_killed(
     tmp_path: Path,
 ) -> None:
-    with listen("127.0.0.1", 0) as free:
+    with bind_socket("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     sink, broker = f"http://127.0.0.1:{port}", Broker()
     (tmp_path / "reports.py").write_text(REPORTS)
@@ -138,7 +138,7 @@ async def test_processes_that_share_an_outbox_send_an_answer_once(path: Path) ->
     broker = Broker()
     async with served(broker) as url:
         change(path, f"UPDATE beckon_outbox SET due = 0, sink = '{url}'")
-        await asyncio.gather(*(Outbox(path).flush() for _ in range(5)))
+        await asyncio.gather(*(Outbox(path).send_due() for _ in range(5)))
         await until(lambda: rows(path) == 0)
 
     assert len(broker.events) == 1

@@ -18,8 +18,7 @@ from beckon_tools import Later, Retry, Ticket, ToolError, tool
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
-from beckon_tools.outcomes.ledger import Claim, Ledger
-from beckon_tools.outcomes.opening import open_ledger
+from beckon_tools.outcomes.ledger import Claim, Ledger, open_ledger
 from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
 from tests.agent.store.postgres import Server
 from tests.e2e.local_platform import clean_environment
@@ -217,12 +216,12 @@ class Watched:
         if self.taken_over:  # as by a replica that found the lease over, and has answered
             await self.ledger.release(key, owner)
             assert (await self.ledger.claim(key, "other", 60)).mine
-            await self.ledger.keep(key, "other", b"other", 60)
+            await self.ledger.store_outcome(key, "other", b"other", 60)
         self.renewals += 1
         return await self.ledger.renew(key, owner, lease)
 
-    async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
-        await self.ledger.keep(key, owner, data, ttl)
+    async def store_outcome(self, key: str, owner: str, data: bytes, ttl: float) -> None:
+        await self.ledger.store_outcome(key, owner, data, ttl)
 
     async def release(self, key: str, owner: str) -> None:
         await self.ledger.release(key, owner)
@@ -259,7 +258,7 @@ class Runs:
 async def test_a_run_that_takes_longer_than_its_lease_is_not_run_twice(ledger: Ledger) -> None:
     watched, runs, call_key = Watched(ledger), Runs(), a_call()
     replicas = [SharedOutcomes(watched, lease=1.5, ttl=60) for _ in range(2)]
-    outcomes = [asyncio.create_task(each.outcome(call_key, runs)) for each in replicas]
+    outcomes = [asyncio.create_task(each.find_outcome(call_key, runs)) for each in replicas]
     await until(lambda: watched.renewals >= 4)
     runs.may_finish.set()
 
@@ -274,7 +273,7 @@ async def test_a_replica_that_has_lost_its_lease_stops_and_answers_what_the_othe
     watched.taken_over = True
 
     shared = SharedOutcomes(watched, lease=0.3, ttl=60)
-    assert await shared.outcome(a_call(), runs) == b"other"
+    assert await shared.find_outcome(a_call(), runs) == b"other"
     assert (runs.begun, runs.stopped) == (1, 1)
     assert "taken over" in caplog.text
 
@@ -283,11 +282,11 @@ async def test_an_outcome_is_kept_for_its_time_and_no_other_owner_can_change_it(
     key = uuid.uuid4().hex
     assert await ledger.claim(key, "one", 60) == Claim(mine=True)
     assert await ledger.claim(key, "two", 60) == Claim(mine=False)
-    await ledger.keep(key, "two", b"wrong", 60)
+    await ledger.store_outcome(key, "two", b"wrong", 60)
     await ledger.release(key, "two")
     assert not await ledger.renew(key, "two", 60)
     assert await ledger.renew(key, "one", 60)
-    await ledger.keep(key, "one", b"\x00right", 60)
+    await ledger.store_outcome(key, "one", b"\x00right", 60)
     assert await ledger.claim(key, "two", 60) == Claim(mine=False, data=b"\x00right")
     assert not await ledger.renew(key, "one", 60)
 
@@ -304,7 +303,7 @@ async def test_what_has_ended_can_be_claimed_anew(ledger: Ledger) -> None:
     held, kept = uuid.uuid4().hex, uuid.uuid4().hex
     assert (await ledger.claim(held, "one", 0.001)).mine
     assert (await ledger.claim(kept, "one", 60)).mine
-    await ledger.keep(kept, "one", b"old", 0.001)
+    await ledger.store_outcome(kept, "one", b"old", 0.001)
 
     for key in (held, kept):
         await wait_until_mine(ledger, key)
@@ -346,7 +345,7 @@ async def test_rows_that_nobody_asks_for_any_more_are_removed(postgres_server: S
     for number in range(3):  # a ledger sweeps when it is used first
         opened = open_ledger(address)
         assert (await opened.claim(f"key-{number}", "one", 60)).mine
-        await opened.keep(f"key-{number}", "one", b"old", 0.0)
+        await opened.store_outcome(f"key-{number}", "one", b"old", 0.0)
         await opened.close()
 
     connection = await asyncpg.connect(address)

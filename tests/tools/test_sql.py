@@ -6,14 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_tools import ToolError
-from beckon_tools.shipped import elements
-from beckon_tools.shipped.sandbox import MAX_ROWS, QueryError, Rows, select
-from beckon_tools.shipped.sql import sql
+from beckon_tools.shipped.sql import COLUMNS, MAX_ROWS, QueryError, Rows, load_table, run_select, sql
 from tests.tools.serving import call, calling
 
 
 def run(query: str) -> Rows:
-    return select(query, elements.load)
+    return run_select(query, load_table)
 
 
 WRITES = [
@@ -125,7 +123,7 @@ async def test_the_tool_runs_the_query_that_the_model_wrote() -> None:
 
 
 def test_the_model_is_given_the_schema_of_the_table() -> None:
-    assert all(column in sql.description for column in elements.COLUMNS)
+    assert all(column in sql.description for column in COLUMNS)
 
 
 async def test_the_query_of_the_description_has_an_answer() -> None:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from beckon_tools.settings import Settings
-from beckon_tools.shipped.places import Place, choose
-from beckon_tools.shipped.weather import build
+from beckon_tools.shipped.weather import Place, build, choose_place
 from tests.tools.serving import WebService, call, calling, configured, served
 
 SAN_FRANCISCO = {
@@ -107,7 +106,7 @@ async def test_celsius_is_the_unit_where_none_is_given() -> None:
 )
 def test_a_region_tells_places_of_one_name_apart(location: str, region: str) -> None:
     places = [Place.model_validate(place) for place in (PARIS, PARIS_TEXAS)]
-    assert choose(location, places).admin1 == region
+    assert choose_place(location, places).admin1 == region
 
 
 async def test_a_place_that_is_unknown_is_a_tool_error() -> None:

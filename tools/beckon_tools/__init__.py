@@ -18,8 +18,8 @@ in their modules.
 
 from beckon_tools.app import app
 from beckon_tools.declaration import Hints, Tool, tool
+from beckon_tools.deferred_results import Later, Ticket
 from beckon_tools.errors import DeclarationError, NotSent, OutcomeUnknown, Retry, ToolError
-from beckon_tools.later import Later, Ticket
 from beckon_tools.outbox import flush_outbox
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
 from beckon_tools.progress import Progress

@@ -24,15 +24,13 @@ from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.errors import Retry
 from beckon_tools.expiry import has_expired
-from beckon_tools.metrics import CONTENT_TYPE, Metrics
 from beckon_tools.outbox import Outbox
-from beckon_tools.outcomes.ledger import Unavailable
-from beckon_tools.outcomes.opening import open_ledger
+from beckon_tools.outcomes.ledger import Unavailable, open_ledger
 from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
 from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
-from beckon_tools.spans import processing
+from beckon_tools.telemetry import CONTENT_TYPE, Metrics, trace_processing
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +51,7 @@ class Deliveries:
         self._seen: OrderedDict[CallKey, int] = OrderedDict()  # the last to come at the end
 
     @asynccontextmanager
-    async def arrival(self, key: CallKey) -> AsyncIterator[Times]:
+    async def count_arrival(self, key: CallKey) -> AsyncIterator[Times]:
         """Count a delivery; yield a function for the number so far.
 
         The shared count is made while the call runs.
@@ -61,7 +59,7 @@ class Deliveries:
         self._seen[key] = self._seen.pop(key, 0) + 1
         if len(self._seen) > self._capacity:
             self._seen.popitem(last=False)
-        counting = asyncio.create_task(self._count(self._shared, key)) if self._shared else None
+        counting = asyncio.create_task(self._count_delivery(self._shared, key)) if self._shared else None
 
         async def times() -> int:
             everywhere = await counting if counting else 1
@@ -73,9 +71,9 @@ class Deliveries:
             if counting:
                 await asyncio.wait((counting,))
 
-    async def _count(self, shared: SharedOutcomes, key: CallKey) -> int:
+    async def _count_delivery(self, shared: SharedOutcomes, key: CallKey) -> int:
         try:
-            return await shared.delivered(key)
+            return await shared.count_delivery(key)
         except Unavailable as error:
             logger.warning("a delivery of event %s is not counted with the others: %s", key.id, error)
             return 1
@@ -125,7 +123,7 @@ class ToolApp:
         """
         self._find = _only_one(tool) if isinstance(tool, Tool) else tool
         self._settings = settings
-        shared = _shared(settings)
+        shared = _shared_outcomes(settings)
         self._deliveries = Deliveries(settings.remember_calls, shared)
         self._calls = OnceOnly(
             capacity=settings.remember_calls,
@@ -136,16 +134,16 @@ class ToolApp:
         )
         self._outbox = Outbox(Path(settings.outbox)) if settings.outbox else None
         if self._outbox is not None:
-            self._outbox.check()
-        self._metrics = Metrics(running=lambda: self._calls.running, collectors=collectors)
+            self._outbox.check_writable()
+        self._metrics = Metrics(running=lambda: self._calls.running_calls, collectors=collectors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
             try:
-                await self._route(scope, receive, send)
+                await self._route_request(scope, receive, send)
             except Refused as refused:
                 logger.info("answered %d: %s", refused.problem.status, refused)
                 await _send_problem(send, refused)
@@ -154,9 +152,9 @@ class ToolApp:
         else:
             raise NotImplementedError(f"no {scope['type']} is served here")
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        sending = self._outbox.start() if self._outbox else None
+        sending = self._outbox.start_background() if self._outbox else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._calls.drain(_ABANDONED_SECONDS)
@@ -166,56 +164,56 @@ class ToolApp:
             await asyncio.wait((sending,))
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _route_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
         if path in ("/healthz", "/readyz"):
-            _only(method, "GET", "HEAD")
-            await _send(send, 200, [("content-type", "text/plain")], b"ok\n")
+            _allow_only(method, "GET", "HEAD")
+            await _send_response(send, 200, [("content-type", "text/plain")], b"ok\n")
             return
         if path == "/metrics":
-            _only(method, "GET", "HEAD")
-            await _send(send, 200, [("content-type", CONTENT_TYPE)], self._metrics.text())
+            _allow_only(method, "GET", "HEAD")
+            await _send_response(send, 200, [("content-type", CONTENT_TYPE)], self._metrics.to_text())
             return
         if path != "/":
             detail = "nothing is served at this path; POST the event of a call to /"
             raise Refused(Problem(404, "not-found", "No such path", detail))
-        _only(method, "POST")
-        body = await self._body(receive)
+        _allow_only(method, "POST")
+        body = await self._read_body(receive)
         call = _read_event(scope["headers"], body)
         with about(event_id=call.id, **_request_id(scope["headers"])):
-            tool = await self._find(call.type, _namespace(scope["headers"]))
-            await self._answer(call, tool, send)
+            tool = await self._find(call.type, _namespace_of(scope["headers"]))
+            await self._answer_call(call, tool, send)
 
-    async def _answer(self, call: CloudEvent, tool: AnyTool | None, send: Send) -> None:
+    async def _answer_call(self, call: CloudEvent, tool: AnyTool | None, send: Send) -> None:
         if tool is None:
             logger.info("event %s of type %s is for no tool here", call.id, call.type)
-            await _send(send, 204, [], b"")
+            await _send_response(send, 204, [], b"")
             return
         key = CallKey(tool.name, call.source, call.id)
-        with about(tool=tool.name), processing(call), self._metrics.counted() as counted:
-            async with self._deliveries.arrival(key) as times:
+        with about(tool=tool.name), trace_processing(call), self._metrics.count_call() as counted:
+            async with self._deliveries.count_arrival(key) as times:
                 try:
-                    data = await self._outcome(tool, call, key)
+                    data = await self._find_outcome(tool, call, key)
                 except Refused as refused:
-                    counted.refused(refused.problem.slug)
+                    counted.set_refused(refused.problem.slug)
                     raise
-                counted.answered(data)
-                reply = reply_event(tool, call, data, self._settings.correlation, await times())
+                counted.set_answered(data)
+                reply = reply_event(tool, call, data, self._settings.correlation_names, await times())
         headers, body = to_binary(reply)
-        await _send(send, 200, headers, body)
+        await _send_response(send, 200, headers, body)
 
-    async def _outcome(self, tool: AnyTool, call: CloudEvent, key: CallKey) -> bytes:
+    async def _find_outcome(self, tool: AnyTool, call: CloudEvent, key: CallKey) -> bytes:
         """Return the reply data, of a new run or an earlier one.
 
         An expired call is not run: its reply is a failure. Raises `Refused` for a call without a reply.
         """
-        if _expired(call):
+        if _has_expired(call):
             logger.info("event %s had expired, and was not run", call.id)
             return failure_data(Reason.TIMEOUT, "the call had expired when it came; the tool did not run")
         try:
-            return await self._calls.outcome(
+            return await self._calls.find_outcome(
                 key,
-                lambda: self._metrics.timed(run_call(tool, call, self._settings)),
+                lambda: self._metrics.time_run(run_call(tool, call, self._settings)),
             )
         except InvalidArguments as error:
             raise Refused(Problem(400, "invalid-arguments", "Invalid arguments", str(error))) from None
@@ -234,10 +232,10 @@ class ToolApp:
         except IdempotentFault as error:
             raise Refused(Problem(500, "tool-crashed", "The tool failed", str(error))) from None
 
-    async def _body(self, receive: Receive) -> bytes:
+    async def _read_body(self, receive: Receive) -> bytes:
         try:
             async with asyncio.timeout(self._settings.body_timeout):
-                return await _read(receive, self._settings.body_limit)
+                return await _read_limited(receive, self._settings.body_limit)
         except TimeoutError:
             problem = Problem(408, "slow-body", "Too slow", "the body of the request did not come in time")
             raise Refused(problem, ("connection", "close")) from None
@@ -252,7 +250,7 @@ def app(tool: AnyTool, settings: Settings | None = None) -> ToolApp:
     return ToolApp(tool, settings or Settings.model_construct())
 
 
-def _shared(settings: Settings) -> SharedOutcomes | None:
+def _shared_outcomes(settings: Settings) -> SharedOutcomes | None:
     url = settings.remember_url.get_secret_value()
     if not url:
         return None
@@ -261,13 +259,13 @@ def _shared(settings: Settings) -> SharedOutcomes | None:
 
 
 def _only_one(tool: AnyTool) -> Find:
-    async def find(type_: str, _: str) -> AnyTool | None:
+    async def find_tool(type_: str, _: str) -> AnyTool | None:
         return tool if type_ == tool.type else None
 
-    return find
+    return find_tool
 
 
-def _namespace(headers: RawHeaders) -> str:
+def _namespace_of(headers: RawHeaders) -> str:
     """Return the namespace of the Trigger, "" if unknown.
 
     The Broker sends it in the header `Kn-Namespace`.
@@ -284,7 +282,7 @@ def _request_id(headers: RawHeaders) -> dict[str, str]:
     return {"request_id": found[:_LONGEST_ID].decode("latin-1")} if found else {}
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
+async def _read_limited(receive: Receive, limit: int) -> bytes:
     body = b""
     more = True
     while more:
@@ -306,14 +304,14 @@ def _read_event(headers: RawHeaders, body: bytes) -> CloudEvent:
         raise Refused(Problem(400, "invalid-event", "Not a CloudEvent", str(error))) from None
 
 
-def _expired(call: CloudEvent) -> bool:
+def _has_expired(call: CloudEvent) -> bool:
     try:
         return has_expired(call, datetime.now(UTC))
     except EventError as error:
         raise Refused(Problem(400, "invalid-event", "Invalid event", str(error))) from None
 
 
-def _only(method: str, *allowed: str) -> None:
+def _allow_only(method: str, *allowed: str) -> None:
     if method not in allowed:
         problem = Problem(405, "method-not-allowed", "Method not allowed", f"use {allowed[0]} here")
         raise Refused(problem, ("allow", ", ".join(allowed)))
@@ -321,10 +319,10 @@ def _only(method: str, *allowed: str) -> None:
 
 async def _send_problem(send: Send, refused: Refused) -> None:
     headers = [("content-type", MEDIA_TYPE), *refused.headers]
-    await _send(send, refused.problem.status, headers, for_dead_letter(refused.problem).body())
+    await _send_response(send, refused.problem.status, headers, for_dead_letter(refused.problem).body())
 
 
-async def _send(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+async def _send_response(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
     if status != 204:
         headers = [*headers, ("content-length", str(len(body)))]
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]

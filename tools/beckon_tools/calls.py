@@ -23,9 +23,9 @@ from beckon_contract.events import CloudEvent, EventError
 from beckon_contract.failures import Reason
 from beckon_contract.media_types import is_json
 from beckon_tools.declaration import AnyTool
+from beckon_tools.deferred_results import NO_ANSWER_YET, Ticket, reply_data
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.expiry import EXPIRY, seconds_left
-from beckon_tools.later import NO_ANSWER_YET, Ticket, reply_data
 from beckon_tools.outcomes.record import Recalled
 from beckon_tools.outcomes.shared import CallKey
 from beckon_tools.progress import Progress
@@ -33,7 +33,7 @@ from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.results import NotJson
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
-from beckon_tools.spans import failed
+from beckon_tools.telemetry import mark_failed
 
 
 async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any]) -> object:
@@ -45,28 +45,28 @@ async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any
     ended: asyncio.Future[object] = loop.create_future()
     context = copy_context()
 
-    def work() -> None:
+    def run_function() -> None:
         try:
             result = context.run(function, **arguments)
         except BaseException as error:
-            resolve(_fail, error)
+            resolve(_fail_future, error)
         else:
-            resolve(_end, result)
+            resolve(_end_future, result)
 
     def resolve(how: Callable[..., None], value: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: no task waits any more
             loop.call_soon_threadsafe(how, ended, value)
 
-    threading.Thread(target=work, name="tool", daemon=True).start()
+    threading.Thread(target=run_function, name="tool", daemon=True).start()
     return await ended
 
 
-def _end(ended: asyncio.Future[object], result: object) -> None:
+def _end_future(ended: asyncio.Future[object], result: object) -> None:
     if not ended.done():
         ended.set_result(result)
 
 
-def _fail(ended: asyncio.Future[object], error: BaseException) -> None:
+def _fail_future(ended: asyncio.Future[object], error: BaseException) -> None:
     if ended.done():
         return
     if isinstance(error, StopIteration):  # a future cannot hold one
@@ -103,12 +103,12 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
     if not is_json(call.datacontenttype):
         raise EventError(f"the arguments must be application/json, not {call.datacontenttype!r}")
     arguments = tool.signature.read(call.data)
-    arguments.update(_given(tool, call, settings))
+    arguments.update(_given_arguments(tool, call, settings))
     logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
     try:
-        data = await _outcome(tool, call, arguments)
+        data = await _run_outcome(tool, call, arguments)
     except ToolError as error:
-        message = shortened(str(error))
+        message = shorten_message(str(error))
         logger.info("%s refused event %s: %s", tool.name, call.id, message)
         reason = Reason.OUTCOME_UNKNOWN if isinstance(error, OutcomeUnknown) else Reason.TOOL_FAILED
         return failure_data(reason, message)
@@ -120,12 +120,12 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         logger.exception("%s returned what JSON cannot say", tool.name)
         return failure_data(
             Reason.TOOL_FAILED,
-            f"the tool ran, but its result cannot be written as JSON: {shortened(str(error))}",
+            f"the tool ran, but its result cannot be written as JSON: {shorten_message(str(error))}",
         )
     except (Retry, InvalidArguments, EventError):
         raise
     except (Exception, SystemExit, asyncio.CancelledError) as error:
-        return _fault(tool, call, error)
+        return _fault_data(tool, call, error)
     limit = settings.reply_limit
     if len(data) > limit:
         message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"
@@ -133,20 +133,20 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
     return data
 
 
-async def _outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]) -> bytes:
+async def _run_outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]) -> bytes:
     """Return the function's result as data, or an earlier run's.
 
     The tool has recorded the latter in a call record.
     """
     try:
-        result = await _function(tool, arguments, seconds_left(call))
+        result = await _run_until_expiry(tool, arguments, seconds_left(call))
     except Recalled as recalled:
         logger.info("event %s has its outcome from an earlier delivery to %s", call.id, tool.name)
         return recalled.data
     return reply_data(result)
 
 
-def _fault(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
+def _fault_data(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
     """Return the failure data of an exception, or raise `IdempotentFault`.
 
     It is unknown what the function did before it raised: another delivery could do that again.
@@ -155,18 +155,18 @@ def _fault(tool: AnyTool, call: CloudEvent, error: BaseException) -> bytes:
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         raise error  # the run itself is ended
     logger.error("the tool %s failed on event %s", tool.name, call.id, exc_info=error)
-    text = shortened("; ".join(_words(error)))
-    failed(trace.get_current_span(), type(error).__name__)
+    text = shorten_message("; ".join(_error_texts(error)))
+    mark_failed(trace.get_current_span(), type(error).__name__)
     if tool.hints.idempotent:
         raise IdempotentFault(text) from None
     return failure_data(Reason.TOOL_FAILED, text)
 
 
-def _words(error: BaseException) -> Iterator[str]:
+def _error_texts(error: BaseException) -> Iterator[str]:
     """Yield type and message of an exception, or of each in a group, as a TaskGroup raises."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _words(inner)
+            yield from _error_texts(inner)
     else:
         name = type(error).__name__
         try:
@@ -176,7 +176,7 @@ def _words(error: BaseException) -> Iterator[str]:
         yield f"{name}: {_PASSWORD.sub('://[hidden]@', text)}" if text else name
 
 
-def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
+def _given_arguments(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
     """Return the arguments not set by callers, by parameter name.
 
     These are the event, its record, its ticket and its progress, as far as the function takes them.
@@ -188,7 +188,7 @@ def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, obj
         name, record = signature.record_parameter
         given[name] = record(CallKey(tool.name, call.source, call.id))
     if signature.ticket_parameter is not None or signature.progress_parameter is not None:
-        reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation)
+        reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation_names)
         if signature.ticket_parameter is not None:
             given[signature.ticket_parameter] = Ticket.of(
                 reply, settings.reply_attribute, settings.outbox, str(call.extensions.get(EXPIRY, ""))
@@ -199,7 +199,7 @@ def _given(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, obj
     return given
 
 
-async def _function(tool: AnyTool, arguments: Mapping[str, Any], seconds: float | None) -> object:
+async def _run_until_expiry(tool: AnyTool, arguments: Mapping[str, Any], seconds: float | None) -> object:
     """Run the function until its call expires; then raise `OutOfTime`.
 
     A plain function runs in a thread. Threads cannot be stopped: after the time limit it runs on by
@@ -217,7 +217,7 @@ async def _function(tool: AnyTool, arguments: Mapping[str, Any], seconds: float 
         raise
 
 
-def shortened(message: str) -> str:
+def shorten_message(message: str) -> str:
     """Return a message for the model, cut to `_LONGEST` characters."""
     message = message.encode("utf-8", "replace").decode()  # half a character is no JSON
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1].rstrip() + "…"
@@ -230,11 +230,11 @@ def to_public(call: CloudEvent) -> PublicEvent:
     """
     attributes = dict[str, object](call.attributes())
     if call.time is not None:
-        attributes["time"] = _time(call.time)
+        attributes["time"] = _parse_time(call.time)
     return PublicEvent(attributes, call.data)
 
 
-def _time(written: str) -> datetime:
+def _parse_time(written: str) -> datetime:
     try:
         moment = datetime.fromisoformat(written)
     except ValueError:

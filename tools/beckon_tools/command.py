@@ -1,16 +1,60 @@
-"""The command line: list the shipped tools, serve one, print a tool's manifests."""
+"""The command line of the SDK, and the lookup of tools by name."""
 
 import argparse
+import difflib
+import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from beckon_tools.errors import UsageError
-from beckon_tools.registry import find_tool
-from beckon_tools.server import run
+from beckon_tools.declaration import AnyTool, Tool
+from beckon_tools.errors import DeclarationError, UsageError
+from beckon_tools.server import run_tool
 from beckon_tools.settings import Settings
 from beckon_tools.shipped import DEFAULT_IMAGE, SHIPPED
+
+
+def find_tool(name: str, settings: Settings) -> AnyTool:
+    """Return the tool of this name; raise `UsageError` if there is none.
+
+    `module:attribute` names a tool, or a function that takes the settings and returns one.
+    """
+    reference = SHIPPED.get(name.replace(".", "-"), name)
+    if ":" not in reference:
+        near = difflib.get_close_matches(name, SHIPPED, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the shipped tools are {', '.join(SHIPPED)}"
+        raise UsageError(f"there is no tool {name!r}; {hint} (your own: module:attribute)")
+    return _load_tool(reference, settings)
+
+
+def _load_tool(reference: str, settings: Settings) -> AnyTool:
+    module_name, _, attribute = reference.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)  # a tool under construction lies where its author stands
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+        if _is_builder(found):
+            found = found(settings)
+    except DeclarationError as error:
+        raise UsageError(f"{reference} is no tool yet: {error}") from None
+    except ModuleNotFoundError as error:
+        where = f"; it is looked for in {here} first" if error.name == module_name else ""
+        raise UsageError(f"{reference} cannot be imported: {error}{where}") from None
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"{reference} cannot be imported: {error}") from None
+    if not isinstance(found, Tool):
+        raise UsageError(f"{reference} is no tool; declare it with @tool(type=…)")
+    return found
+
+
+def _is_builder(found: object) -> bool:
+    """Return True for a plain function of one argument, the settings."""
+    if not inspect.isfunction(found) or inspect.iscoroutinefunction(found):
+        return False
+    return len(inspect.signature(found).parameters) == 1
+
 
 _NAME_HELP = "a shipped tool (see `list`), or module:attribute of your own"
 _EXAMPLES = """\
@@ -32,20 +76,20 @@ class _Parser(argparse.ArgumentParser):
 
 def run_command(arguments: Sequence[str], settings: Callable[[], Settings]) -> None:
     """Run one command; raise `UsageError` if it is invalid."""
-    options = _parser().parse_args(arguments)
+    options = _make_parser().parse_args(arguments)
     match options.verb:
         case "list":
-            sys.stdout.write(_listing(settings()))
+            sys.stdout.write(_list_tools(settings()))
         case "manifest":
-            _manifests(options, settings())
+            _print_manifests(options, settings())
         case _:
             given = {name: getattr(options, name) for name in ("host", "port")}
             chosen = {name: value for name, value in given.items() if value is not None}
             final = settings().model_copy(update=chosen)
-            run(find_tool(options.name, final), final)
+            run_tool(find_tool(options.name, final), final)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m beckon_tools",
         description="Tools for Beckon: CloudEvents services that a language model can call.",
@@ -57,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = verbs.add_parser("serve", help="serve one tool over HTTP until SIGTERM")
     serve.add_argument("name", metavar="NAME", help=_NAME_HELP)
     serve.add_argument("--host", help="address to listen on (default 127.0.0.1)")
-    serve.add_argument("--port", type=_port, help="port, 0 for any free one (default $PORT or 8080)")
+    serve.add_argument("--port", type=_parse_port, help="port, 0 for any free one (default $PORT or 8080)")
     manifest = verbs.add_parser("manifest", help="print a tool's EventType, Trigger and Knative Service")
     manifest.add_argument("name", metavar="NAME", help=_NAME_HELP)
     manifest.add_argument("--image", default=DEFAULT_IMAGE, help="container image (default %(default)s)")
@@ -72,13 +116,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if text.isdecimal() and int(text) <= 65535:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number from 0 to 65535")
 
 
-def _listing(settings: Settings) -> str:
+def _list_tools(settings: Settings) -> str:
     tools = [find_tool(name, settings) for name in SHIPPED]
     width = max(len(tool.service) for tool in tools)
     type_width = max(len(tool.type) for tool in tools)
@@ -87,7 +131,7 @@ def _listing(settings: Settings) -> str:
     )
 
 
-def _manifests(options: argparse.Namespace, settings: Settings) -> None:
+def _print_manifests(options: argparse.Namespace, settings: Settings) -> None:
     # Imported late: a tool that serves writes no YAML.
     from beckon_tools.manifests import Placement, save_manifests, write_manifests  # noqa: PLC0415  # see above
 

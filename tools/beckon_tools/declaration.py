@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, ParamSpec, TypeVar
 
-from beckon_tools.described import described
+from beckon_tools.description import describe_function
 from beckon_tools.errors import DeclarationError
 from beckon_tools.signature import Signature, read_signature
 
@@ -78,7 +78,7 @@ def tool(
     Raises `DeclarationError` if the function or one of these is not valid.
     """
 
-    def declare(function: Callable[P, R_co]) -> Tool[P, R_co]:
+    def declare_tool(function: Callable[P, R_co]) -> Tool[P, R_co]:
         chosen = name if name is not None else type
         declared = Tool(
             function=function,
@@ -86,17 +86,17 @@ def tool(
             type=type,
             reply_type=reply_type if reply_type is not None else f"{type}.reply",
             source=source if source is not None else f"/beckon/tools/{chosen}",
-            description=description if description is not None else described(function),
+            description=description if description is not None else describe_function(function),
             signature=read_signature(function),
             hints=hints or Hints(),
         )
-        _check(declared)
+        _check_tool(declared)
         return declared
 
-    return declare
+    return declare_tool
 
 
-def _check(declared: Tool[P, R_co]) -> None:
+def _check_tool(declared: Tool[P, R_co]) -> None:
     if not _KUBERNETES_NAME.match(declared.name):
         raise DeclarationError(
             f"the name {declared.name!r} is not a Kubernetes name; "

@@ -40,12 +40,12 @@ class OnceOnly:
         self._known: OrderedDict[CallKey, _Outcome] = OrderedDict()  # the oldest first
         self._bytes = 0
 
-    async def outcome(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def find_outcome(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return the outcome for `key`, running `run` if it is unknown.
 
         Raises the exceptions of `run`, `Busy` if a new run would exceed the limit, and `Unavailable`.
         """
-        self._forget()
+        self._forget_expired()
         known = self._known.get(key)
         if known is not None:
             return known.data
@@ -53,12 +53,12 @@ class OnceOnly:
         if task is None:
             if len(self._running) >= self._limit:
                 raise Busy
-            task = asyncio.create_task(self._run(key, run))
+            task = asyncio.create_task(self._run_call(key, run))
             self._running[key] = task
         return await asyncio.shield(task)
 
     @property
-    def running(self) -> int:
+    def running_calls(self) -> int:
         """The number of calls in progress."""
         return len(self._running)
 
@@ -75,17 +75,17 @@ class OnceOnly:
         if self._shared is not None:
             await self._shared.close()
 
-    async def _run(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _run_call(self, key: CallKey, run: Callable[[], Awaitable[bytes]]) -> bytes:
         try:
-            data = await (self._shared.outcome(key, run) if self._shared else run())
+            data = await (self._shared.find_outcome(key, run) if self._shared else run())
         finally:
             del self._running[key]
         self._known[key] = _Outcome(data, self._now() + self._ttl)
         self._bytes += len(data)
-        self._forget()
+        self._forget_expired()
         return data
 
-    def _forget(self) -> None:
+    def _forget_expired(self) -> None:
         now = self._now()
         while self._known:
             oldest = next(iter(self._known.values()))

@@ -66,11 +66,11 @@ class Placement:
 def event_type(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the EventType of a tool (eventing.knative.dev/v1beta2)."""
     parameters = orjson.dumps(tool.signature.schema, option=orjson.OPT_INDENT_2).decode()
-    annotations = {**_hints(tool), PARAMETERS: parameters}
+    annotations = {**_hint_annotations(tool), PARAMETERS: parameters}
     return {
         "apiVersion": "eventing.knative.dev/v1beta2",
         "kind": "EventType",
-        "metadata": _metadata(tool.name, placement, annotations=annotations),
+        "metadata": _metadata_of(tool.name, placement, annotations=annotations),
         "spec": {
             "type": tool.type,
             "description": tool.description,
@@ -80,22 +80,22 @@ def event_type(tool: AnyTool, placement: Placement) -> Manifest:
     }
 
 
-def trigger(tool: AnyTool, placement: Placement) -> Manifest:
+def trigger_manifest(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the Trigger for the calls of the tool, and no other events."""
     return {
         "apiVersion": "eventing.knative.dev/v1",
         "kind": "Trigger",
-        "metadata": _metadata(tool.service, placement),
+        "metadata": _metadata_of(tool.service, placement),
         "spec": {
             "broker": placement.broker,
             "filter": {"attributes": {"type": tool.type}},
             "subscriber": {"ref": _service_reference(tool)},
-            **_delivery(placement),
+            **_delivery_of(placement),
         },
     }
 
 
-def service(tool: AnyTool, placement: Placement) -> Manifest:
+def service_manifest(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the Knative Service of the tool, with minimal rights."""
     container = {
         "image": placement.image,
@@ -119,7 +119,7 @@ def service(tool: AnyTool, placement: Placement) -> Manifest:
     return {
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
-        "metadata": _metadata(
+        "metadata": _metadata_of(
             tool.service,
             placement,
             labels={"networking.knative.dev/visibility": "cluster-local"},
@@ -136,10 +136,10 @@ def service(tool: AnyTool, placement: Placement) -> Manifest:
 
 def sink_binding(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the SinkBinding of the Service to its Broker."""
-    return bound(_metadata(tool.service, placement), _service_reference(tool), placement.broker)
+    return bind_to_broker(_metadata_of(tool.service, placement), _service_reference(tool), placement.broker)
 
 
-def bound(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
+def bind_to_broker(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
     """Return the SinkBinding of a subject to a Broker of its namespace.
 
     `subject` is a reference.
@@ -155,8 +155,8 @@ def bound(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
 
 _WRITERS: Mapping[str, tuple[Callable[[AnyTool, Placement], Manifest], str]] = {
     "eventtype": (event_type, _EVENTTYPE_NOTE),
-    "trigger": (trigger, _TRIGGER_NOTE),
-    "service": (service, _SERVICE_NOTE),
+    "trigger": (trigger_manifest, _TRIGGER_NOTE),
+    "service": (service_manifest, _SERVICE_NOTE),
 }
 
 
@@ -167,10 +167,10 @@ def write_manifests(tool: AnyTool, placement: Placement) -> dict[str, str]:
     """
     writers = dict(_WRITERS)
     if placement.dead_letters:
-        writers["trigger"] = (trigger, _DELIVERY_NOTE)
+        writers["trigger"] = (trigger_manifest, _DELIVERY_NOTE)
     if tool.signature.ticket_parameter or tool.signature.progress_parameter:
         writers["sinkbinding"] = (sink_binding, _SINK_NOTE)
-    return {name: _write(build(tool, placement), note) for name, (build, note) in writers.items()}
+    return {name: _write_manifest(build(tool, placement), note) for name, (build, note) in writers.items()}
 
 
 def save_manifests(manifests: Mapping[str, str], folder: Path) -> None:
@@ -186,14 +186,14 @@ def save_manifests(manifests: Mapping[str, str], folder: Path) -> None:
         raise UsageError(f"cannot write to {folder}: {error.strerror}") from None
 
 
-def _metadata(name: str, placement: Placement, **more: Mapping[str, str]) -> Manifest:
+def _metadata_of(name: str, placement: Placement, **more: Mapping[str, str]) -> Manifest:
     metadata: Manifest = {"name": name}
     if placement.namespace is not None:
         metadata["namespace"] = placement.namespace
     return {**metadata, **{key: value for key, value in more.items() if value}}
 
 
-def _delivery(placement: Placement) -> Manifest:
+def _delivery_of(placement: Placement) -> Manifest:
     """Return the `delivery` of a Trigger with a dead-letter sink.
 
     Its retries are those of Beckon's own Broker. Without a dead-letter sink the result is empty.
@@ -218,7 +218,7 @@ def _service_reference(tool: AnyTool) -> Manifest:
     return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": tool.service}
 
 
-def _hints(tool: AnyTool) -> dict[str, str]:
+def _hint_annotations(tool: AnyTool) -> dict[str, str]:
     hints = {
         READ_ONLY: tool.hints.read_only,
         IDEMPOTENT: tool.hints.idempotent,
@@ -239,14 +239,14 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
-def _write(manifest: Manifest, note: str) -> str:
+def _write_manifest(manifest: Manifest, note: str) -> str:
     comment = textwrap.indent(note, "# ")
     body = yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=78)
     return f"---\n{comment}\n{body}"

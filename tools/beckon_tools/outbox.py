@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_tools.errors import NotSent, UsageError
-from beckon_tools.sink import has_sink, send
+from beckon_tools.event_sender import has_sink, send_event
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ async def flush_outbox() -> bool:
     outbox = find_outbox()
     if outbox is None:
         raise UsageError(f"there is no outbox; set {OUTBOX} to the path of its file")
-    await outbox.flush()
+    await outbox.send_due()
     return await outbox.is_empty()
 
 
@@ -112,53 +112,53 @@ class Outbox:
 
     path: Path
 
-    async def send(self, event: CloudEvent, sink: str, expires: datetime | None) -> None:
+    async def send_answer(self, event: CloudEvent, sink: str, expires: datetime | None) -> None:
         """Send an answer, or leave it in the outbox.
 
         On return it is acknowledged, or in the file. Raises `NotSent` if it is neither: no Broker is
         known, it refuses the event for good, or the file cannot be written.
         """
         if not (sink or has_sink()):
-            await send(event, "answer", sink=sink)  # which raises, with the cure
+            await send_event(event, "answer", sink=sink)  # which raises, with the cure
         text, now = to_structured(event)[1].decode(), time.time()
         until = max(now + KEEP_SECONDS, expires.timestamp() if expires else 0)
         answer = _StoredAnswer(event.id, sink, text, until, 0)
         try:
-            mine = await asyncio.to_thread(self._put, answer, now)
+            mine = await asyncio.to_thread(self._store_leased, answer, now)
         except (OSError, sqlite3.Error) as error:
             raise NotSent(f"the outbox {self.path} ({OUTBOX}) takes no answer: {error}") from None
-        if mine and (refusal := await self._attempt(answer)):
+        if mine and (refusal := await self._attempt_once(answer)):
             raise NotSent(refusal)
         if not await self.is_empty():
-            self.start()
+            self.start_background()
 
-    async def flush(self) -> None:
+    async def send_due(self) -> None:
         """Try once to send the due answers, at most `8 * _AT_ONCE`.
 
         Answers that other processes are sending are left out.
         """
-        due = await asyncio.to_thread(self._due)
+        due = await asyncio.to_thread(self._due_answers)
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def attempt(answer: _StoredAnswer) -> None:
+        async def attempt_answer(answer: _StoredAnswer) -> None:
             async with limit:
-                if await asyncio.to_thread(self._lease, answer):
-                    await self._attempt(answer)
+                if await asyncio.to_thread(self._lease_answer, answer):
+                    await self._attempt_once(answer)
 
-        await asyncio.gather(*(attempt(answer) for answer in due))
+        await asyncio.gather(*(attempt_answer(answer) for answer in due))
 
-    async def run(self) -> None:
+    async def run_forever(self) -> None:
         """Send answers when they are due, until cancelled."""
         while True:
             pause = _LOOK_SECONDS
             try:
-                await self.flush()
-                pause = min(pause, await asyncio.to_thread(self._seconds))
+                await self.send_due()
+                pause = min(pause, await asyncio.to_thread(self._seconds_until_due))
             except (OSError, sqlite3.Error) as error:
                 logger.error("the outbox %s cannot be read: %s", self.path, error)  # noqa: TRY400 says all
             await asyncio.sleep(max(pause, 0.05))
 
-    def start(self) -> "asyncio.Task[None]":
+    def start_background(self) -> "asyncio.Task[None]":
         """Start `run` in the background of this event loop, once.
 
         It ends with the loop.
@@ -166,37 +166,37 @@ class Outbox:
         tasks = _running.setdefault(asyncio.get_running_loop(), {})
         task = tasks.get(self.path)
         if task is None or task.done():
-            task = tasks[self.path] = asyncio.create_task(self.run())
+            task = tasks[self.path] = asyncio.create_task(self.run_forever())
         return task
 
     async def is_empty(self) -> bool:
         """Return True if every answer was acknowledged or given up."""
-        return await asyncio.to_thread(self._seconds) == float("inf")
+        return await asyncio.to_thread(self._seconds_until_due) == float("inf")
 
-    def check(self) -> None:
+    def check_writable(self) -> None:
         """Raise `UsageError` if the file cannot be written."""
         try:
-            with self._open():
+            with self._open_file():
                 pass
         except (OSError, sqlite3.Error) as error:
             raise UsageError(
                 f"{OUTBOX}: {self.path} cannot be written: {error}; name a file in a folder that can be"
             ) from None
 
-    async def _attempt(self, answer: _StoredAnswer) -> str:
+    async def _attempt_once(self, answer: _StoredAnswer) -> str:
         """Send an answer once; return the reason for giving it up.
 
         The reason is "" if the answer is acknowledged, or stays in the outbox.
         """
         try:
             event = from_structured(answer.event.encode())
-            await send(event, "answer", sink=answer.sink, seconds=_ATTEMPT_SECONDS, tries=0)
+            await send_event(event, "answer", sink=answer.sink, seconds=_ATTEMPT_SECONDS, tries=0)
         except NotSent as error:
             now = time.time()
-            pause = _pause(answer.attempts, error.retry_after)
+            pause = _pause_before(answer.attempts, error.retry_after)
             if error.status not in _FINAL and now + pause < answer.expires:
                 logger.warning("answer %s stays in the outbox for %.1f s: %s", answer.id, pause, error)
-                await self._write(_LATER, now + pause, answer.id, answer.sink)
+                await self._write_attempt(_LATER, now + pause, answer.id, answer.sink)
                 return ""
             refusal = str(error)
         except EventError as error:
@@ -205,24 +205,24 @@ class Outbox:
             refusal = ""
         if refusal:
             logger.error("answer %s is given up: %s", answer.id, refusal)
-        await self._write(_REMOVE, answer.id, answer.sink)
+        await self._write_attempt(_REMOVE, answer.id, answer.sink)
         return refusal
 
-    async def _write(self, statement: str, *values: object) -> None:
+    async def _write_attempt(self, statement: str, *values: object) -> None:
         """Store the outcome of an attempt.
 
         If that fails, the answer is sent again later.
         """
         with suppress(sqlite3.Error, OSError):
-            await asyncio.to_thread(self._execute, statement, *values)
+            await asyncio.to_thread(self._execute_statement, statement, *values)
 
-    def _execute(self, statement: str, *values: object) -> int:
-        with self._open() as database:
+    def _execute_statement(self, statement: str, *values: object) -> int:
+        with self._open_file() as database:
             return database.execute(statement, values).rowcount
 
-    def _put(self, answer: _StoredAnswer, now: float) -> bool:
+    def _store_leased(self, answer: _StoredAnswer, now: float) -> bool:
         """Store and lease an answer; `False` if another attempt has the lease."""
-        with self._open() as database:
+        with self._open_file() as database:
             (number,) = database.execute("SELECT count(*) FROM beckon_outbox").fetchone()
             if number >= _MOST:
                 raise OSError(f"it is full ({_MOST} answers); see whether the Broker runs")
@@ -230,23 +230,23 @@ class Outbox:
             lease = (now + _LEASE_SECONDS, answer.id, answer.sink, now)
             return database.execute(_LEASE, lease).rowcount == 1
 
-    def _lease(self, answer: _StoredAnswer) -> bool:
+    def _lease_answer(self, answer: _StoredAnswer) -> bool:
         now = time.time()
-        return self._execute(_LEASE, now + _LEASE_SECONDS, answer.id, answer.sink, now) == 1
+        return self._execute_statement(_LEASE, now + _LEASE_SECONDS, answer.id, answer.sink, now) == 1
 
-    def _due(self) -> list[_StoredAnswer]:
+    def _due_answers(self) -> list[_StoredAnswer]:
         now = time.time()
-        with self._open() as database:
+        with self._open_file() as database:
             return [_StoredAnswer(*row) for row in database.execute(_DUE, (now, now, _AT_ONCE * 8))]
 
-    def _seconds(self) -> float:
+    def _seconds_until_due(self) -> float:
         """Return the seconds until the next answer is due, infinity for none."""
-        with self._open() as database:
+        with self._open_file() as database:
             (due,) = database.execute(_NEXT).fetchone()
         return float("inf") if due is None else float(due) - time.time()
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open_file(self) -> Iterator[sqlite3.Connection]:
         """Open the file for one transaction, creating it if needed.
 
         Only its owner has access to a new file.
@@ -257,7 +257,7 @@ class Outbox:
             yield database
 
 
-def _pause(attempts: int, retry_after: float | None) -> float:
+def _pause_before(attempts: int, retry_after: float | None) -> float:
     """Return the seconds before the next attempt.
 
     They double with each attempt up to `_LONGEST_PAUSE`, unless the Broker names more; up to a fifth is

@@ -13,8 +13,8 @@ import orjson
 from beckon_contract.acceptance import CAUSE, PROGRESS, PROGRESS_MARK, STATE
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_tools.errors import NotSent
+from beckon_tools.event_sender import has_sink, send_event
 from beckon_tools.settings import Settings
-from beckon_tools.sink import has_sink, send
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +96,6 @@ async def send_report(event: CloudEvent, number: str, data: bytes, *, sink: str 
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     whole = replace(event, id=f"{call}.progress.{number}", time=now, data=data)
     try:
-        await send(whole, "report of progress", sink=sink, seconds=_SECONDS, tries=0)
+        await send_event(whole, "report of progress", sink=sink, seconds=_SECONDS, tries=0)
     except NotSent as error:
         logger.warning("progress of call %s: %s", call, error)

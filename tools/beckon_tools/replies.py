@@ -12,7 +12,7 @@ from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
 from beckon_contract.tracing import carried
 from beckon_tools.declaration import AnyTool
-from beckon_tools.later import NO_ANSWER_YET
+from beckon_tools.deferred_results import NO_ANSWER_YET
 
 # Travel from the call to its reply: the trace (CloudEvents distributed tracing extension), and
 # the counters by which brokers and agents break loops.

@@ -20,7 +20,7 @@ class Media:
     media_type: str
     data: bytes
 
-    def document(self) -> dict[str, str]:
+    def to_document(self) -> dict[str, str]:
         """Return `{"media_type", "data_base64"}`."""
         return {"media_type": self.media_type, "data_base64": base64.b64encode(self.data).decode()}
 
@@ -37,7 +37,7 @@ def to_data(result: object) -> bytes:
     if isinstance(result, bytes):
         result = Media("application/octet-stream", result)
     if isinstance(result, Media):
-        result = result.document()
+        result = result.to_document()
     try:
         data = _JSON.dump_json(result)
         if b"NaN" in data or b"Infinity" in data:

@@ -23,10 +23,10 @@ def serve(tool: AnyTool, host: str = "127.0.0.1", port: int = 8080) -> None:
 
     Raises `UsageError` if the port is not available.
     """
-    run(tool, Settings.model_construct(host=host, port=port))
+    run_tool(tool, Settings.model_construct(host=host, port=port))
 
 
-def run(tool: AnyTool, settings: Settings) -> None:
+def run_tool(tool: AnyTool, settings: Settings) -> None:
     """Serve a tool by the settings, until SIGTERM or SIGINT.
 
     Running calls are finished first, within `drain_seconds`.
@@ -43,10 +43,10 @@ def run_app(asgi_app: Application, service: str, settings: Settings, *, redacted
         stop_tracing = tracing.start(service, os.environ, redacted=redacted)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    listener = listen(settings.host, settings.port)
+    listener = bind_socket(settings.host, settings.port)
     address, port = listener.getsockname()[:2]
     logger.info("serving %s at http://%s:%s", service, address, port)
-    running = server(asgi_app, settings)
+    running = make_server(asgi_app, settings)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         running.should_exit = True
@@ -61,7 +61,7 @@ def run_app(asgi_app: Application, service: str, settings: Settings, *, redacted
     logger.info("stopped")
 
 
-def server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
+def make_server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
     """Return the server of an application, not yet running."""
     return uvicorn.Server(
         server_config(
@@ -73,7 +73,7 @@ def server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Bind and listen; raise `UsageError` with a one-line message."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -19,7 +19,7 @@ class Settings(ServingSettings):
     model_config = SettingsConfigDict(env_prefix="BECKON_TOOLS_", extra="ignore", populate_by_name=True)
 
     @property
-    def correlation(self) -> tuple[str, str]:
+    def correlation_names(self) -> tuple[str, str]:
         """The correlation attribute of a call, and the reply's extension.
 
         The extension returns the value of the attribute.

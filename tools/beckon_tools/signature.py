@@ -13,10 +13,9 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 
 from beckon_contract.jsontext import NotJsonError, dumps, loads
-from beckon_tools.docstrings import read_docstring
+from beckon_tools.deferred_results import Ticket
+from beckon_tools.description import read_docstring, with_note
 from beckon_tools.errors import DeclarationError
-from beckon_tools.later import Ticket
-from beckon_tools.notes import with_note
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
 from beckon_tools.progress import Progress
 
@@ -66,10 +65,10 @@ class Signature:
         except NotJsonError as error:
             raise InvalidArguments((f"the arguments are no JSON: {error}",)) from None
         except ValidationError as error:
-            raise InvalidArguments(tuple(self._problem(item) for item in error.errors())) from None
+            raise InvalidArguments(tuple(self._describe_problem(item) for item in error.errors())) from None
         return {name.removeprefix(_PREFIX): getattr(values, name) for name in type(values).model_fields}
 
-    def _problem(self, error: Mapping[str, Any]) -> str:
+    def _describe_problem(self, error: Mapping[str, Any]) -> str:
         """Return an argument error for the model, with the cure.
 
         The model may then try again.
@@ -88,7 +87,7 @@ def read_signature(function: Callable[..., object]) -> Signature:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise DeclarationError(f"{function.__qualname__} yields; a tool returns its whole result at once")
     described = read_docstring(function).arguments
-    hints = _hints(function)
+    hints = _type_hints(function)
     fields: dict[str, Any] = {}
     special: dict[type, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -100,7 +99,7 @@ def read_signature(function: Callable[..., object]) -> Signature:
             raise DeclarationError(
                 f"the parameter {name!r} of {function.__qualname__} has no type; annotate it"
             )
-        kind = _special(hints[name])
+        kind = _special_type(hints[name])
         if kind is not None:
             if kind in special:
                 raise DeclarationError(f"{function.__qualname__} takes {_SPECIAL[kind]} twice")
@@ -109,7 +108,7 @@ def read_signature(function: Callable[..., object]) -> Signature:
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         annotation = with_note(hints[name], described.get(name, ""))
         fields[_PREFIX + name] = (annotation, Field(default, alias=name))
-    built = _build(function, fields)
+    built = _build_signature(function, fields)
     if Progress in special and not inspect.iscoroutinefunction(function):
         raise DeclarationError(f"{function.__qualname__} reports progress; write it as `async def`")
     return replace(
@@ -123,29 +122,29 @@ def read_signature(function: Callable[..., object]) -> Signature:
     )
 
 
-def _hints(function: Callable[..., object]) -> dict[str, object]:
+def _type_hints(function: Callable[..., object]) -> dict[str, object]:
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:
         raise DeclarationError(f"an annotation of {function.__qualname__} cannot be read: {error}") from None
 
 
-def _special(annotation: object) -> type | None:
+def _special_type(annotation: object) -> type | None:
     """Return the special type of a parameter, or `None`.
 
     A special parameter is not set by callers.
     """
     if get_origin(annotation) is Annotated:
-        return _special(get_args(annotation)[0])
+        return _special_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        members = (_special(member) for member in get_args(annotation) if member is not NoneType)
+        members = (_special_type(member) for member in get_args(annotation) if member is not NoneType)
         return next((found for found in members if found is not None), None)
     if not isinstance(annotation, type):
         return None
     return next((kind for kind in _SPECIAL if issubclass(annotation, kind)), None)
 
 
-def _build(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
+def _build_signature(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
     try:
         model: type[BaseModel] = create_model(
             "Arguments", __config__=ConfigDict(extra="forbid", hide_input_in_errors=True), **fields
@@ -186,7 +185,7 @@ def _with_integers(data: bytes) -> bytes:
     if not any(mark in data for mark in (b".", b"e", b"E", b"N", b"I")):
         return data
     try:
-        return dumps(_whole(loads(data)))
+        return dumps(_to_whole_number(loads(data)))
     except NotJsonError as error:
         if "NaN" in str(error) or "Infinity" in str(error):
             raise
@@ -195,11 +194,11 @@ def _with_integers(data: bytes) -> bytes:
         return data
 
 
-def _whole(value: object) -> object:
+def _to_whole_number(value: object) -> object:
     if isinstance(value, float) and math.isfinite(value) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, dict):
-        return {key: _whole(item) for key, item in value.items()}
+        return {key: _to_whole_number(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [_to_whole_number(item) for item in value]
     return value

@@ -25,8 +25,8 @@ from beckon_contract.events import CloudEvent, from_http, to_binary
 from beckon_contract.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool
+from beckon_tools.event_sender import taken_by
 from beckon_tools.settings import Settings
-from beckon_tools.sink import taken_by
 
 _SOURCE = "/beckon/agents/default/trial"
 
@@ -68,8 +68,8 @@ class Trial:
         self._type = tool.type
         self._numbers = itertools.count(1)
         chosen = settings or Settings.model_construct(progress_seconds=0.0)
-        self._app = ToolApp(replace(tool, function=self._counted(tool.function)), chosen)
-        self._taking = taken_by(self._take)
+        self._app = ToolApp(replace(tool, function=self._count_runs(tool.function)), chosen)
+        self._taking = taken_by(self._take_event)
 
     def __enter__(self) -> "Trial":
         self._taking.__enter__()
@@ -109,15 +109,15 @@ class Trial:
         headers, body = to_binary(event)
         transport = httpx.ASGITransport(self._app)
         async with httpx.AsyncClient(transport=transport, base_url="http://trial") as client:
-            return _answer(await client.post("/", headers=headers, content=body))
+            return _to_answer(await client.post("/", headers=headers, content=body))
 
-    def _take(self, event: CloudEvent) -> None:
+    def _take_event(self, event: CloudEvent) -> None:
         if event.extensions.get(STATE) == PROGRESS:
             self.reports.append(event.json())
         else:
             self.answers[str(event.extensions[CAUSE])] = _read_reply(event)
 
-    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _count_runs(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         async def counted_async(*args: object, **kwargs: object) -> object:
             self.runs += 1
@@ -136,7 +136,7 @@ def call_tool(tool: AnyTool, arguments: Mapping[str, object] | None = None) -> A
     return asyncio.run(Trial(tool).call(arguments))
 
 
-def _answer(response: httpx.Response) -> Answer:
+def _to_answer(response: httpx.Response) -> Answer:
     if response.status_code == 200:
         return _read_reply(from_http(response.headers.raw, response.content))
     if not response.content:

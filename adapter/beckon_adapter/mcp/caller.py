@@ -184,7 +184,7 @@ def _block_result(block: ContentBlock) -> object:
 
 def _media_result(kind: str, data: str) -> object:
     try:
-        return Media(kind, base64.b64decode(data, validate=True)).document()
+        return Media(kind, base64.b64decode(data, validate=True)).to_document()
     except binascii.Error:
         raise ToolError("the MCP server sent what is no base64") from None
 

@@ -62,7 +62,11 @@ async def embedded_resource() -> Media:
 @tool(type="test.multiple.content.types")
 async def multiple_content_types() -> list[Any]:
     """Return several kinds of content."""
-    return ["Multiple content types test:", _PICTURE.document(), Media("application/pdf", b"%PDF").document()]
+    return [
+        "Multiple content types test:",
+        _PICTURE.to_document(),
+        Media("application/pdf", b"%PDF").to_document(),
+    ]
 
 
 @tool(type="test.error.handling")

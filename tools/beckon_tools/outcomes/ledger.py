@@ -1,6 +1,11 @@
-"""The interface of a ledger: leases on running calls, and outcomes of ended ones."""
+"""Ledgers: leases on running calls, and outcomes of ended ones."""
 
-from typing import NamedTuple, Protocol
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from beckon_tools.errors import UsageError
 
 
 class Unavailable(Exception):
@@ -33,7 +38,7 @@ class Ledger(Protocol):
     async def renew(self, key: str, owner: str, lease: float) -> bool:
         """Extend the lease of a call; `False` if the owner has lost it."""
 
-    async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
+    async def store_outcome(self, key: str, owner: str, data: bytes, ttl: float) -> None:
         """Write the outcome of a call, if it is still the owner's."""
 
     async def release(self, key: str, owner: str) -> None:
@@ -47,3 +52,38 @@ class Ledger(Protocol):
 
     async def close(self) -> None:
         """Close every connection; raises nothing."""
+
+
+# By the scheme: the extra of this package, the module of the ledger and its class.
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "redis": ("redis", "RedisLedger"),
+    "rediss": ("redis", "RedisLedger"),
+    "unix": ("redis", "RedisLedger"),
+    "postgresql": ("postgresql", "PostgresqlLedger"),
+    "postgres": ("postgresql", "PostgresqlLedger"),
+}
+
+
+def open_ledger(url: str) -> Ledger:
+    """Return the ledger at an address, not yet connected.
+
+    Raises `UsageError` if the address is invalid or the driver is not installed.
+    """
+    kind = _KINDS.get(url.partition(":")[0])
+    if kind is None:
+        raise UsageError(
+            "BECKON_TOOLS_REMEMBER_URL: write redis://host:6379/0 or postgresql://user@host/database"
+        )
+    extra, name = kind
+    try:
+        urlsplit(url)
+        module = importlib.import_module(f"beckon_tools.outcomes.{extra}")
+        ledger: Any = getattr(module, name)(url)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"BECKON_TOOLS_REMEMBER_URL: {error.name} is not installed; install beckon-tools[{extra}]"
+        ) from None
+    except ValueError:  # its text may hold the password
+        raise UsageError("BECKON_TOOLS_REMEMBER_URL is no address that can be read") from None
+    opened: Ledger = ledger
+    return opened

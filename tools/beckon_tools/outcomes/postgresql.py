@@ -63,29 +63,29 @@ class PostgresqlLedger:
 
     async def claim(self, key: str, owner: str, lease: float) -> Claim:
         """Claim a call, unless it has an owner or an outcome."""
-        if await self._value(_CLAIM, key, owner, lease):
-            await self._sweep()
+        if await self._fetch_value(_CLAIM, key, owner, lease):
+            await self._remove_expired()
             return Claim(mine=True)
-        return Claim(mine=False, data=await self._value(_KNOWN, key))
+        return Claim(mine=False, data=await self._fetch_value(_KNOWN, key))
 
     async def renew(self, key: str, owner: str, lease: float) -> bool:
         """Extend the lease of a call; `False` if the owner has lost it."""
-        return bool(await self._value(_RENEW, key, owner, lease))
+        return bool(await self._fetch_value(_RENEW, key, owner, lease))
 
-    async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
+    async def store_outcome(self, key: str, owner: str, data: bytes, ttl: float) -> None:
         """Write the outcome of a call, if it is still the owner's."""
-        await self._value(_KEEP, key, owner, data, ttl)
+        await self._fetch_value(_KEEP, key, owner, data, ttl)
 
     async def release(self, key: str, owner: str) -> None:
         """Give a call up without an outcome, if it is still the owner's."""
-        await self._value(_RELEASE, key, owner)
+        await self._fetch_value(_RELEASE, key, owner)
 
     async def count(self, key: str, ttl: float) -> int:
         """Increment the number of a key and return it.
 
         The number is stored for `ttl` seconds from now.
         """
-        return int(await self._value(_COUNT, key, ttl))
+        return int(await self._fetch_value(_COUNT, key, ttl))
 
     async def close(self) -> None:
         """Close every connection; raises nothing."""
@@ -93,19 +93,19 @@ class PostgresqlLedger:
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
                 await asyncio.wait_for(self._pool.close(), _SECONDS)
 
-    async def _sweep(self) -> None:
+    async def _remove_expired(self) -> None:
         """Remove the expired rows, at most once a minute."""
         now = time.monotonic()
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_SECONDS
-            await self._value(_SWEEP)
+            await self._fetch_value(_SWEEP)
 
-    async def _value(self, statement: str, *arguments: object) -> Any:
+    async def _fetch_value(self, statement: str, *arguments: object) -> Any:
         with _convert_errors():
-            pool = await self._open()
+            pool = await self._open_pool()
             return await pool.fetchval(statement, *arguments)
 
-    async def _open(self) -> Any:
+    async def _open_pool(self) -> Any:
         async with self._opening:
             if self._pool is None:
                 pool = await asyncpg.create_pool(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from beckon_tools.later import reply_data
+from beckon_tools.deferred_results import reply_data
 from beckon_tools.outcomes.shared import CallKey
 
 R = TypeVar("R")
@@ -55,7 +55,7 @@ class CallRecord:
 
     def recall(self, connection: Any) -> None:
         """End the function here if an earlier delivery of the call had its effect."""
-        _check(connection, "sqlite3")
+        _check_connection(connection, "sqlite3")
         row = connection.execute(_RECALL, (self._key,)).fetchone()
         if row is not None:
             raise Recalled(row[0])
@@ -65,7 +65,7 @@ class CallRecord:
 
         Ends the function here, its transaction rolled back, if another run of the call was first.
         """
-        _check(connection, "sqlite3")
+        _check_connection(connection, "sqlite3")
         if connection.execute(_STORE, (self._key, reply_data(result).decode())).rowcount != 1:
             self.recall(connection)
         return result
@@ -79,7 +79,7 @@ class AsyncCallRecord:
 
     async def recall(self, connection: Any) -> None:
         """End the function here if an earlier delivery of the call had its effect."""
-        _check(connection, "asyncpg")
+        _check_connection(connection, "asyncpg")
         outcome = await connection.fetchval(_RECALL_ASYNCPG, self._key)
         if outcome is not None:
             raise Recalled(outcome)
@@ -89,13 +89,13 @@ class AsyncCallRecord:
 
         Ends the function here, its transaction rolled back, if another run of the call was first.
         """
-        _check(connection, "asyncpg")
+        _check_connection(connection, "asyncpg")
         if await connection.fetchval(_STORE_ASYNCPG, self._key, reply_data(result).decode()) is None:
             await self.recall(connection)
         return result
 
 
-def _check(connection: object, driver: str) -> None:
+def _check_connection(connection: object, driver: str) -> None:
     drivers = {base.__module__.partition(".")[0] for base in type(connection).__mro__}
     if driver not in drivers:
         other = "AsyncCallRecord" if driver == "sqlite3" else "CallRecord"

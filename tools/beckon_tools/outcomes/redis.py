@@ -51,7 +51,7 @@ class RedisLedger:
     async def claim(self, key: str, owner: str, lease: float) -> Claim:
         """Claim a call, unless it has an owner or an outcome."""
         mine = _HELD + owner.encode()
-        known = await self._run(_CLAIM, key, mine, _milliseconds(lease))
+        known = await self._run_script(_CLAIM, key, mine, _to_milliseconds(lease))
         if known is None or known == mine:
             return Claim(mine=True)
         value = cast("bytes", known)
@@ -59,34 +59,34 @@ class RedisLedger:
 
     async def renew(self, key: str, owner: str, lease: float) -> bool:
         """Extend the lease of a call; `False` if the owner has lost it."""
-        return bool(await self._run(_RENEW, key, _HELD + owner.encode(), _milliseconds(lease)))
+        return bool(await self._run_script(_RENEW, key, _HELD + owner.encode(), _to_milliseconds(lease)))
 
-    async def keep(self, key: str, owner: str, data: bytes, ttl: float) -> None:
+    async def store_outcome(self, key: str, owner: str, data: bytes, ttl: float) -> None:
         """Write the outcome of a call, if it is still the owner's."""
-        await self._run(_KEEP, key, _HELD + owner.encode(), _DONE + data, _milliseconds(ttl))
+        await self._run_script(_KEEP, key, _HELD + owner.encode(), _DONE + data, _to_milliseconds(ttl))
 
     async def release(self, key: str, owner: str) -> None:
         """Give a call up without an outcome, if it is still the owner's."""
-        await self._run(_RELEASE, key, _HELD + owner.encode())
+        await self._run_script(_RELEASE, key, _HELD + owner.encode())
 
     async def count(self, key: str, ttl: float) -> int:
         """Increment the number of a key and return it.
 
         The number is stored for `ttl` seconds from now.
         """
-        return cast("int", await self._run(_COUNT, key, _milliseconds(ttl)))
+        return cast("int", await self._run_script(_COUNT, key, _to_milliseconds(ttl)))
 
     async def close(self) -> None:
         """Close every connection; raises nothing."""
         with suppress(RedisError, OSError):
             await self._redis.aclose()
 
-    async def _run(self, script: str, key: str, *arguments: Any) -> object:
+    async def _run_script(self, script: str, key: str, *arguments: Any) -> object:
         with _convert_errors():
             return await cast("Awaitable[object]", self._redis.eval(script, 1, key, *arguments))
 
 
-def _milliseconds(seconds: float) -> int:
+def _to_milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 

@@ -49,13 +49,13 @@ class SharedOutcomes:
         self._lease = lease
         self._ttl = ttl
 
-    async def outcome(self, call: CallKey, run: Run) -> bytes:
+    async def find_outcome(self, call: CallKey, run: Run) -> bytes:
         """Return the outcome of a call, running it if no replica does.
 
         Waits while another replica runs it. Raises the exceptions of `run`, and `Unavailable` if the
         ledger cannot say whether the call runs: it is not run then.
         """
-        key = _key("call", call)
+        key = _key_of("call", call)
         pause = _FIRST_PAUSE
         while True:
             owner = uuid.uuid4().hex
@@ -64,43 +64,43 @@ class SharedOutcomes:
                 return claim.data
             if claim.mine:
                 with contextlib.suppress(LeaseLost):
-                    return await self._held(key, owner, run)
+                    return await self._run_leased(key, owner, run)
                 logger.warning("event %s was taken over by another replica while it ran here", call.id)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    async def delivered(self, call: CallKey) -> int:
+    async def count_delivery(self, call: CallKey) -> int:
         """Count a delivery of a call; return the number at all replicas.
 
         Raises `Unavailable`.
         """
-        return await self._ledger.count(_key("deliveries", call), self._ttl)
+        return await self._ledger.count(_key_of("deliveries", call), self._ttl)
 
     async def close(self) -> None:
         """Close the ledger."""
         await self._ledger.close()
 
-    async def _held(self, key: str, owner: str, run: Run) -> bytes:
+    async def _run_leased(self, key: str, owner: str, run: Run) -> bytes:
         """Run a call, renewing its lease meanwhile.
 
         The lease of a failed run is released, so that a retry runs again.
         """
         try:
-            data = await self._run(key, owner, run)
+            data = await self._run_call(key, owner, run)
         except BaseException:
             with contextlib.suppress(Unavailable):  # the lease ends by itself
                 await self._ledger.release(key, owner)
             raise
         try:
-            await self._ledger.keep(key, owner, data, self._ttl)
+            await self._ledger.store_outcome(key, owner, data, self._ttl)
         except Unavailable as error:
             # It has happened, and whoever waits shall know what came of it.
             logger.warning("an outcome is not shared, a repetition elsewhere would run again: %s", error)
         return data
 
-    async def _run(self, key: str, owner: str, run: Run) -> bytes:
+    async def _run_call(self, key: str, owner: str, run: Run) -> bytes:
         running = asyncio.ensure_future(run())
-        holding = asyncio.create_task(self._hold(key, owner))
+        holding = asyncio.create_task(self._renew_lease(key, owner))
         try:
             await asyncio.wait((running, holding), return_when=asyncio.FIRST_COMPLETED)
             if running.done():
@@ -111,7 +111,7 @@ class SharedOutcomes:
                 task.cancel()
             await asyncio.gather(running, holding, return_exceptions=True)
 
-    async def _hold(self, key: str, owner: str) -> None:
+    async def _renew_lease(self, key: str, owner: str) -> None:
         """Renew the lease for as long as it is ours."""
         held = True
         while held:
@@ -122,5 +122,5 @@ class SharedOutcomes:
                 logger.warning("the lease of a call is not renewed: %s", error)
 
 
-def _key(what: str, call: CallKey) -> str:
+def _key_of(what: str, call: CallKey) -> str:
     return f"beckon:{what}:{hashlib.sha256(orjson.dumps([*call])).hexdigest()}"

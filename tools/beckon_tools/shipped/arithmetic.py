@@ -1,20 +1,14 @@
-"""Arithmetic as people write it, in decimals, bounded in size and time.
+"""The calculator's arithmetic, on decimals: functions, constants, and a parser."""
 
-    sum        := product (("+" | "-") product)*
-    product    := signed (("*" | "/" | "//" | "%" | "of") signed)*
-    signed     := ("+" | "-")* power
-    power      := postfix ("^" signed)?
-    postfix    := primary ("%" | "!")*
-    primary    := number | constant | function "(" sum ("," sum)* ")" | "(" sum ")"
-
-A percentage that is added or subtracted is one of what stands before it: 200 + 5% is 210. A "%"
-before an operand is the remainder. A parser of its own rather than Python's: its numbers stay
-decimal (0.1 + 0.2 is 0.3), and its depth is bounded before anything is built.
-"""
-
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import (
+    ROUND_CEILING,
+    ROUND_DOWN,
+    ROUND_FLOOR,
+    ROUND_HALF_UP,
     Context,
     Decimal,
     DecimalException,
@@ -25,9 +19,112 @@ from decimal import (
     getcontext,
     localcontext,
 )
+from types import MappingProxyType
 from typing import NamedTuple
 
-from beckon_tools.shipped.functions import CONSTANTS, FUNCTIONS, CannotCalculate, remainder
+MAX_FACTORIAL = 1000
+
+CONSTANTS: Mapping[str, Decimal] = MappingProxyType(
+    {
+        "pi": Decimal(
+            "3.1415926535897932384626433832795028841971693993751"
+            "058209749445923078164062862089986280348253421170680"
+        ),
+        "e": Decimal(
+            "2.7182818284590452353602874713526624977572470936999"
+            "595749669676277240766303535475945713821785251664274"
+        ),
+    }
+)
+
+
+class CannotCalculate(ValueError):
+    """An expression without a value; the message says where and what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class MathFunction:
+    """A function and how many arguments it takes; `most` is `None` for any number."""
+
+    run: Callable[..., Decimal]
+    least: int = 1
+    most: int | None = 1
+
+    def check(self, name: str, given: int) -> None:
+        """Raise `CannotCalculate` where the number of arguments is wrong."""
+        if given < self.least or (self.most is not None and given > self.most):
+            wanted = str(self.least) if self.least == self.most else f"{self.least} to {self.most or 'many'}"
+            raise CannotCalculate(f"{name} takes {wanted} arguments, not {given}")
+
+
+def remainder(left: Decimal, right: Decimal) -> Decimal:
+    """Return the remainder with the sign of the divisor, as mathematicians count it."""
+    rest = left % right
+    return rest + right if rest and (rest < 0) != (right < 0) else rest
+
+
+def _factorial(value: Decimal) -> Decimal:
+    if value != value.to_integral_value() or not 0 <= value <= MAX_FACTORIAL:
+        raise CannotCalculate(f"a factorial takes a whole number from 0 to {MAX_FACTORIAL}")
+    return getcontext().create_decimal(math.factorial(int(value)))
+
+
+def _round(value: Decimal, digits: Decimal = Decimal(0)) -> Decimal:
+    if digits != digits.to_integral_value() or abs(digits) > 50:
+        raise CannotCalculate("round takes a whole number of digits from -50 to 50")
+    with localcontext():  # a rounding that was asked for does not make the result inexact
+        return value.quantize(Decimal(1).scaleb(-int(digits)), rounding=ROUND_HALF_UP)
+
+
+def _log(value: Decimal, base: Decimal = Decimal(10)) -> Decimal:
+    return value.log10() if base == 10 else value.ln() / base.ln()
+
+
+def _average(*values: Decimal) -> Decimal:
+    return sum(values, Decimal(0)) / len(values)
+
+
+def _in_floats(function: Callable[[float], float]) -> MathFunction:
+    """Wrap a function that is known to about 15 digits only."""
+
+    def run_in_floats(value: Decimal) -> Decimal:
+        result = Decimal(repr(round(function(float(value)), 15)))
+        getcontext().flags[Inexact] = True
+        return result
+
+    return MathFunction(run_in_floats)
+
+
+def _to_integral(rounding: str) -> MathFunction:
+    return MathFunction(lambda value: value.to_integral_value(rounding=rounding))
+
+
+FUNCTIONS: Mapping[str, MathFunction] = MappingProxyType(
+    {
+        "sqrt": MathFunction(lambda value: value.sqrt()),
+        "abs": MathFunction(abs),
+        "round": MathFunction(_round, 1, 2),
+        "floor": _to_integral(ROUND_FLOOR),
+        "ceil": _to_integral(ROUND_CEILING),
+        "trunc": _to_integral(ROUND_DOWN),
+        "min": MathFunction(min, 1, None),
+        "max": MathFunction(max, 1, None),
+        "sum": MathFunction(lambda *values: sum(values, Decimal(0)), 1, None),
+        "avg": MathFunction(_average, 1, None),
+        "factorial": MathFunction(_factorial),
+        "exp": MathFunction(lambda value: value.exp()),
+        "ln": MathFunction(lambda value: value.ln()),
+        "log": MathFunction(_log, 1, 2),
+        "log2": MathFunction(lambda value: value.ln() / Decimal(2).ln()),
+        "sin": _in_floats(math.sin),
+        "cos": _in_floats(math.cos),
+        "tan": _in_floats(math.tan),
+        "asin": _in_floats(math.asin),
+        "acos": _in_floats(math.acos),
+        "atan": _in_floats(math.atan),
+    }
+)
+
 
 PRECISION = 100
 SHOWN_DIGITS = 30
@@ -93,16 +190,16 @@ def calculate(expression: str) -> ArithmeticResult:
     )
     with localcontext(context) as current:
         try:
-            value = _ExpressionParser(_tokens(expression)).result()
+            value = _ExpressionParser(_split_tokens(expression)).result()
             exact = not current.flags[Inexact]
             if not exact:
                 current.prec = SHOWN_DIGITS
-            return ArithmeticResult(_text(+value), exact)
+            return ArithmeticResult(_to_text(+value), exact)
         except Overflow:
             raise CannotCalculate(f"the result is larger than 1e{MAX_EXPONENT}") from None
 
 
-def _tokens(expression: str) -> list[_Token]:
+def _split_tokens(expression: str) -> list[_Token]:
     text = expression.translate(_SPELLINGS)
     found = []
     position = 0
@@ -130,8 +227,8 @@ class _ExpressionParser:
         self._depth = 0
 
     def result(self) -> Decimal:
-        value = self._sum().value
-        token = self._peek()
+        value = self._parse_sum().value
+        token = self._peek_token()
         if token.text == ",":
             raise CannotCalculate(
                 f"a comma at position {token.position + 1}: write 2340.5, without thousands separators"
@@ -142,68 +239,68 @@ class _ExpressionParser:
             )
         return value
 
-    def _sum(self) -> _Amount:
-        left = self._product()
-        while self._peek().text in ("+", "-"):
-            sign = self._take()
-            right = self._product()
+    def _parse_sum(self) -> _Amount:
+        left = self._parse_product()
+        while self._peek_token().text in ("+", "-"):
+            sign = self._take_token()
+            right = self._parse_product()
             share = right.value
             if right.percent and not left.percent:
-                share = _apply(sign, _PRODUCTS["*"], left.value, share)
+                share = _apply_operation(sign, _PRODUCTS["*"], left.value, share)
             value = left.value + share if sign.text == "+" else left.value - share
             left = _Amount(value, left.percent and right.percent)
         return left
 
-    def _product(self) -> _Amount:
-        left = self._signed()
-        while self._peek().text in _PRODUCTS:
-            sign = self._take()
-            right = self._signed()
-            left = _Amount(_apply(sign, _PRODUCTS[sign.text], left.value, right.value))
+    def _parse_product(self) -> _Amount:
+        left = self._parse_signed()
+        while self._peek_token().text in _PRODUCTS:
+            sign = self._take_token()
+            right = self._parse_signed()
+            left = _Amount(_apply_operation(sign, _PRODUCTS[sign.text], left.value, right.value))
         return left
 
-    def _signed(self) -> _Amount:
+    def _parse_signed(self) -> _Amount:
         negative = False
-        while self._peek().text in ("+", "-"):
-            negative ^= self._take().text == "-"
-        amount = self._power()
+        while self._peek_token().text in ("+", "-"):
+            negative ^= self._take_token().text == "-"
+        amount = self._parse_power()
         return amount._replace(value=-amount.value) if negative else amount
 
-    def _power(self) -> _Amount:
-        base = self._postfix()
-        if self._peek().text != "^":
+    def _parse_power(self) -> _Amount:
+        base = self._parse_postfix()
+        if self._peek_token().text != "^":
             return base
-        sign = self._take()
-        exponent = self._nested(self._signed)
-        return _Amount(_apply(sign, lambda left, right: left**right, base.value, exponent.value))
+        sign = self._take_token()
+        exponent = self._parse_nested(self._parse_signed)
+        return _Amount(_apply_operation(sign, lambda left, right: left**right, base.value, exponent.value))
 
-    def _postfix(self) -> _Amount:
-        amount = self._primary()
+    def _parse_postfix(self) -> _Amount:
+        amount = self._parse_primary()
         while True:
-            token = self._peek()
+            token = self._peek_token()
             if token.text == "!":
-                self._take()
-                amount = _Amount(_apply(token, FUNCTIONS["factorial"].run, amount.value))
+                self._take_token()
+                amount = _Amount(_apply_operation(token, FUNCTIONS["factorial"].run, amount.value))
             elif token.text == "%" and not self._operand_follows():
-                self._take()
+                self._take_token()
                 amount = _Amount(amount.value / 100, percent=True)
             else:
                 return amount
 
-    def _primary(self) -> _Amount:
-        token = self._take()
+    def _parse_primary(self) -> _Amount:
+        token = self._take_token()
         if token.kind == "number":
-            return _Amount(_apply(token, getcontext().create_decimal, token.text))
+            return _Amount(_apply_operation(token, getcontext().create_decimal, token.text))
         if token.text == "(":
-            amount = self._nested(self._sum)
-            self._expect(")")
+            amount = self._parse_nested(self._parse_sum)
+            self._expect_token(")")
             return amount
         if token.kind == "name":
-            return _Amount(self._named(token))
+            return _Amount(self._parse_named(token))
         what = f"{token.text!r} at position {token.position + 1}" if token.text else "the end"
         raise CannotCalculate(f"a number is missing before {what}")
 
-    def _named(self, token: _Token) -> Decimal:
+    def _parse_named(self, token: _Token) -> Decimal:
         name = token.text.lower()
         if name in CONSTANTS:
             getcontext().flags[Inexact] = True
@@ -212,20 +309,20 @@ class _ExpressionParser:
         if function is None:
             known = ", ".join([*CONSTANTS, *FUNCTIONS])
             raise CannotCalculate(f"{token.text!r} is not known; there are {known}")
-        self._expect("(", f"{name} needs its argument in parentheses, as {name}(2)")
-        arguments = [self._nested(self._sum).value]
-        while self._peek().text == ",":
-            self._take()
-            arguments.append(self._nested(self._sum).value)
-        self._expect(")")
+        self._expect_token("(", f"{name} needs its argument in parentheses, as {name}(2)")
+        arguments = [self._parse_nested(self._parse_sum).value]
+        while self._peek_token().text == ",":
+            self._take_token()
+            arguments.append(self._parse_nested(self._parse_sum).value)
+        self._expect_token(")")
         function.check(name, len(arguments))
-        return _apply(token, function.run, *arguments)
+        return _apply_operation(token, function.run, *arguments)
 
     def _operand_follows(self) -> bool:
         following = self._tokens[self._next + 1]
         return following.kind in ("number", "name") or following.text == "("
 
-    def _nested(self, rule: Callable[[], _Amount]) -> _Amount:
+    def _parse_nested(self, rule: Callable[[], _Amount]) -> _Amount:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise CannotCalculate(f"the expression is nested deeper than {MAX_DEPTH} levels")
@@ -233,22 +330,22 @@ class _ExpressionParser:
         self._depth -= 1
         return amount
 
-    def _expect(self, text: str, message: str | None = None) -> None:
-        token = self._peek()
+    def _expect_token(self, text: str, message: str | None = None) -> None:
+        token = self._peek_token()
         if token.text != text:
             raise CannotCalculate(message or f"{text!r} is missing at position {token.position + 1}")
-        self._take()
+        self._take_token()
 
-    def _peek(self) -> _Token:
+    def _peek_token(self) -> _Token:
         return self._tokens[self._next]
 
-    def _take(self) -> _Token:
+    def _take_token(self) -> _Token:
         token = self._tokens[self._next]
         self._next = min(self._next + 1, len(self._tokens) - 1)
         return token
 
 
-def _apply(token: _Token, operation: Callable[..., Decimal], *values: object) -> Decimal:
+def _apply_operation(token: _Token, operation: Callable[..., Decimal], *values: object) -> Decimal:
     """Carry out one operation, its failure told in the user's terms."""
     where = f"{token.text!r} at position {token.position + 1}"
     try:
@@ -266,7 +363,7 @@ def _apply(token: _Token, operation: Callable[..., Decimal], *values: object) ->
     return result
 
 
-def _text(value: Decimal) -> str:
+def _to_text(value: Decimal) -> str:
     if value.is_zero():
         return "0"
     plain = value.normalize()

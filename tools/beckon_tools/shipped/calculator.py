@@ -7,8 +7,7 @@ from pydantic import Field
 from beckon_tools.declaration import AnyTool, Hints, tool
 from beckon_tools.errors import ToolError
 from beckon_tools.settings import Settings
-from beckon_tools.shipped.arithmetic import MAX_LENGTH, calculate
-from beckon_tools.shipped.functions import CannotCalculate
+from beckon_tools.shipped.arithmetic import MAX_LENGTH, CannotCalculate, calculate
 
 _EXPRESSION = (
     'The expression, e.g. "17% of 2340", "80 + 5%", "(3.5 + 4) * 2^10" or "sqrt(2) / 3". Operators: '

@@ -30,10 +30,10 @@ async def current_time(
 ) -> dict[str, str]:
     """Tell the current date, time and weekday in a time zone or a city."""
     zone = find_zone(timezone, datetime.now(UTC))
-    return describe(datetime.now(UTC), zone)
+    return describe_moment(datetime.now(UTC), zone)
 
 
-def describe(moment: datetime, zone: tzinfo) -> dict[str, str]:
+def describe_moment(moment: datetime, zone: tzinfo) -> dict[str, str]:
     """Return a moment in a zone, as a tool's result."""
     local = moment.astimezone(zone)
     return {
@@ -49,11 +49,11 @@ def find_zone(name: str, moment: datetime) -> tzinfo:
     wanted = " ".join(name.replace("_", " ").split()).casefold()
     offset = _OFFSET.match(wanted)
     if offset:
-        return _fixed(offset[1], int(offset[2]), int(offset[3] or 0))
-    keys = _zones().get(wanted) or _zones().get(wanted.split(",")[0].strip())
+        return _fixed_zone(offset[1], int(offset[2]), int(offset[3] or 0))
+    keys = _zone_names().get(wanted) or _zone_names().get(wanted.split(",")[0].strip())
     if not keys:
-        near = difflib.get_close_matches(wanted, _zones(), n=3, cutoff=0.75)
-        hint = f"; near it are {', '.join(_zones()[match][0] for match in near)}" if near else ""
+        near = difflib.get_close_matches(wanted, _zone_names(), n=3, cutoff=0.75)
+        hint = f"; near it are {', '.join(_zone_names()[match][0] for match in near)}" if near else ""
         raise ToolError(
             f"no time zone or zone city is called {name!r}{hint}; give an IANA name, as Europe/Berlin"
         )
@@ -64,7 +64,7 @@ def find_zone(name: str, moment: datetime) -> tzinfo:
 
 
 @cache
-def _zones() -> Mapping[str, Sequence[str]]:
+def _zone_names() -> Mapping[str, Sequence[str]]:
     """Return the keys of the time zones by lower-case name, by city and by "city, region"."""
     found: dict[str, list[str]] = {}
     for key in sorted(available_timezones(), key=lambda key: (len(key), key)):
@@ -74,7 +74,7 @@ def _zones() -> Mapping[str, Sequence[str]]:
     return MappingProxyType(found)
 
 
-def _fixed(sign: str, hours: int, minutes: int) -> timezone:
+def _fixed_zone(sign: str, hours: int, minutes: int) -> timezone:
     offset = timedelta(hours=hours, minutes=minutes)
     if offset > timedelta(hours=14):
         raise ToolError("no time zone is more than 14 hours from UTC")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from beckon_tools.declaration import AnyTool, Hints, tool
 from beckon_tools.errors import ToolError
-from beckon_tools.outbound import Outbound
+from beckon_tools.http_client import Outbound
 from beckon_tools.settings import Settings
 
 # A letter or digit first (or ^ for an index): no symbol can leave the service's path.
@@ -65,12 +65,12 @@ def build(settings: Settings) -> AnyTool:
         url = f"{base}/{quote(symbol.upper(), safe='')}"
         answer = await outbound.get_json(url, {"range": "1d", "interval": "1d"})
         chart = outbound.read(_Document, answer.document).chart
-        return _quote(_meta(symbol, answer.status, chart))
+        return _to_quote(_read_meta(symbol, answer.status, chart))
 
     return track
 
 
-def _meta(symbol: str, status: int, chart: _Chart) -> _Meta:
+def _read_meta(symbol: str, status: int, chart: _Chart) -> _Meta:
     if status == 404 or (not chart.result and not chart.error):
         raise ToolError(
             f"no stock has the symbol {symbol!r}; outside the US add the exchange, as in SAP.DE or 600519.SS"
@@ -81,7 +81,7 @@ def _meta(symbol: str, status: int, chart: _Chart) -> _Meta:
     return chart.result[0].meta
 
 
-def _quote(meta: _Meta) -> dict[str, object]:
+def _to_quote(meta: _Meta) -> dict[str, object]:
     facts: dict[str, object] = {
         "symbol": meta.symbol,
         "name": meta.name,

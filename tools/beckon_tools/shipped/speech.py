@@ -45,7 +45,7 @@ def build(settings: Settings) -> AnyTool:
         """Convert text to speech; the answer is a WAV sound."""
         arguments = ["--stdout", "--stdin", "-b", "1", "-v", voice_name(voice)]
         arguments += ["-s", str(_WORDS_PER_MINUTE[speed])]
-        sound = await _speak(settings, arguments, text)
+        sound = await _run_program(settings, arguments, text)
         return Media("audio/wav", await asyncio.to_thread(halve_rate, sound))
 
     return text_to_speech
@@ -59,7 +59,7 @@ def voice_name(voice: str) -> str:
     return language + _VARIANTS.get(speaker, "")
 
 
-async def _speak(settings: Settings, arguments: list[str], text: str) -> bytes:
+async def _run_program(settings: Settings, arguments: list[str], text: str) -> bytes:
     try:
         process = await asyncio.create_subprocess_exec(
             settings.espeak_program,

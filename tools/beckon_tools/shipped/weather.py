@@ -1,9 +1,6 @@
-"""The tool `get.current.weather`: Open-Meteo's geocoding, then its current weather.
+"""The tool `get-current-weather`, for a place or one of several of its name."""
 
-Weather codes are those of the WMO (table 4677, the subset that Open-Meteo uses), in plain words.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -11,9 +8,67 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from beckon_tools.declaration import AnyTool, Hints, tool
 from beckon_tools.errors import ToolError
-from beckon_tools.outbound import Outbound
+from beckon_tools.http_client import Outbound
 from beckon_tools.settings import Settings
-from beckon_tools.shipped.places import Place, choose
+
+_US_STATES = (
+    "AL Alabama,AK Alaska,AZ Arizona,AR Arkansas,CA California,CO Colorado,CT Connecticut,DE Delaware,"
+    "DC District of Columbia,FL Florida,GA Georgia,HI Hawaii,ID Idaho,IL Illinois,IN Indiana,IA Iowa,"
+    "KS Kansas,KY Kentucky,LA Louisiana,ME Maine,MD Maryland,MA Massachusetts,MI Michigan,MN Minnesota,"
+    "MS Mississippi,MO Missouri,MT Montana,NE Nebraska,NV Nevada,NH New Hampshire,NJ New Jersey,"
+    "NM New Mexico,NY New York,NC North Carolina,ND North Dakota,OH Ohio,OK Oklahoma,OR Oregon,"
+    "PA Pennsylvania,RI Rhode Island,SC South Carolina,SD South Dakota,TN Tennessee,TX Texas,UT Utah,"
+    "VT Vermont,VA Virginia,WA Washington,WV West Virginia,WI Wisconsin,WY Wyoming"
+)
+_STATES: Mapping[str, str] = MappingProxyType(
+    {
+        code.lower(): name.casefold()
+        for code, _, name in (entry.partition(" ") for entry in _US_STATES.split(","))
+    }
+)
+_COUNTRIES: Mapping[str, str] = MappingProxyType(
+    {"usa": "us", "u.s.": "us", "uk": "gb", "great britain": "gb"}
+)
+
+
+class Place(BaseModel):
+    """One result of Open-Meteo's geocoding, ordered there by how likely it is meant."""
+
+    name: str
+    latitude: float
+    longitude: float
+    country: str = ""
+    country_code: str = ""
+    admin1: str = ""
+    admin2: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name with its region and country, for a reader."""
+        return ", ".join(dict.fromkeys(part for part in (self.name, self.admin1, self.country) if part))
+
+    def lies_in(self, region: str) -> bool:
+        """Whether this is the name or code of the place's country, state or county."""
+        wanted = region.strip().casefold()
+        names = {self.country, self.country_code, self.admin1, self.admin2}
+        known = {name.casefold() for name in names if name}
+        in_state = self.country_code == "US" and _STATES.get(wanted) == self.admin1.casefold()
+        return in_state or wanted in known or _COUNTRIES.get(wanted) in known
+
+
+def choose_place(location: str, places: Sequence[Place]) -> Place:
+    """Return the first place that lies in every region that the location names; raise `ToolError`."""
+    name, *regions = [part.strip() for part in location.split(",")]
+    if not places:
+        raise ToolError(
+            f"no place called {name!r} is known; check the spelling, or name a larger place near it"
+        )
+    for place in places:
+        if all(place.lies_in(region) for region in regions if region):
+            return place
+    known = "; ".join(dict.fromkeys(place.label for place in places[:4]))
+    raise ToolError(f"no {name!r} is known in {', '.join(regions)}; there are {known}")
+
 
 WEATHER: Mapping[int, str] = MappingProxyType(
     {
@@ -52,7 +107,7 @@ WEATHER: Mapping[int, str] = MappingProxyType(
 Unit = Literal["celsius", "fahrenheit"]
 
 
-def _spelling(unit: object) -> object:
+def _normalise_unit(unit: object) -> object:
     """Accept any case, initials, and the spelling of Knative's blog."""
     known = {"c": "celsius", "f": "fahrenheit", "farenheit": "fahrenheit"}
     return known.get(unit.lower(), unit.lower()) if isinstance(unit, str) else unit
@@ -85,14 +140,14 @@ class WeatherService:
         self._geocoding_url = settings.geocoding_url
         self._forecast_url = settings.forecast_url
 
-    async def find(self, location: str) -> Place:
+    async def find_place(self, location: str) -> Place:
         """Return the place that a location such as "San Francisco, CA" names; raise `ToolError`."""
         name = location.split(",", maxsplit=1)[0].strip()
         query = {"name": name, "count": "20", "language": "en", "format": "json"}
-        found = self._outbound.read(_Found, await self._ask(self._geocoding_url, query))
-        return choose(location, found.results)
+        found = self._outbound.read(_Found, await self._fetch_document(self._geocoding_url, query))
+        return choose_place(location, found.results)
 
-    async def current(self, place: Place, unit: Unit) -> dict[str, object]:
+    async def current_weather(self, place: Place, unit: Unit) -> dict[str, object]:
         """Return the weather at a place, as the tool's result."""
         query = {
             "latitude": str(place.latitude),
@@ -101,7 +156,7 @@ class WeatherService:
             "temperature_unit": unit,
             "timezone": "auto",
         }
-        forecast = self._outbound.read(_Forecast, await self._ask(self._forecast_url, query))
+        forecast = self._outbound.read(_Forecast, await self._fetch_document(self._forecast_url, query))
         current, units = forecast.current, forecast.current_units
         return {
             "location": place.label,
@@ -117,7 +172,7 @@ class WeatherService:
             "source": "Open-Meteo.com",
         }
 
-    async def _ask(self, url: str, query: dict[str, str]) -> object:
+    async def _fetch_document(self, url: str, query: dict[str, str]) -> object:
         answer = await self._outbound.get_json(url, query)
         document = answer.document
         if answer.status >= 400:
@@ -141,10 +196,10 @@ def build(settings: Settings) -> AnyTool:
             ),
         ],
         unit: Annotated[
-            Unit, BeforeValidator(_spelling), Field(description="The unit of the temperature")
+            Unit, BeforeValidator(_normalise_unit), Field(description="The unit of the temperature")
         ] = "celsius",
     ) -> dict[str, object]:
         """Get the current weather in a given location."""
-        return await service.current(await service.find(location), unit)
+        return await service.current_weather(await service.find_place(location), unit)
 
     return get_current_weather

@@ -12,7 +12,7 @@ from beckon_cli.importing.manifests import metadata
 from beckon_cli.importing.mcp.bridge import Bridge
 from beckon_cli.importing.yamltext import manifest
 from beckon_contract.options import LOCAL_COMMAND
-from beckon_tools.manifests import bound
+from beckon_tools.manifests import bind_to_broker
 
 MANIFESTS = "/srv/mcp"
 """Where the image has the EventTypes of its server."""
@@ -128,7 +128,9 @@ def sink_binding(bridge: Bridge) -> str:
     """
     version, kind = ("apps/v1", "Deployment") if bridge.plain else ("serving.knative.dev/v1", "Service")
     subject = {"apiVersion": version, "kind": kind, "name": bridge.service}
-    return manifest(bound(metadata(bridge.service, bridge.namespace), subject, bridge.broker), [_SINK])
+    return manifest(
+        bind_to_broker(metadata(bridge.service, bridge.namespace), subject, bridge.broker), [_SINK]
+    )
 
 
 def _container(running: Running, bridge: Bridge) -> dict[str, Any]:

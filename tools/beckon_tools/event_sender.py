@@ -23,7 +23,9 @@ def has_sink() -> bool:
     return bool(_receivers or os.environ.get(SINK))
 
 
-async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float = 30, tries: int = 3) -> None:
+async def send_event(
+    event: CloudEvent, what: str, *, sink: str = "", seconds: float = 30, tries: int = 3
+) -> None:
     """Send an event to the Broker at `sink`, or at `K_SINK`.
 
     `what` names the event in errors. Raises `NotSent` if the Broker has not accepted it.
@@ -47,11 +49,11 @@ async def send(event: CloudEvent, what: str, *, sink: str = "", seconds: float =
         raise NotSent(
             f"the Broker at {address} did not take the {what}: {answer.status_code}",
             status=answer.status_code,
-            retry_after=_seconds(answer.headers.get("retry-after", "")),
+            retry_after=_parse_seconds(answer.headers.get("retry-after", "")),
         )
 
 
-def _seconds(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     """Return the seconds in `Retry-After`, `None` for anything else.
 
     The header may be a date, but no Broker sends one.

@@ -51,10 +51,10 @@ class Outbound:
         try:
             async with (
                 asyncio.timeout(self.timeout),
-                httpx.AsyncClient(verify=_tls(), timeout=self.timeout, headers=headers) as client,
+                httpx.AsyncClient(verify=_tls_context(), timeout=self.timeout, headers=headers) as client,
                 client.stream("GET", url, params=query) as response,
             ):
-                return self._answer(response.status_code, await self._body(response))
+                return self._to_answer(response.status_code, await self._read_body(response))
         except (httpx.TimeoutException, TimeoutError):
             raise ToolError(f"{self.service} did not answer within {self.timeout:g} seconds") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -71,7 +71,7 @@ class Outbound:
                 f"{self.service} answered in a form that is not known: {where}: {first['msg']}"
             ) from None
 
-    async def _body(self, response: httpx.Response) -> bytes:
+    async def _read_body(self, response: httpx.Response) -> bytes:
         body = b""
         async for chunk in response.aiter_bytes():
             body += chunk
@@ -79,7 +79,7 @@ class Outbound:
                 raise ToolError(f"{self.service} answered with more than {self.limit} bytes")
         return body
 
-    def _answer(self, status: int, body: bytes) -> EventAnswer:
+    def _to_answer(self, status: int, body: bytes) -> EventAnswer:
         if status == 429:
             raise ToolError(f"{self.service} takes no more requests for now (429); try later")
         if 300 <= status < 400 or status >= 500:
@@ -91,6 +91,6 @@ class Outbound:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """Return the TLS context, made once: reading the certificates takes tens of milliseconds."""
     return httpx.create_ssl_context()

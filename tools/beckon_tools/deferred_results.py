@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, STATE
 from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_contract.failures import Reason, failure
+from beckon_tools.event_sender import has_sink, send_event
 from beckon_tools.expiry import EXPIRY, read_expiry
 from beckon_tools.outbox import find_outbox
 from beckon_tools.progress import report_data, report_event, send_report
 from beckon_tools.results import to_data
-from beckon_tools.sink import has_sink, send
 
 NO_ANSWER_YET = b""
 """The data of a reply that says that the answer comes later; a result is JSON, which is never empty."""
@@ -111,6 +111,6 @@ class Ticket:
         event = event.without(PROGRESS_MARK).without(EXPIRY)
         outbox = find_outbox(self._outbox)
         if outbox is None:
-            await send(event, "answer", sink=sink)
+            await send_event(event, "answer", sink=sink)
         else:
-            await outbox.send(event, sink, read_expiry(self._reply))
+            await outbox.send_answer(event, sink, read_expiry(self._reply))
