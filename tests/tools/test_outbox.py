@@ -16,7 +16,7 @@ from beckon_tools.outbox import Outbox, find_outbox
 from beckon_tools.server import bind_socket
 from tests.patience import until
 from tests.tools.serving import call, configured, served
-from tests.tools.test_later import TICKETS, Broker, report, taken
+from tests.tools.test_deferred_results import TICKETS, Broker, report, taken
 from tests.tools.tool_process import post, tool_process
 
 NOBODY = "http://127.0.0.1:9"

@@ -22,7 +22,7 @@ from beckon_tools.__main__ import read_settings
 from beckon_tools.app import Application, app
 from beckon_tools.errors import UsageError
 from beckon_tools.registry import find_tool
-from beckon_tools.server import listen
+from beckon_tools.server import bind_socket
 from beckon_tools.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ def _open_servers(ports: Sequence[tuple[str, int]], settings: Settings) -> list[
             sys.stderr.write(f"beckon_cli.local.group: {error}\n")
             continue
         config = server_config(application, policy, limits, closing_seconds=settings.drain_seconds)
-        servers.append(_GroupMember(config, listen(settings.host, port)))
+        servers.append(_GroupMember(config, bind_socket(settings.host, port)))
     return servers
 
 
