@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
-from beckon_agent.core.run_types import CallFinished, CallProgressed
+from beckon_agent.core.run_events import CallFinished, CallProgressed
 from beckon_agent.tool_calls.checkpoint import ToolCallState
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 

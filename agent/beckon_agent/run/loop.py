@@ -13,21 +13,21 @@ from dataclasses import replace
 from typing import TypeVar
 
 from beckon_agent.core.call_budget import propagate_attributes
-from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
-from beckon_agent.core.run_types import (
-    Agent,
+from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
+from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
     ClientCallRequested,
     Ending,
-    Model,
-    Options,
+    ReasoningDelta,
     RunEvent,
     RunFinished,
     RunSuspended,
+    TextDelta,
 )
+from beckon_agent.core.run_types import Agent, Model, Options
 from beckon_agent.run.call_limits import limit_calls
 from beckon_agent.run.concurrent_calls import make_calls
 from beckon_agent.run.request_options import (

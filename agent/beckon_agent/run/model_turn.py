@@ -10,15 +10,13 @@ from beckon_agent.core.model_types import (
     Declaration,
     Message,
     ModelRequest,
-    ReasoningDelta,
     RefusalReason,
     RefusedCall,
-    StreamItem,
     TextCalls,
-    TextDelta,
     ToolCall,
     Turn,
 )
+from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
 from beckon_agent.dialects.calls import RawCall

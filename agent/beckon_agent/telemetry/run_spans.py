@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from opentelemetry.trace import Span, SpanKind
 
-from beckon_agent.core.model_types import Message, StreamItem, Turn, Usage
-from beckon_agent.core.run_types import CallFinished, Model, Options, RunFinished, RunSuspended
+from beckon_agent.core.model_types import Message, Turn, Usage
+from beckon_agent.core.run_events import CallFinished, RunFinished, RunSuspended, StreamItem
+from beckon_agent.core.run_types import Model, Options
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.spans import Value, begin_span, iterate_within, mark_failed

@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 import pytest
 
-from beckon_agent.core.model_types import Message, TextCalls, TextDelta, ToolCall
+from beckon_agent.core.model_types import Message, TextCalls, ToolCall
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect
 from beckon_agent.dialects.calls import RawCall
 from beckon_agent.dialects.native import NATIVE, native_dialect

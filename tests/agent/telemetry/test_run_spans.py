@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.core.context import set_request_id
-from beckon_agent.core.run_types import Agent, Limits, Options, RunEvent, RunSuspended
+from beckon_agent.core.run_events import RunEvent, RunSuspended
+from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelError
 from beckon_agent.run.loop import Run
