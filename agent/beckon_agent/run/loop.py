@@ -28,8 +28,6 @@ from beckon_agent.core.run_events import (
     TextDelta,
 )
 from beckon_agent.core.run_types import Agent, Model, Options
-from beckon_agent.run.call_limits import limit_calls
-from beckon_agent.run.concurrent_calls import make_calls
 from beckon_agent.run.request_options import (
     assistant_message,
     count_results,
@@ -40,6 +38,7 @@ from beckon_agent.run.request_options import (
     system_message,
 )
 from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
+from beckon_agent.run.turn_calls import limit_calls, make_calls
 from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import unknown_outcome

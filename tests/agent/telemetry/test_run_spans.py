@@ -24,8 +24,7 @@ from beckon_agent.run.tool_offer import SelectableTools
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.run_spans import RunObserver
-from beckon_agent.telemetry.setup import log_fields
-from beckon_agent.telemetry.spans import during, resume_trace, trace_to_request
+from beckon_agent.telemetry.spans import during, log_fields, resume_trace, trace_to_request
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tools.select import FittingTools
 from tests.agent.event_platform import EventPlatform
