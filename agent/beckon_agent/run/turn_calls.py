@@ -9,7 +9,8 @@ from typing import Any
 
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
-from beckon_agent.core.run_events import CallFinished, CallProgressed, Limits
+from beckon_agent.core.run_events import CallFinished, CallProgressed
+from beckon_agent.core.run_types import Limits
 from beckon_agent.tool_calls.checkpoint import ToolCallState
 from beckon_agent.tool_calls.outcome import is_failure
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
