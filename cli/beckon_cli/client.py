@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -14,6 +14,11 @@ _CONNECT_SECONDS = 10.0
 _LONG = httpx.Timeout(
     _CONNECT_SECONDS, read=None
 )  # the agent has limits of its own, and keeps the line alive
+
+
+_WITH_CALLS = {"beckon": {"events": True}}  # a chunk for each tool call that begins or ends
+
+Message = Mapping[str, object]
 
 
 class AgentClient:
@@ -69,39 +74,19 @@ class AgentClient:
             else:
                 yield "result", json.loads(await response.aread())
 
-    async def chat(
-        self, agent: str, messages: Sequence[Mapping[str, object]]
-    ) -> AsyncIterator[dict[str, Any]]:
+    async def chat(self, agent: str, messages: Sequence[Message]) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of a streamed answer, those of tool calls included."""
-        # Imported late: half a second that the other commands need not spend.
-        from openai import (  # noqa: PLC0415  # see above
-            APIConnectionError,
-            APIError,
-            APIStatusError,
-            AsyncOpenAI,
-            Timeout,
-        )
-
-        events = {"beckon": {"events": True}}
-        client = AsyncOpenAI(
-            base_url=f"{self.url}/v1",
-            api_key=self._api_key or "none",
-            max_retries=0,
-            timeout=Timeout(_CONNECT_SECONDS, read=None),
-        )
-        try:
-            async with client:
-                answer = await client.chat.completions.create(
-                    model=agent, messages=cast("Any", messages), stream=True, extra_body=events
-                )
-                async for chunk in answer:
-                    yield chunk.model_dump(exclude_unset=True)
-        except APIStatusError as error:
-            raise _failure(error.response) from None
-        except APIConnectionError as error:
-            raise CommandError(f"the agent at {self.url} went away: {type(error).__name__}") from None
-        except APIError as error:  # told in the stream, whose status was out
-            raise CommandError(error.message) from None
+        body = {"model": agent, "messages": messages, "stream": True, **_WITH_CALLS}
+        async with self._streamed("/v1/chat/completions", body) as response:
+            async for line in response.aiter_lines():
+                if line == "data: [DONE]":
+                    return
+                if line.startswith("data: "):
+                    chunk = json.loads(line[6:])
+                    if "error" in chunk:
+                        raise _failure_in(chunk)
+                    yield chunk
+        raise CommandError(f"the agent at {self.url} went away in the middle of its answer")
 
     async def respond(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Return a stored answer of the agent, whole."""
@@ -191,17 +176,7 @@ async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str
             yield name, document
 
 
-class _Answer(Protocol):
-    """A response of httpx, or of OpenAI's httpx2."""
-
-    @property
-    def status_code(self) -> int: ...
-    @property
-    def text(self) -> str: ...
-    def json(self) -> Any: ...
-
-
-def _failure(response: _Answer) -> CommandError:
+def _failure(response: httpx.Response) -> CommandError:
     try:
         document = response.json()
     except ValueError:

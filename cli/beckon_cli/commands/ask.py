@@ -4,12 +4,12 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from rich.text import Text
 
-from beckon_cli.client import AgentClient
+from beckon_cli.client import AgentClient, Message
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session
 from beckon_cli.output import call_text, compact, err, out, print_json, report_text
@@ -48,9 +48,6 @@ async def typed_lines(prompt: str) -> AsyncGenerator[str]:
             yield line
 
 
-Message = dict[str, object]
-
-
 def ask(*question: str, stored: bool = False, json: bool = False) -> None:
     """Ask one question; print the answer and the tool calls that led to it.
 
@@ -83,7 +80,7 @@ def chat() -> None:
 async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
     async with agent_session(settings) as client:
         agent = (await client.agents())[0]
-        answer = await _answer(client, agent, [{"role": "user", "content": question}], quiet=as_json)
+        answer = await _answer(client.chat(agent, [{"role": "user", "content": question}]), quiet=as_json)
     if as_json:
         print_json({"question": question, "answer": answer.text, "calls": answer.calls})
 
@@ -129,7 +126,7 @@ class _Conversation:
     async def say(self, line: str) -> None:
         """Send one line to the agent and show the answer."""
         entered: list[Message] = [*self.messages, {"role": "user", "content": line}]
-        self._answering = asyncio.create_task(_answer(self._client, self._agent, entered, quiet=False))
+        self._answering = asyncio.create_task(_answer(self._client.chat(self._agent, entered), quiet=False))
         try:
             answer = await self._answering
         except CommandError as error:
@@ -204,12 +201,10 @@ class _ShownAnswer:
             out.print(Text(line, style=style))
 
 
-async def _answer(
-    client: AgentClient, agent: str, messages: Sequence[Message], *, quiet: bool
-) -> _ShownAnswer:
+async def _answer(chunks: AsyncIterator[dict[str, Any]], *, quiet: bool) -> _ShownAnswer:
     answer = _ShownAnswer(quiet=quiet)
     with err.status("waiting for the model …") as waiting:
-        async for chunk in client.chat(agent, messages):
+        async for chunk in chunks:
             event = chunk.get("beckon") or {}
             if event.get("type") == "call.progressed":
                 waiting.update(Text(report_text(event["name"], event)))

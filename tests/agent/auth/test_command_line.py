@@ -12,7 +12,7 @@ from beckon_cli.errors import CommandError
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.auth.closed_service import ClosedService, checking, closed_service, terms
 from tests.agent.event_platform import EventPlatform
-from tests.agent.scripted_model import says
+from tests.agent.scripted_model import chunk, says, streamed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,6 +45,15 @@ async def test_the_command_line_sends_its_key(service: ClosedService, key: str) 
         chunks = [chunk async for chunk in client.chat("open", question)]
 
     assert any(choice["delta"].get("content") == "hello" for one in chunks for choice in one["choices"])
+
+
+async def test_an_answer_that_fails_in_its_stream_is_an_error(service: ClosedService, key: str) -> None:
+    failure = {"error": {"message": "the server is full", "type": "x"}}
+    service.model.add(streamed(chunk({"content": "half of"}), failure, done=False))
+    question = [{"role": "user", "content": "go"}]
+    async with AgentClient(str(service.http.base_url), key) as client:
+        with pytest.raises(CommandError, match="the server is full"):
+            assert [chunk async for chunk in client.chat("open", question)] == []
 
 
 @pytest.mark.parametrize("credential", ["", "bk_made-up"])
