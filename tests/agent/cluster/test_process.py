@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.agent.cluster_objects import agent, tool
 from tests.agent.model_server import model_server
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY
+from tests.e2e.local_platform import ROOT
 from tests.patience import PATIENCE, eventually
 from tests.sources.api_server import api_server
 
@@ -75,6 +77,17 @@ async def test_a_wrong_setting_is_told_in_one_line(settings: dict[str, str], sai
     assert said in lines[-1]
     assert lines[-1].startswith("beckon_agent: ")
     assert "Traceback" not in ended.stderr
+
+
+async def test_without_the_client_of_the_api_server_it_says_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['kubernetes'] = None")
+    path = os.pathsep.join((str(tmp_path), str(ROOT)))
+    process = await start(BECKON_PORT="0", BECKON_NAMESPACES="default", PYTHONPATH=path)
+    _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
+
+    assert process.returncode == 2
+    assert "without the package kubernetes: run make setup, or install beckon-agent[cluster]" in said.decode()
+    assert "Traceback" not in said.decode()
 
 
 async def test_a_model_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:

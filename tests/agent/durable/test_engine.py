@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.core.run_events import (
+from beckon_agent.core.run_types import (
     ApprovalRequested,
     CallFinished,
     ClientCallRequested,
-    RunFailed,
+    ClientTool,
     RunFinished,
     RunSuspended,
 )
-from beckon_agent.core.run_types import ClientTool
+from beckon_agent.durable.base import RunFailed
 from tests.agent.durable.conftest import StartEngines
 from tests.agent.durable.crashing import Crashing
 from tests.agent.durable.engines import everything, text
