@@ -2,7 +2,7 @@
 
 import sys
 
-from beckon_cli.settings_page import TABLES, page
+from beckon_cli.settings_page import TABLES, settings_page
 from beckon_operator.settings import Settings as OperatorSettings
 from beckon_operator.webhook.settings import WebhookSettings
 
@@ -12,4 +12,4 @@ CLUSTER = (
 )
 
 if __name__ == "__main__":
-    sys.stdout.write(page((*TABLES, *CLUSTER)))
+    sys.stdout.write(settings_page((*TABLES, *CLUSTER)))

@@ -42,23 +42,23 @@ class AgentClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def agents(self) -> list[str]:
+    async def list_agents(self) -> list[str]:
         """Return the names of the agents."""
-        document = await self._json("GET", "/v1/models")
+        document = await self._request_json("GET", "/v1/models")
         return [entry["id"] for entry in document["data"]]
 
-    async def catalogue(self) -> dict[str, Any]:
+    async def get_catalogue(self) -> dict[str, Any]:
         """Return the catalogue: tools, refused, skipped."""
-        return await self._json("GET", "/tools")
+        return await self._request_json("GET", "/tools")
 
-    async def state(self) -> dict[str, Any]:
+    async def get_state(self) -> dict[str, Any]:
         """Return the agent's state from `GET /readyz`.
 
         Raises `CommandError` while the agent is not ready.
         """
-        return await self._json("GET", "/readyz")
+        return await self._request_json("GET", "/readyz")
 
-    async def call(
+    async def call_tool(
         self, tool: str, arguments: Mapping[str, object]
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Call a tool through the Broker, without a model.
@@ -67,17 +67,17 @@ class AgentClient:
         """
         path = f"/tools/{quote(tool, safe='')}"
         accept = {"accept": "application/json, text/event-stream"}
-        async with self._streamed(path, arguments, headers=accept) as response:
+        async with self._open_stream(path, arguments, headers=accept) as response:
             if response.headers["content-type"].startswith("text/event-stream"):
-                async for event in _events(response):
+                async for event in _read_events(response):
                     yield event
             else:
                 yield "result", json.loads(await response.aread())
 
-    async def chat(self, agent: str, messages: Sequence[Message]) -> AsyncIterator[dict[str, Any]]:
+    async def stream_chat(self, agent: str, messages: Sequence[Message]) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of a streamed answer, those of tool calls included."""
         body = {"model": agent, "messages": messages, "stream": True, **_WITH_CALLS}
-        async with self._streamed("/v1/chat/completions", body) as response:
+        async with self._open_stream("/v1/chat/completions", body) as response:
             async for line in response.aiter_lines():
                 if line == "data: [DONE]":
                     return
@@ -88,33 +88,35 @@ class AgentClient:
                     yield chunk
         raise CommandError(f"the agent at {self.url} went away in the middle of its answer")
 
-    async def respond(self, request: Mapping[str, object]) -> dict[str, Any]:
+    async def create_response(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Return a stored answer of the agent, whole."""
-        return await self._json("POST", "/v1/responses", json=request)
+        return await self._request_json("POST", "/v1/responses", json=request)
 
-    async def response(self, response: str) -> dict[str, Any]:
+    async def get_response(self, response: str) -> dict[str, Any]:
         """Return a stored answer by its id."""
-        return await self._json("GET", f"/v1/responses/{quote(response, safe='')}")
+        return await self._request_json("GET", f"/v1/responses/{quote(response, safe='')}")
 
-    async def decide(self, approval: str, word: Mapping[str, object]) -> dict[str, Any]:
+    async def decide_approval(self, approval: str, word: Mapping[str, object]) -> dict[str, Any]:
         """Decide about one waiting call; return its run and decision."""
-        return await self._json("POST", f"/approvals/{quote(approval, safe='')}", json=word)
+        return await self._request_json("POST", f"/approvals/{quote(approval, safe='')}", json=word)
 
-    async def listed(self, path: str, **query: object) -> list[dict[str, Any]]:
+    async def get_page(self, path: str, **query: object) -> list[dict[str, Any]]:
         """Return one page of a list."""
         params = {name: value for name, value in query.items() if value not in (None, "")}
-        document = await self._json("GET", path, params=params)
+        document = await self._request_json("GET", path, params=params)
         data: list[dict[str, Any]] = document["data"]
         return data
 
-    async def replay(self, run: str, wish: Mapping[str, object]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    async def stream_replay(
+        self, run: str, wish: Mapping[str, object]
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield the events of a replay with their names: `call`, and `report` at the end."""
-        async with self._streamed(f"/runs/{quote(run, safe='')}/replay", wish) as response:
-            async for event in _events(response):
+        async with self._open_stream(f"/runs/{quote(run, safe='')}/replay", wish) as response:
+            async for event in _read_events(response):
                 yield event
 
     @asynccontextmanager
-    async def _streamed(
+    async def _open_stream(
         self, path: str, body: Mapping[str, object], **request: Any
     ) -> AsyncIterator[httpx.Response]:
         """Yield the response to a POST, possibly an event stream.
@@ -125,25 +127,25 @@ class AgentClient:
             async with self._http.stream("POST", path, json=body, **request) as response:
                 if response.status_code != 200:
                     await response.aread()
-                    raise _failure(response)
+                    raise _failure_of(response)
                 yield response
         except httpx.HTTPError as error:
-            raise self._gone(error) from None
+            raise self._no_agent_error(error) from None
 
-    def _gone(self, error: httpx.HTTPError) -> CommandError:
+    def _no_agent_error(self, error: httpx.HTTPError) -> CommandError:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             message = f"no agent answers at {self.url} ({type(error).__name__}); start one: beckon up"
             return CommandError(message)
         return CommandError(f"the agent at {self.url} went away: {type(error).__name__}")
 
-    async def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+    async def _request_json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         try:
             response = await self._http.request(method, path, **request)
         except httpx.HTTPError as error:
             message = f"no agent answers at {self.url} ({type(error).__name__}); start one: beckon up"
             raise CommandError(message) from None
         if response.status_code != 200:
-            raise _failure(response)
+            raise _failure_of(response)
         document: dict[str, Any] = response.json()
         return document
 
@@ -158,7 +160,7 @@ async def is_agent(url: str) -> bool:
         return False
 
 
-async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _read_events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the events of a stream with their names.
 
     Raises `CommandError` for an event that reports a failure: `problem` or `error`.
@@ -176,7 +178,7 @@ async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str
             yield name, document
 
 
-def _failure(response: httpx.Response) -> CommandError:
+def _failure_of(response: httpx.Response) -> CommandError:
     try:
         document = response.json()
     except ValueError:

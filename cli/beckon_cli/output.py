@@ -51,7 +51,7 @@ def print_rows(rows: Iterable[Sequence[str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def compact(value: object, limit: int = 300) -> str:
+def compact_json(value: object, limit: int = 300) -> str:
     """Return a value as one line of JSON, cut at `limit` characters.
 
     A string is returned without quotes.
@@ -64,13 +64,13 @@ def compact(value: object, limit: int = 300) -> str:
 def call_text(name: str, arguments: object) -> str:
     """Return a call as people write it: `name(key=value, …)`."""
     if not isinstance(arguments, dict):
-        return f"{name}({compact(arguments)})"
+        return f"{name}({compact_json(arguments)})"
     inside = ", ".join(f"{key}={dumps(value).decode()}" for key, value in arguments.items())
-    return f"{name}({compact(inside)})"
+    return f"{name}({compact_json(inside)})"
 
 
 def report_text(name: str, report: Mapping[str, Any]) -> str:
     """Return a tool's progress report as text: `name: 2 of 3 · message`."""
     total = report["total"]
     done = f"{report['progress']:g}" if total is None else f"{report['progress']:g} of {total:g}"
-    return f"{name}: " + " · ".join(filter(None, (done, compact(report["message"]))))
+    return f"{name}: " + " · ".join(filter(None, (done, compact_json(report["message"]))))

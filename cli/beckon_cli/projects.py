@@ -39,7 +39,7 @@ def make_tool_project(name: str, where: Path) -> Project:
     The folder is `where/name`. Raises `CommandError`; a folder for which no manifests can be made is
     removed again.
     """
-    module = _module(name)
+    module = _module_name(name)
     words = name.replace("-", " ")
     values = {
         "name": name,
@@ -53,7 +53,7 @@ def make_tool_project(name: str, where: Path) -> Project:
     folder = where / name
     try:
         folder.mkdir()
-        _write(folder, values)
+        _write_project(folder, values)
         _make_manifests(folder, values)
     except FileExistsError:
         raise CommandError(f"{name} is there already; choose another name, or remove it", status=2) from None
@@ -63,7 +63,7 @@ def make_tool_project(name: str, where: Path) -> Project:
     return Project(folder, tuple(made), values["question"])
 
 
-def _module(name: str) -> str:
+def _module_name(name: str) -> str:
     """Return the name of the tool's module; raise `CommandError` if invalid."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise CommandError(
@@ -77,13 +77,13 @@ def _module(name: str) -> str:
     return module
 
 
-def _write(folder: Path, values: Mapping[str, str]) -> None:
-    for template in _templates():
+def _write_project(folder: Path, values: Mapping[str, str]) -> None:
+    for template in _iterate_templates():
         text = Template(template.read_text(encoding="utf-8")).substitute(values)
         (folder / _file_name(template.name, values["module"])).write_text(text, encoding="utf-8")
 
 
-def _templates() -> Iterator[Traversable]:
+def _iterate_templates() -> Iterator[Traversable]:
     for each in (files("beckon_cli") / "templates" / "tool").iterdir():
         if each.name.endswith(".in"):
             yield each

@@ -41,12 +41,12 @@ TABLES: tuple[Table, ...] = (
 )
 
 
-def page(tables: Iterable[Table]) -> str:
+def settings_page(tables: Iterable[Table]) -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *(_table(*table) for table in tables)])
+    return "\n".join([_HEAD, *(_settings_table(*table) for table in tables)])
 
 
-def names(settings: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo]]:
+def field_names(settings: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo]]:
     """Yield the environment's name of every field."""
     prefix = settings.model_config.get("env_prefix", "")
     for name, field in settings.model_fields.items():
@@ -56,16 +56,16 @@ def names(settings: type[BaseSettings]) -> Iterator[tuple[str, FieldInfo]]:
         yield (alias if isinstance(alias, str) else f"{prefix}{name}".upper()), field
 
 
-def _table(title: str, command: str, settings: type[BaseSettings]) -> str:
+def _settings_table(title: str, command: str, settings: type[BaseSettings]) -> str:
     lines = [f"## {title}", "", f"{command}", "", "| name | default | what it means |", "| --- | --- | --- |"]
     lines += [
-        f"| `{name}` | {_default(field)} | {_cell(field.description or '')} |"
-        for name, field in names(settings)
+        f"| `{name}` | {_default_text(field)} | {_cell_text(field.description or '')} |"
+        for name, field in field_names(settings)
     ]
     return "\n".join([*lines, ""])
 
 
-def _default(field: FieldInfo) -> str:
+def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     if field.default_factory is not None:
@@ -75,8 +75,8 @@ def _default(field: FieldInfo) -> str:
         value = value.get_secret_value()
     if isinstance(value, tuple):
         value = ":".join(str(part) for part in value)
-    return "" if value in (None, "", frozenset(), ()) else f"`{_cell(str(value))}`"
+    return "" if value in (None, "", frozenset(), ()) else f"`{_cell_text(str(value))}`"
 
 
-def _cell(text: str) -> str:
+def _cell_text(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from beckon_cli.errors import CommandError
-from beckon_cli.output import call_text, compact, err, out
+from beckon_cli.output import call_text, compact_json, err, out
 
 Item = Mapping[str, Any]
 
@@ -27,13 +27,13 @@ class StoredAnswer:
     @property
     def text(self) -> str:
         """The model's text in the response."""
-        parts = [part for item in self._items("message") for part in item["content"]]
+        parts = [part for item in self._items_of("message") for part in item["content"]]
         return "".join(part.get("text", "") for part in parts)
 
     @property
     def questions(self) -> list[Item]:
         """The calls waiting for a person's approval."""
-        return list(self._items("mcp_approval_request"))
+        return list(self._items_of("mcp_approval_request"))
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -41,11 +41,11 @@ class StoredAnswer:
         return [
             {
                 "name": item["name"],
-                "arguments": _read(item["arguments"]),
+                "arguments": _parse_json(item["arguments"]),
                 "failed": item["error"] is not None,
-                "result": _read(item["output"]) if item["error"] is None else item["error"],
+                "result": _parse_json(item["output"]) if item["error"] is None else item["error"],
             }
-            for item in self._items("mcp_call")
+            for item in self._items_of("mcp_call")
         ]
 
     def show(self) -> None:
@@ -57,11 +57,11 @@ class StoredAnswer:
         for call in self.calls:
             out.print(Text(f"→ {call_text(call['name'], call['arguments'])}", style="cyan"))
             style = "red" if call["failed"] else "green"
-            out.print(Text(f"← {call['name']}: {compact(call['result'])}", style=style))
+            out.print(Text(f"← {call['name']}: {compact_json(call['result'])}", style=style))
         if self.text:
             out.print(Text(self.text))
         for question in self.questions:
-            requested = call_text(question["name"], _read(question["arguments"]))
+            requested = call_text(question["name"], _parse_json(question["arguments"]))
             out.print(Text(f"? {requested}   waits for a person's word", style="yellow"))
         if self.questions:
             err.print(f"next: beckon approve {self.id}   (or: beckon approve {self.id} --deny)", style="dim")
@@ -71,11 +71,11 @@ class StoredAnswer:
         if error:
             raise CommandError(str(error.get("message", error)))
 
-    def _items(self, kind: str) -> Iterator[Item]:
+    def _items_of(self, kind: str) -> Iterator[Item]:
         return (item for item in self.document["output"] if item["type"] == kind)
 
 
-def _read(text: str | None) -> Any:
+def _parse_json(text: str | None) -> Any:
     """Return parsed JSON; a text without JSON is returned unchanged."""
     try:
         return json.loads(text or "")

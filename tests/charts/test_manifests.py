@@ -11,7 +11,7 @@ import yaml
 from pydantic_settings import BaseSettings
 
 from beckon_agent.settings import Settings as AgentSettings
-from beckon_cli.settings_page import names
+from beckon_cli.settings_page import field_names
 from beckon_contract.acceptance import PROGRESS_MARK
 from beckon_demo.settings import Settings as DemoSettings
 from beckon_operator.settings import Settings as OperatorSettings
@@ -81,7 +81,7 @@ def test_every_deployment_is_one_of_the_components() -> None:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_service_is_given_settings_that_it_knows(component: str) -> None:
-    known = {name for name, _ in names(COMPONENTS[component])}
+    known = {name for name, _ in field_names(COMPONENTS[component])}
 
     assert set(environment(component)) <= known
     assert "BECKON_LOG_LEVEL" in environment(component)

@@ -31,22 +31,22 @@ def approve(response: str, /, *, deny: bool = False, reason: str = "", json: boo
     if not response:
         raise CommandError("no response; write for instance: beckon approve resp_0123…", status=2)
     word = {"approve": not deny, **({"reason": reason} if reason else {})}
-    approves = _decide if response.startswith(_APPROVAL) else _approve
+    approves = _decide_one if response.startswith(_APPROVAL) else _decide_all
     asyncio.run(approves(load_settings(), response, word, as_json=json))
 
 
-async def _decide(settings: Settings, approval: str, word: dict[str, object], *, as_json: bool) -> None:
+async def _decide_one(settings: Settings, approval: str, word: dict[str, object], *, as_json: bool) -> None:
     async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
-        decided = await client.decide(approval, word)
+        decided = await client.decide_approval(approval, word)
     if as_json:
         print_json(decided)
     else:
         out.print(f"{decided['decision']}; what follows: beckon runs")
 
 
-async def _approve(settings: Settings, response: str, word: dict[str, object], *, as_json: bool) -> None:
+async def _decide_all(settings: Settings, response: str, word: dict[str, object], *, as_json: bool) -> None:
     async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
-        waiting = StoredAnswer(await client.response(response))
+        waiting = StoredAnswer(await client.get_response(response))
         if not waiting.questions:
             raise CommandError(f"{response} waits for nothing; it is {waiting.document['status']}")
         answers = [
@@ -55,7 +55,7 @@ async def _approve(settings: Settings, response: str, word: dict[str, object], *
         ]
         body = {"model": waiting.document["model"], "previous_response_id": response, "input": answers}
         with err.status("the run goes on …"):
-            answer = StoredAnswer(await client.respond(body))
+            answer = StoredAnswer(await client.create_response(body))
     if as_json:
         print_json(document_of(answer))
     else:

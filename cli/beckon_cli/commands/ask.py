@@ -12,7 +12,7 @@ from rich.text import Text
 from beckon_cli.client import AgentClient, Message
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session
-from beckon_cli.output import call_text, compact, err, out, print_json, report_text
+from beckon_cli.output import call_text, compact_json, err, out, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
 from beckon_cli.stored import StoredAnswer, document_of
 
@@ -79,17 +79,19 @@ def chat() -> None:
 
 async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
     async with agent_session(settings) as client:
-        agent = (await client.agents())[0]
-        answer = await _answer(client.chat(agent, [{"role": "user", "content": question}]), quiet=as_json)
+        agent = (await client.list_agents())[0]
+        answer = await _answer(
+            client.stream_chat(agent, [{"role": "user", "content": question}]), quiet=as_json
+        )
     if as_json:
         print_json({"question": question, "answer": answer.text, "calls": answer.calls})
 
 
 async def _ask_stored(settings: Settings, question: str, *, as_json: bool) -> None:
     async with agent_session(settings) as client:
-        agent = (await client.agents())[0]
+        agent = (await client.list_agents())[0]
         with err.status("waiting for the agent …"):
-            answer = StoredAnswer(await client.respond({"model": agent, "input": question}))
+            answer = StoredAnswer(await client.create_response({"model": agent, "input": question}))
     if as_json:
         print_json({"question": question, **document_of(answer)})
     else:
@@ -98,7 +100,7 @@ async def _ask_stored(settings: Settings, question: str, *, as_json: bool) -> No
 
 async def _chat(settings: Settings) -> None:
     async with agent_session(settings) as client:
-        conversation = _Conversation(client, (await client.agents())[0])
+        conversation = _Conversation(client, (await client.list_agents())[0])
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, conversation.interrupt)
         err.print("A conversation with the agent; /new begins anew, /quit or Ctrl-D ends it.", style="dim")
         async for line in typed_lines("you> "):
@@ -126,7 +128,9 @@ class _Conversation:
     async def say(self, line: str) -> None:
         """Send one line to the agent and show the answer."""
         entered: list[Message] = [*self.messages, {"role": "user", "content": line}]
-        self._answering = asyncio.create_task(_answer(self._client.chat(self._agent, entered), quiet=False))
+        self._answering = asyncio.create_task(
+            _answer(self._client.stream_chat(self._agent, entered), quiet=False)
+        )
         try:
             answer = await self._answering
         except CommandError as error:
@@ -192,7 +196,7 @@ class _ShownAnswer:
             }
         )
         style = "red" if event["failed"] else "green"
-        self._show(f"← {event['name']}: {compact(event['result'])} ({event['seconds']:.2f} s)", style)
+        self._show(f"← {event['name']}: {compact_json(event['result'])} ({event['seconds']:.2f} s)", style)
 
     def _show(self, line: str, style: str) -> None:
         if not self._quiet:

@@ -40,7 +40,7 @@ async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) 
     async with agent_session(settings) as client:
         with err.status(f"waiting for {tool} …") as waiting:
             answer: dict[str, Any] = {}
-            async for name, reported in client.call(tool, arguments):
+            async for name, reported in client.call_tool(tool, arguments):
                 if name == "progress":
                     waiting.update(Text(report_text(tool, reported)))
                 else:

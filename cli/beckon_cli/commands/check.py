@@ -30,18 +30,18 @@ def check(*paths: Path, json: bool = False) -> None:
     """
     if not paths:
         raise CommandError("no manifests; name files or folders: beckon check deploy/examples", status=2)
-    resources = list(_read(paths))
+    resources = list(_read_paths(paths))
     report = check_resources(resources)
     report = replace(report, findings=(*report.findings, *check_rules(resources)))
     if json:
-        print_json(_document(report))
+        print_json(_report_document(report))
     else:
-        _print(report)
+        _print_report(report)
     if report.errors:
         raise SystemExit(1)
 
 
-def _read(paths: Iterable[Path]) -> Iterator[Resource | Unreadable]:
+def _read_paths(paths: Iterable[Path]) -> Iterator[Resource | Unreadable]:
     for path in paths:
         if path.is_dir():
             yield from read_folder(path)
@@ -51,7 +51,7 @@ def _read(paths: Iterable[Path]) -> Iterator[Resource | Unreadable]:
             raise CommandError(f"there is no file or folder {path}", status=2)
 
 
-def _document(report: Report) -> dict[str, object]:
+def _report_document(report: Report) -> dict[str, object]:
     tools = [
         {
             "name": tool.name,
@@ -71,9 +71,9 @@ def _document(report: Report) -> dict[str, object]:
     }
 
 
-def _print(report: Report) -> None:
+def _print_report(report: Report) -> None:
     for finding in report.findings:
-        out.print(_line(finding))
+        out.print(_finding_line(finding))
     for tool in report.catalogue.tools.values():
         route = f"through Trigger {', '.join(tool.routes)}" if tool.routes else "directly"
         what = f"EventType {tool.namespace}/{tool.event_type}"
@@ -92,7 +92,7 @@ def _print(report: Report) -> None:
     out.print(", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts))
 
 
-def _line(finding: Finding) -> Text:
+def _finding_line(finding: Finding) -> Text:
     style = "red" if finding.severity == "error" else "yellow"
     what = f"{finding.kind} {finding.namespace}/{finding.name} " if finding.kind else ""
     where = f"({finding.origin}) " if finding.origin else ""

@@ -14,9 +14,9 @@ from rich.text import Text
 from beckon_cli.errors import CommandError
 from beckon_cli.importing import summary
 from beckon_cli.importing.candidates import Found, NoSource, Tool
-from beckon_cli.importing.differences import differences
+from beckon_cli.importing.differences import find_differences
 from beckon_cli.importing.files import NotOurs, write_files
-from beckon_cli.importing.manifests import ADAPTER, Placement, files
+from beckon_cli.importing.manifests import ADAPTER, Placement, manifest_files
 from beckon_cli.output import err, out, print_json
 
 
@@ -101,19 +101,19 @@ def carry_out(
     try:
         found = find()
         if how.diff and folder:
-            raise SystemExit(_compare(found, folder, json=how.json))
+            raise SystemExit(_show_differences(found, folder, json=how.json))
         if how.list_:
-            _show(found, json=how.json)
+            _show_found(found, json=how.json)
         else:
-            _write(found, where, project, json=how.json)
+            _write_found(found, where, project, json=how.json)
     except (NoSource, NotOurs) as error:
         raise CommandError(str(error), status=2) from None
     except OSError as error:
         raise CommandError(f"cannot read or write {error.filename or folder}: {error.strerror}") from None
-    _judge(found, strict=how.strict)
+    _require_tools(found, strict=how.strict)
 
 
-def _judge(found: Found[Tool], *, strict: bool) -> None:
+def _require_tools(found: Found[Tool], *, strict: bool) -> None:
     """Fail with status 1 if nothing could be imported.
 
     With `strict`, fail as well if anything was skipped.
@@ -124,42 +124,44 @@ def _judge(found: Found[Tool], *, strict: bool) -> None:
         raise SystemExit(1)
 
 
-def _compare(found: Found[Tool], folder: Path, *, json: bool) -> int:
+def _show_differences(found: Found[Tool], folder: Path, *, json: bool) -> int:
     """Show the changes an import would make in the folder.
 
     Returns 1 if there are any, else 0.
     """
-    changed = list(differences(folder, found))
+    changed = list(find_differences(folder, found))
     if json:
-        print_json(summary.comparison(found, changed))
+        print_json(summary.differences_document(found, changed))
     else:
-        for line in summary.compared(found, changed):
+        for line in summary.list_differences(found, changed):
             out.print(line)
     return bool(changed)
 
 
-def _show(found: Found[Tool], *, json: bool) -> None:
+def _show_found(found: Found[Tool], *, json: bool) -> None:
     if json:
-        print_json(summary.document(found))
+        print_json(summary.report_document(found))
         return
-    for line in summary.listing(found):
+    for line in summary.list_items(found):
         out.print(line)
 
 
-def _write(found: Found[Tool], where: Where, project: ImportTarget | None, *, json: bool) -> None:
+def _write_found(found: Found[Tool], where: Where, project: ImportTarget | None, *, json: bool) -> None:
     placement = Placement(where.adapter, where.broker, where.namespace)
-    written = list(files(found, placement, single=where.single))
+    written = list(manifest_files(found, placement, single=where.single))
     folder = project.folder if project else where.output
     if folder is None:
         for file in written:
             print(file.text, end="")
-        for line in summary.report(found, None):
+        for line in summary.report_import(found, None):
             err.print(line)
         return
     changes = write_files(folder, written, found.source, found.present)
     made = project.make(found) if project and found.tools else None
     if json:
-        print_json({**summary.document(found, changes), **({"project": made.document()} if made else {})})
+        print_json(
+            {**summary.report_document(found, changes), **({"project": made.document()} if made else {})}
+        )
         return
-    for line in (*summary.report(found, changes), *(made.lines() if made else ())):
+    for line in (*summary.report_import(found, changes), *(made.lines() if made else ())):
         out.print(line)

@@ -12,7 +12,7 @@ from beckon_cli.commands.importing_flow import How, ImportTarget, Where, carry_o
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Service, Tool
 from beckon_cli.importing.mcp.bridge import Bridge, cluster_service, local_service
-from beckon_cli.importing.mcp.finding import Wanted, find
+from beckon_cli.importing.mcp.finding import Wanted, find_tools
 from beckon_cli.importing.mcp.project import (
     MANIFESTS,
     CommandOptions,
@@ -86,9 +86,9 @@ def mcp(
     server
         A URL, or a command that speaks MCP over its standard streams, after --.
     """
-    place = _place(server)
-    _check(place, where, image)
-    project = _project(place, where, image, how) if image.into else None
+    place = _parse_place(server)
+    _check_flags(place, where, image)
+    project = _project_target(place, where, image, how) if image.into else None
     if place.command and where.output:
         refuse_secrets(place.command)
 
@@ -99,23 +99,23 @@ def mcp(
     def found() -> Found[Tool]:
         token = which.token_file.read_text(encoding="utf-8").strip() if which.token_file else ""
         try:
-            return find(place, Wanted(which.select, which.name, which.credential, token), service_of)
+            return find_tools(place, Wanted(which.select, which.name, which.credential, token), service_of)
         except NoPlace as error:
             raise CommandError(str(error), status=2) from None
 
     carry_out(found, where, how, project)
 
 
-def _place(server: Sequence[str]) -> Place:
+def _parse_place(server: Sequence[str]) -> Place:
     if not server:
         raise CommandError("name a server: beckon import mcp https://HOST/mcp, or -- COMMAND …", status=2)
     try:
-        return Place.read(server)
+        return Place.from_words(server)
     except NoPlace as error:
         raise CommandError(str(error), status=2) from None
 
 
-def _check(place: Place, where: Where, image: Image) -> None:
+def _check_flags(place: Place, where: Where, image: Image) -> None:
     """Raise `CommandError` for contradictory flags or a missing variable."""
     if image != _IMAGE and not place.command:
         raise CommandError("--into, --env and the like are for a command; a URL runs elsewhere", status=2)
@@ -130,7 +130,7 @@ def _check(place: Place, where: Where, image: Image) -> None:
         raise CommandError(f"--env {missing[0]}: the environment here has none; export it first", status=2)
 
 
-def _project(place: Place, where: Where, image: Image, how: How) -> ImportTarget:
+def _project_target(place: Place, where: Where, image: Image, how: How) -> ImportTarget:
     into = image.into or Path()
     # What cannot be written is told before the server is started.
     recipe = None if how.diff else recipe_of(place.command, image.base_image)

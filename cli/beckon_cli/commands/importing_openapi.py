@@ -10,7 +10,7 @@ from rich.text import Text
 from beckon_cli.commands.importing_flow import How, Where, carry_out
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Tool
-from beckon_cli.importing.openapi.finding import Reading, find
+from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
 from beckon_cli.importing.openapi.servers import ServerChoice
 from beckon_cli.output import err
@@ -71,23 +71,23 @@ def openapi(
     source
         A file or a URL.
     """
-    carry_out(lambda: _find(source, which), where, how)
+    carry_out(lambda: _find_operations(source, which), where, how)
 
 
-def _find(source: str, which: OpenApiSelection) -> Found[Tool]:
+def _find_operations(source: str, which: OpenApiSelection) -> Found[Tool]:
     if which.server and not which.server.isdecimal() and "://" not in which.server:
         raise CommandError(
             f"--server {which.server!r} is neither https://HOST/PATH nor a number that --list shows", status=2
         )
-    fixed = dict(_pair("--set", each) for each in which.set_)
+    fixed = dict(_parse_pair("--set", each) for each in which.set_)
     options = OpenApiOptions(which.prefix, which.credential, frozenset(which.argument), fixed)
-    variables = dict(_pair("--server-variable", each) for each in which.server_variable)
+    variables = dict(_parse_pair("--server-variable", each) for each in which.server_variable)
     choice = ServerChoice(which.server.rstrip("/"), variables)
     reading = Reading(which.root, lambda line: err.print(Text(line)))
-    return find(source, which.select, options, choice, reading)
+    return find_operations(source, which.select, options, choice, reading)
 
 
-def _pair(flag: str, text: str) -> tuple[str, str]:
+def _parse_pair(flag: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise CommandError(f"{flag} {text!r} is not NAME=VALUE", status=2)

@@ -56,8 +56,8 @@ def new(
     except ValueError as error:
         raise CommandError(str(error), status=2) from None
     if file is not None:
-        text = _text(file) if file.exists() else ""
-        _write(file, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{entry.line()}\n")
+        text = _read_text(file) if file.exists() else ""
+        _write_file(file, f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{entry.line()}\n")
     print(key)
     if file is None:
         print(entry.line())
@@ -77,11 +77,11 @@ def list_(file: Path, /, *, json: bool = False) -> None:
     json
         Print one JSON document instead.
     """
-    entries, bad = read_lines(_text(file))
+    entries, bad = read_lines(_read_text(file))
     if json:
-        print_json([_document(entry) for entry in entries])
+        print_json([_entry_document(entry) for entry in entries])
     else:
-        _print(entries)
+        _print_entries(entries)
     for line in bad:
         err.print(f"{file} line {line.number} is no valid key: {line.message}")
     if bad:
@@ -101,15 +101,15 @@ def revoke(file: Path, which: str, /) -> None:
     which
         A name, or an id as `beckon keys list` prints it.
     """
-    remaining, gone = _without(_text(file), lambda entry: which in (entry.name, entry.id))
+    remaining, gone = _without_keys(_read_text(file), lambda entry: which in (entry.name, entry.id))
     if not gone:
         raise CommandError(f"there is no key {which!r} in {file}; see: beckon keys list {file}")
-    _write(file, remaining)
+    _write_file(file, remaining)
     for entry in gone:
         print(f"revoked {entry.id} {entry.name}")
 
 
-def _without(text: str, meant: Callable[[KeyEntry], bool]) -> tuple[str, Sequence[KeyEntry]]:
+def _without_keys(text: str, meant: Callable[[KeyEntry], bool]) -> tuple[str, Sequence[KeyEntry]]:
     """Return the text without the matching keys, and these keys.
 
     All other lines stay unchanged.
@@ -125,7 +125,7 @@ def _without(text: str, meant: Callable[[KeyEntry], bool]) -> tuple[str, Sequenc
     return "".join(remaining), gone
 
 
-def _document(entry: KeyEntry) -> dict[str, object]:
+def _entry_document(entry: KeyEntry) -> dict[str, object]:
     return {
         "id": entry.id,
         "name": entry.name,
@@ -135,7 +135,7 @@ def _document(entry: KeyEntry) -> dict[str, object]:
     }
 
 
-def _print(entries: Sequence[KeyEntry]) -> None:
+def _print_entries(entries: Sequence[KeyEntry]) -> None:
     now = datetime.now(UTC)
     for entry in entries:
         until = f"  until {entry.expires:%Y-%m-%d %H:%M %Z}" if entry.expires else ""
@@ -146,7 +146,7 @@ def _print(entries: Sequence[KeyEntry]) -> None:
         out.print("no keys")
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -154,7 +154,7 @@ def _text(file: Path) -> str:
         raise CommandError(f"cannot read {file}: {reason}", status=2) from None
 
 
-def _write(file: Path, text: str) -> None:
+def _write_file(file: Path, text: str) -> None:
     """Replace a key file atomically.
 
     A concurrent reader finds the old keys or the new ones. Raises `CommandError` if it cannot be written.

@@ -24,12 +24,12 @@ def tool(name: str, /) -> None:
     made = make_tool_project(name, Path.cwd())
     out.print(f"made {name}: {', '.join(made.files)}")
     out.print()
-    beckon = _command()
+    beckon = _beckon_command()
     out.print(f"Next:   cd {name} && {beckon} up --manifests manifests")
     out.print(f'        {beckon} ask "{made.question}"      (in another terminal)')
 
 
-def _command() -> str:
+def _beckon_command() -> str:
     """Return the command to run `beckon` from any folder."""
     if shutil.which("beckon"):
         return "beckon"

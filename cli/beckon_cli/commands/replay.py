@@ -7,7 +7,7 @@ from rich.text import Text
 
 from beckon_cli.client import AgentClient
 from beckon_cli.errors import CommandError
-from beckon_cli.output import call_text, compact, err, out, print_json
+from beckon_cli.output import call_text, compact_json, err, out, print_json
 from beckon_cli.settings import Settings, load_settings
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -35,14 +35,16 @@ def replay(run: str, /, *, live_tools: bool = False, yes: bool = False, json: bo
     if yes and not live_tools:
         raise CommandError("--yes is for --live-tools: without it no tool is called", status=2)
     try:
-        same = asyncio.run(_replay(load_settings(), run, _Page(live=live_tools, as_json=json), effects=yes))
+        same = asyncio.run(
+            _print_replay(load_settings(), run, _Page(live=live_tools, as_json=json), effects=yes)
+        )
     except CommandError as error:
         raise CommandError(str(error), status=2) from None
     if not same:
         raise SystemExit(1)
 
 
-async def _replay(settings: Settings, run: str, page: "_Page", *, effects: bool) -> bool:
+async def _print_replay(settings: Settings, run: str, page: "_Page", *, effects: bool) -> bool:
     """Print a replay as it arrives; return True if nothing differs.
 
     Raises `CommandError` for a replay that ends without a report.
@@ -50,7 +52,7 @@ async def _replay(settings: Settings, run: str, page: "_Page", *, effects: bool)
     wish = {"live_tools": page.live, "effects": effects}
     async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
         with err.status("replaying …") as waiting:
-            async for name, document in client.replay(run, wish):
+            async for name, document in client.stream_replay(run, wish):
                 waiting.stop()
                 if name == "call":
                     page.call(document)
@@ -80,7 +82,7 @@ class _Page:
         verdict = "the same" if call["same"] else "differs"
         out.print(Text(f"→ {call_text(call['name'], call['arguments'])}{made}", style="cyan"))
         style = "green" if call["same"] else "red"
-        shown = f": {compact(call['now'])}" if call["same"] else ""
+        shown = f": {compact_json(call['now'])}" if call["same"] else ""
         out.print(Text(f"← {call['name']} {verdict}{shown}", style=style))
         _print_diff(call["diff"])
 
@@ -92,13 +94,13 @@ class _Page:
         for difference in report["differences"]:
             out.print(Text(f"differs: {difference['where']}", style="red"))
             _print_diff(difference["diff"])
-        for note in _notes(report):
+        for note in _notes_on(report):
             err.print(note, style="dim")
-        out.print(Text(_verdict(report), style="green" if report["same"] else "red"))
+        out.print(Text(_verdict_of(report), style="green" if report["same"] else "red"))
 
 
-def _verdict(report: dict[str, Any]) -> str:
-    counted = ", ".join(_count(report[f"{word}s"], word) for word in ("turn", "call", "event"))
+def _verdict_of(report: dict[str, Any]) -> str:
+    counted = ", ".join(_count_words(report[f"{word}s"], word) for word in ("turn", "call", "event"))
     if report["same"]:
         return f"{report['run']}: the same, byte for byte ({counted})"
     live = report["live_calls"]
@@ -109,11 +111,11 @@ def _verdict(report: dict[str, Any]) -> str:
     return f"{report['run']}: {' and '.join(filter(None, (calls, others)))} ({counted})"
 
 
-def _count(number: int, word: str) -> str:
+def _count_words(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _notes(report: dict[str, Any]) -> list[str]:
+def _notes_on(report: dict[str, Any]) -> list[str]:
     """Return the notes needed to read the verdict."""
     notes = []
     if report["live_tools"]:

@@ -29,12 +29,15 @@ def runs(*, status: Status | None = None, agent: str = "", limit: int = 20, json
     json
         Print one JSON document instead.
     """
-    found = asyncio.run(_listed(load_settings(), "/runs", _checked(limit), status=status, agent=agent))
+    found = asyncio.run(_get_page(load_settings(), "/runs", _check_limit(limit), status=status, agent=agent))
     if json:
         print_json(found)
         return
     print_rows(
-        [(run["id"], run["status"], _ago(run["created_at"]), _tools(run), run["question"]) for run in found]
+        [
+            (run["id"], run["status"], _time_ago(run["created_at"]), _tool_names(run), run["question"])
+            for run in found
+        ]
     )
     if not found:
         out.print("no runs")
@@ -50,7 +53,7 @@ def approvals(*, limit: int = 20, json: bool = False) -> None:
     json
         Print one JSON document instead.
     """
-    found = asyncio.run(_listed(load_settings(), "/approvals", _checked(limit)))
+    found = asyncio.run(_get_page(load_settings(), "/approvals", _check_limit(limit)))
     if json:
         print_json(found)
         return
@@ -65,24 +68,24 @@ def approvals(*, limit: int = 20, json: bool = False) -> None:
         err.print(f"next: beckon approve {found[0]['response']}", style="dim")
 
 
-async def _listed(settings: Settings, path: str, limit: int, **query: object) -> list[dict[str, Any]]:
+async def _get_page(settings: Settings, path: str, limit: int, **query: object) -> list[dict[str, Any]]:
     async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
-        return await client.listed(path, limit=limit, **query)
+        return await client.get_page(path, limit=limit, **query)
 
 
-def _checked(limit: int) -> int:
+def _check_limit(limit: int) -> int:
     if not 1 <= limit <= _MOST:
         raise CommandError(f"--limit is {limit}; write a number from 1 to {_MOST}", status=2)
     return limit
 
 
-def _tools(run: dict[str, Any]) -> str:
+def _tool_names(run: dict[str, Any]) -> str:
     return ", ".join(
         tool["name"] if tool["calls"] == 1 else f"{tool['name']} ×{tool['calls']}" for tool in run["tools"]
     )
 
 
-def _ago(moment: float) -> str:
+def _time_ago(moment: float) -> str:
     """Return how long ago something was, in one unit."""
     seconds = max(0.0, time.time() - moment)
     for length, unit in _UNITS:

@@ -27,25 +27,25 @@ def tools(*, manifests: Path | None = None, json: bool = False) -> None:
     json
         Print OpenAI's `tools` array, and what was refused or skipped as JSON lines on standard error.
     """
-    asyncio.run(_tools(load_settings(), manifests, as_json=json))
+    asyncio.run(_get_tools(load_settings(), manifests, as_json=json))
 
 
-async def _tools(settings: Settings, manifests: Path | None, *, as_json: bool) -> None:
+async def _get_tools(settings: Settings, manifests: Path | None, *, as_json: bool) -> None:
     if manifests is None and await is_agent(settings.url):
         async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
-            catalogue = await client.catalogue()
+            catalogue = await client.get_catalogue()
     else:
         folder = manifests or settings.manifests
         if manifests is None and not as_json:
             err.print(f"no agent answers at {settings.url}; read from {folder}", style="dim")
-        catalogue = _offline(folder)
+        catalogue = _read_folder_tools(folder)
     if as_json:
         _print_for_programs(catalogue)
     else:
         _print_for_people(catalogue)
 
 
-def _offline(folder: Path) -> dict[str, Any]:
+def _read_folder_tools(folder: Path) -> dict[str, Any]:
     """Return the catalogue of a folder in the shape of `GET /tools`.
 
     Raises `CommandError` for a missing folder.
@@ -54,13 +54,15 @@ def _offline(folder: Path) -> dict[str, Any]:
         raise CommandError(f"there is no folder {folder}", status=2)
     catalogue = build_catalogue(read_folder(folder))
     return {
-        "tools": [{**_described(tool), "declaration": declare(tool)} for tool in catalogue.tools.values()],
+        "tools": [
+            {**_tool_document(tool), "declaration": declare(tool)} for tool in catalogue.tools.values()
+        ],
         "refused": [asdict(refusal) for refusal in catalogue.refusals],
         "skipped": [asdict(skipped) for skipped in catalogue.skipped],
     }
 
 
-def _described(tool: Tool) -> dict[str, object]:
+def _tool_document(tool: Tool) -> dict[str, object]:
     return {
         "name": tool.name,
         "description": tool.description,

@@ -25,7 +25,7 @@ from beckon_cli.local.platform import Platform
 from beckon_cli.local.running import running_platform
 from beckon_cli.output import err, out
 from beckon_cli.settings import Settings, child_environment, load_settings
-from beckon_cli.settings_page import TABLES, names
+from beckon_cli.settings_page import TABLES, field_names
 from beckon_contract.logs import log_config
 
 
@@ -34,7 +34,7 @@ def misspelt(given: Iterable[str]) -> Iterator[str]:
 
     The line suggests the most similar setting, if there is one.
     """
-    known = {name for _, _, settings in TABLES for name, _ in names(settings)}
+    known = {name for _, _, settings in TABLES for name, _ in field_names(settings)}
     for name in sorted(given):
         if name.startswith("BECKON_") and name not in known:
             near = difflib.get_close_matches(name, known, n=1)

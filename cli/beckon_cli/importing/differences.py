@@ -31,23 +31,23 @@ class Difference:
     how: str = ""
 
 
-def differences(folder: Path, found: Found[Tool]) -> Iterator[Difference]:
+def find_differences(folder: Path, found: Found[Tool]) -> Iterator[Difference]:
     """Yield the differences from an earlier import into the folder.
 
     A tool that is still in the source but was not chosen this time is not gone.
     """
-    before = _imported(folder, found.source)
+    before = _imported_before(folder, found.source)
     for tool in found.tools:
         known = before.get(tool.what)
         if known is None:
             yield Difference("new", tool.what, tool.description.partition("\n")[0][:80])
-        elif how := ", ".join(_changes(known, tool)):
+        elif how := ", ".join(_find_changes(known, tool)):
             yield Difference("changed", tool.what, how)
     for name in sorted(before.keys() - found.present):
         yield Difference("gone", name)
 
 
-def _imported(folder: Path, source: Source) -> dict[str, Resource]:
+def _imported_before(folder: Path, source: Source) -> dict[str, Resource]:
     found = {}
     for resource in read_folder(folder) if folder.is_dir() else ():
         if isinstance(resource, Resource) and resource.kind == "EventType":
@@ -57,17 +57,17 @@ def _imported(folder: Path, source: Source) -> dict[str, Resource]:
     return found
 
 
-def _changes(before: Resource, now: Tool) -> Iterator[str]:
+def _find_changes(before: Resource, now: Tool) -> Iterator[str]:
     if str(before.spec.get("description", "")).strip() != now.description.strip():
         yield "another description"
-    if said := parameters_changed(_parameters(before), now.parameters):
+    if said := parameters_changed(_parameters_of(before), now.parameters):
         yield said
     for names, said in ((_HINTS, "other hints"), (_RULES, "another rule")):
         if any(before.annotations.get(name) != now.annotations.get(name) for name in names):
             yield said
 
 
-def _parameters(resource: Resource) -> Mapping[str, Any]:
+def _parameters_of(resource: Resource) -> Mapping[str, Any]:
     try:
         return normalise(json.loads(resource.annotations.get(PARAMETERS, "null")))
     except ValueError:

@@ -73,7 +73,7 @@ def write_files(folder: Path, files: Iterable[Written], source: Source, present:
     """
     files = list(files)
     folder.mkdir(parents=True, exist_ok=True)
-    known = {path.name: _holds(path, source) for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    known = {path.name: _operations_in(path, source) for path in sorted(folder.glob(f"*{SUFFIX}"))}
     for file in files:
         if file.name in known and known[file.name] is None:
             raise NotOurs(
@@ -82,7 +82,7 @@ def write_files(folder: Path, files: Iterable[Written], source: Source, present:
             )
     changes = Changes()
     for file in files:
-        _write(folder / file.name, file.text, changes)
+        _write_file(folder / file.name, file.text, changes)
     here = {what for file in files for what in file.holds}
     names = {file.name for file in files}
     for name, holds in known.items():
@@ -92,7 +92,7 @@ def write_files(folder: Path, files: Iterable[Written], source: Source, present:
     return changes
 
 
-def _write(path: Path, text: str, changes: Changes) -> None:
+def _write_file(path: Path, text: str, changes: Changes) -> None:
     if not path.exists():
         changes.added.append(path.name)
     elif path.read_text(encoding="utf-8") == text:
@@ -105,7 +105,7 @@ def _write(path: Path, text: str, changes: Changes) -> None:
     draft.replace(path)
 
 
-def _holds(path: Path, source: Source) -> frozenset[str] | None:
+def _operations_in(path: Path, source: Source) -> frozenset[str] | None:
     """Return the source's operations in a file.
 
     Returns `None` for a file that no import of this source has written.

@@ -9,7 +9,7 @@ from typing import Any
 
 from beckon_cli.importing.candidates import Found, Tool
 from beckon_cli.importing.files import SUFFIX, Written
-from beckon_cli.importing.yamltext import json_text, manifest
+from beckon_cli.importing.yamltext import json_text, write_manifest
 from beckon_contract.options import IMPORTED_FROM
 from beckon_contract.places import PARAMETERS
 
@@ -26,12 +26,12 @@ class Placement:
     namespace: str = ""
 
 
-def files(found: Found[Tool], placement: Placement, *, single: bool = False) -> Iterator[Written]:
+def manifest_files(found: Found[Tool], placement: Placement, *, single: bool = False) -> Iterator[Written]:
     """Yield one file for each tool, or a single file for all.
 
     Tools with a Service for their calls are always in a single file.
     """
-    texts = {tool.what: _text(found, tool, placement) for tool in found.tools}
+    texts = {tool.what: _file_text(found, tool, placement) for tool in found.tools}
     if not texts:
         return
     if single or found.service:
@@ -42,15 +42,15 @@ def files(found: Found[Tool], placement: Placement, *, single: bool = False) -> 
         yield Written(f"{tool.object_name}{SUFFIX}", texts[tool.what], frozenset({tool.what}))
 
 
-def _text(found: Found[Tool], tool: Tool, placement: Placement) -> str:
+def _file_text(found: Found[Tool], tool: Tool, placement: Placement) -> str:
     notes = [
         f"Made by `beckon import {found.importer}` of {found.source.name}: {tool.what}. "
         "Another import replaces this.",
         *(f"Note: {note}." for note in tool.notes),
         "yamllint disable rule:line-length",
     ]
-    event_type = manifest(_event_type(found, tool, placement), notes)
-    return event_type + manifest(_trigger(found, tool, placement))
+    event_type = write_manifest(_event_type(found, tool, placement), notes)
+    return event_type + write_manifest(_trigger_manifest(found, tool, placement))
 
 
 def _event_type(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
@@ -62,12 +62,12 @@ def _event_type(found: Found[Tool], tool: Tool, placement: Placement) -> dict[st
     return {
         "apiVersion": "eventing.knative.dev/v1beta2",
         "kind": "EventType",
-        "metadata": {**metadata(tool.object_name, placement.namespace), "annotations": annotations},
+        "metadata": {**metadata_of(tool.object_name, placement.namespace), "annotations": annotations},
         "spec": {"type": tool.type, "description": tool.description},
     }
 
 
-def _trigger(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
+def _trigger_manifest(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
     subscriber: dict[str, Any] = {"uri": placement.adapter}
     if found.service:
         service = found.service
@@ -75,7 +75,7 @@ def _trigger(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, 
     return {
         "apiVersion": "eventing.knative.dev/v1",
         "kind": "Trigger",
-        "metadata": metadata(tool.object_name, placement.namespace),
+        "metadata": metadata_of(tool.object_name, placement.namespace),
         "spec": {
             "broker": placement.broker,
             "filter": {"attributes": {"type": tool.type}},
@@ -84,6 +84,6 @@ def _trigger(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, 
     }
 
 
-def metadata(name: str, namespace: str) -> dict[str, Any]:
+def metadata_of(name: str, namespace: str) -> dict[str, Any]:
     """Return an object's metadata, with its namespace if one is given."""
     return {"name": name, **({"namespace": namespace} if namespace else {})}

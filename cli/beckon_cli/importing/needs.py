@@ -11,21 +11,21 @@ from beckon_cli.importing.candidates import Found, Tool
 from beckon_cli.importing.credential import Part
 
 
-def needs(found: Found[Tool]) -> Iterator[Text]:
+def required_settings(found: Found[Tool]) -> Iterator[Text]:
     """Yield the adapter settings required by the imported tools.
 
     The adapter's owner must set them before any of the tools can be called.
     """
-    allowed = hosts(found)
+    allowed = hosts_of(found)
     if not allowed:
         return
     yield Text("the adapter's owner sets:")
-    yield Text(f"BECKON_ADAPTER_ALLOWED_HOSTS={_allowed(allowed)}")
-    needed = credentials(found)
+    yield Text(f"BECKON_ADAPTER_ALLOWED_HOSTS={_allowed_hosts(allowed)}")
+    needed = credential_parts(found)
     if not needed:
         return
     entries = ", ".join(
-        _entry(found, name, part, _file(name, part if len(parts) > 1 else None))
+        _credential_entry(found, name, part, _secret_file(name, part if len(parts) > 1 else None))
         for name, parts in needed.items()
         for part in parts or [Part("bearer")]
     )
@@ -36,15 +36,15 @@ def needs(found: Found[Tool]) -> Iterator[Text]:
             yield Text(f"  where {name} must send {wanted}")
 
 
-def hosts(found: Found[Tool]) -> list[str]:
+def hosts_of(found: Found[Tool]) -> list[str]:
     """Return the hosts of the tools' URLs, as the adapter expects them.
 
     A host has a scheme unless it is https.
     """
-    return sorted({_host(each.url) for each in found.tools if each.url})
+    return sorted({_host_of(each.url) for each in found.tools if each.url})
 
 
-def _allowed(hosts: list[str]) -> str:
+def _allowed_hosts(hosts: list[str]) -> str:
     """Return the adapter's setting for the allowed hosts.
 
     It is a list with commas. If any host is on a private network it is YAML, with these hosts marked.
@@ -67,13 +67,13 @@ def _is_private(host: str) -> bool:
         return "." not in name or name.endswith((".local", ".internal", ".lan", ".svc"))
 
 
-def _host(url: str) -> str:
+def _host_of(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return host if parts.scheme == "https" else f"{parts.scheme}://{host}"
 
 
-def _file(name: str, part: Part | None) -> str:
+def _secret_file(name: str, part: Part | None) -> str:
     """Return the file name for a secret of the adapter's owner.
 
     Each part of a credential has a file of its own.
@@ -82,15 +82,15 @@ def _file(name: str, part: Part | None) -> str:
     return f"{name}-{suffix}.secret" if suffix else f"{name}.secret"
 
 
-def _entry(found: Found[Tool], name: str, part: Part, file: str) -> str:
+def _credential_entry(found: Found[Tool], name: str, part: Part, file: str) -> str:
     """Return one credential as the adapter's setting has it."""
-    called = sorted({_host(each.url) for each in found.tools if each.url and each.credential.name == name})
+    called = sorted({_host_of(each.url) for each in found.tools if each.url and each.credential.name == name})
     kind, sent = ("header", "Cookie") if part.kind == "cookie" else (part.kind, part.name)
     as_ = f", as: {sent}" if sent else ""
     return f"{{name: {name}, hosts: [{', '.join(called)}], type: {kind}{as_}, file: {file}}}"
 
 
-def credentials(found: Found[Tool]) -> Mapping[str, list[Part]]:
+def credential_parts(found: Found[Tool]) -> Mapping[str, list[Part]]:
     """Return the parts of each credential, by its name."""
     needed: dict[str, dict[tuple[str, str], Part]] = {}
     for each in found.tools:

@@ -13,7 +13,7 @@ from beckon_cli.importing.candidates import NoSource
 Thing = TypeVar("Thing")
 
 
-def choose(
+def choose_things(
     things: Sequence[Thing],
     words: Sequence[str],
     means: Callable[[str, Thing], bool],
@@ -32,12 +32,12 @@ def choose(
     for word in words:
         hits = [means(word, thing) for thing in things]
         if not any(hits):
-            raise NoSource(f"--select {word!r} means no {noun}{_near(word, known)}")
+            raise NoSource(f"--select {word!r} means no {noun}{_near_word(word, known)}")
         chosen = [before or hit for before, hit in zip(chosen, hits, strict=True)]
     return chosen
 
 
-def matches(text: str, pattern: str) -> bool:
+def matches_pattern(text: str, pattern: str) -> bool:
     """Return True if a text matches a pattern, ignoring case.
 
     `*` in the pattern means any text.
@@ -45,6 +45,6 @@ def matches(text: str, pattern: str) -> bool:
     return fnmatchcase(text.lower(), pattern.lower().replace("[", "[[]"))
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def _near_word(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, dict.fromkeys(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else "; --list shows what there is"

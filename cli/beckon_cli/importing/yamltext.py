@@ -28,23 +28,23 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
     return dumper.represent_scalar(_STRING, value, style='"' if _UNPRINTABLE.search(value) else style)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
-def write(document: Mapping[str, Any]) -> str:
+def write_yaml(document: Mapping[str, Any]) -> str:
     """Return a document as YAML."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def manifest(document: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
+def write_manifest(document: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
     """Return an object as one document of a manifest, with notes as comments above it."""
     lines = [line for note in notes for line in textwrap.wrap(_one_line(note), 98, break_long_words=False)]
-    return "".join(["---\n", *(f"# {line}\n" for line in lines), write(document)])
+    return "".join(["---\n", *(f"# {line}\n" for line in lines), write_yaml(document)])
 
 
 def _one_line(text: str) -> str:

@@ -38,11 +38,11 @@ async def service(platform: EventPlatform, key: str, tmp_path: Path) -> AsyncIte
 async def test_the_command_line_sends_its_key(service: ClosedService, key: str) -> None:
     service.model.add(says("hello"))
     async with AgentClient(str(service.http.base_url), key) as client:
-        assert await client.agents() == ["open"]
-        ((name, told),) = [event async for event in client.call("test_echo", {"text": "x"})]
+        assert await client.list_agents() == ["open"]
+        ((name, told),) = [event async for event in client.call_tool("test_echo", {"text": "x"})]
         assert (name, told["result"]) == ("result", "x")
         question = [{"role": "user", "content": "go"}]
-        chunks = [chunk async for chunk in client.chat("open", question)]
+        chunks = [chunk async for chunk in client.stream_chat("open", question)]
 
     assert any(choice["delta"].get("content") == "hello" for one in chunks for choice in one["choices"])
 
@@ -53,7 +53,7 @@ async def test_an_answer_that_fails_in_its_stream_is_an_error(service: ClosedSer
     question = [{"role": "user", "content": "go"}]
     async with AgentClient(str(service.http.base_url), key) as client:
         with pytest.raises(CommandError, match="the server is full"):
-            assert [chunk async for chunk in client.chat("open", question)] == []
+            assert [chunk async for chunk in client.stream_chat("open", question)] == []
 
 
 @pytest.mark.parametrize("credential", ["", "bk_made-up"])
@@ -62,8 +62,8 @@ async def test_without_a_key_that_fits_it_says_where_one_belongs(
 ) -> None:
     async with AgentClient(str(service.http.base_url), credential) as client:
         with pytest.raises(CommandError, match="sends the key in BECKON_API_KEY") as caught:
-            await client.agents()
+            await client.list_agents()
         with pytest.raises(CommandError, match="BECKON_API_KEY"):
-            await anext(client.chat("open", []))
+            await anext(client.stream_chat("open", []))
 
     assert not credential or credential not in str(caught.value)

@@ -8,7 +8,7 @@ import yaml
 from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import parse_rule
 from beckon_cli.importing.candidates import Found
-from beckon_cli.importing.openapi.finding import Reading, find
+from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions
 from beckon_cli.importing.openapi.servers import ServerChoice
 from tests.shared_data import shared_data
@@ -20,7 +20,7 @@ TWELVE = sorted(DATA.glob("*.json"))
 def found_in(path: Path, *select: str, choice: ServerChoice | None = None, **wishes: Any) -> Found[Imported]:
     """Return what becomes of the operations of a file."""
     reading = Reading(None, lambda line: None)
-    return find(str(path), select, OpenApiOptions(**wishes), choice or ServerChoice(), reading)
+    return find_operations(str(path), select, OpenApiOptions(**wishes), choice or ServerChoice(), reading)
 
 
 def written(folder: Path, description: dict[str, Any] | str, name: str = "api.yaml") -> Path:

@@ -12,7 +12,7 @@ from beckon_cli.importing.candidates import Found, NoSource, Skipped
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.mcp.reading import Place
 from beckon_cli.importing.mcp.tools import ImportedTools, Server, import_tools, object_name
-from beckon_cli.importing.needs import needs
+from beckon_cli.importing.needs import required_settings
 from beckon_contract.check import check
 from beckon_contract.resources import parse_manifests
 from tests.cli.run_beckon import beckon
@@ -120,7 +120,9 @@ def test_what_the_owner_of_the_adapter_sets_is_told_for_a_server_behind_a_url() 
 
     said = [
         line.plain
-        for line in needs(Found("mcp", "tool", "files", "mcp-files", source, frozenset("a"), results))
+        for line in required_settings(
+            Found("mcp", "tool", "files", "mcp-files", source, frozenset("a"), results)
+        )
     ]
 
     host = "http://files.default.svc:8080"

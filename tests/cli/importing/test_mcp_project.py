@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.mcp.packages import declared, distributions, imports
+from beckon_cli.importing.mcp.packages import declared_packages, find_distributions, find_imports
 from beckon_cli.importing.mcp.recipe import Runtime, recipe_of
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import ROOT, LocalPlatform, is_running
@@ -271,9 +271,9 @@ def test_what_a_script_needs_is_read_from_it() -> None:
         "# /// script\n# dependencies = ['mcp>=2', 'x']\n# ///\nimport os, mcp.server\nfrom yaml import x\n"
     )
 
-    assert declared(script) == {"mcp>=2", "x"}
-    assert imports(script) == ["mcp", "yaml"]
-    assert declared("import os") == set()
-    found = distributions(sys.executable, ["mcp", "no_such_module"])
+    assert declared_packages(script) == {"mcp>=2", "x"}
+    assert find_imports(script) == ["mcp", "yaml"]
+    assert declared_packages("import os") == set()
+    found = find_distributions(sys.executable, ["mcp", "no_such_module"])
     assert list(found) == ["mcp"]
     assert json.dumps(found).startswith('{"mcp": "mcp==')

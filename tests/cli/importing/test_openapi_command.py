@@ -8,7 +8,7 @@ import yaml
 
 from beckon_cli.entry import app
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.openapi.finding import read_description, select
+from beckon_cli.importing.openapi.finding import read_description, select_operations
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.reading import FileDocuments
 from beckon_cli.importing.openapi.servers import ServerChoice
@@ -249,6 +249,6 @@ def test_operations_are_chosen_by_id_name_tag_method_and_path(
     operations = read_description(FileDocuments(pets / "api.yaml"), ServerChoice()).operations
     names = name_operations(operations)
 
-    chosen = select(operations, names, [word])
+    chosen = select_operations(operations, names, [word])
 
     assert [name for name, is_meant in zip(names, chosen, strict=True) if is_meant] == meant

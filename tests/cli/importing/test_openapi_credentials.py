@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from beckon_adapter.settings import AdapterSettings
-from beckon_cli.importing.needs import needs
-from beckon_cli.importing.openapi.credentials import slug
+from beckon_cli.importing.needs import required_settings
+from beckon_cli.importing.openapi.credentials import to_slug
 from tests.cli.importing.reading import found_in, openapi, written
 
 KEY = {"type": "apiKey", "in": "query", "name": "k"}
@@ -92,7 +92,7 @@ def test_the_settings_that_are_printed_are_those_of_the_adapter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = imported(tmp_path, [{"s": []}], {"s": KEY})
-    for line in needs(found):
+    for line in required_settings(found):
         name, _, value = line.plain.partition("=")
         if value:
             monkeypatch.setenv(name, value.strip("'"))
@@ -107,7 +107,7 @@ def test_hosts_of_a_private_network_are_marked_as_such(tmp_path: Path) -> None:
     servers = [{"url": "http://shop.default.svc.cluster.local:8080"}]
     found = found_in(written(tmp_path, openapi({"/a": {"get": {"summary": "Do."}}}, servers=servers)))
 
-    said = [line.plain for line in needs(found)]
+    said = [line.plain for line in required_settings(found)]
 
     value = said[1].partition("=")[2].strip('"')
     assert yaml.safe_load(value) == [{"host": servers[0]["url"], "private": True}]
@@ -119,4 +119,4 @@ def test_hosts_of_a_private_network_are_marked_as_such(tmp_path: Path) -> None:
      ("API", "pets-example"), ("2captcha", "api-2captcha")],
 )  # fmt: skip
 def test_an_api_has_a_short_name(title: str, short: str) -> None:
-    assert slug(title, "pets.example") == short
+    assert to_slug(title, "pets.example") == short

@@ -4,8 +4,8 @@ import pytest
 
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Operation
-from beckon_cli.importing.openapi.wording import described, plain
-from beckon_cli.importing.openapi.words import argument, singular, split
+from beckon_cli.importing.openapi.wording import describe_operation, to_plain_text
+from beckon_cli.importing.openapi.words import argument_name, split_words, to_singular
 
 
 def name(text: str, id: str = "", **more: str) -> str:  # noqa: A002 the description's own word
@@ -103,7 +103,7 @@ def test_names_are_short_whatever_they_are_made_of() -> None:
     ],
 )
 def test_identifiers_are_split_into_words(text: str, words: str) -> None:
-    assert split(text) == words.split()
+    assert split_words(text) == words.split()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_identifiers_are_split_into_words(text: str, words: str) -> None:
      ("status", "status"), ("analysis", "analysis"), ("bus", "bus"), ("searches", "search")],
 )  # fmt: skip
 def test_one_of_several_things_has_their_name_in_the_singular(several: str, one: str) -> None:
-    assert singular(several) == one
+    assert to_singular(several) == one
 
 
 @pytest.mark.parametrize(
@@ -122,19 +122,19 @@ def test_one_of_several_things_has_their_name_in_the_singular(several: str, one:
      ("2fa", "n_2fa"), ("名", "value"), ("_", "value")],
 )  # fmt: skip
 def test_arguments_have_names_that_every_provider_takes(wire: str, name: str) -> None:
-    assert argument(wire) == name
+    assert argument_name(wire) == name
 
 
 def test_descriptions_are_plain_and_end_with_a_sentence() -> None:
     page = '# Title\n\nGet *one* **thing** [here](https://a.example "x").\n```\n{}\n```\n<br/>< 5&nbsp;€.'
 
-    assert plain(page, 100) == "Title Get *one* thing here. < 5 €."
-    assert plain("One is here. Two is longer than that.", 20) == "One is here."
-    assert plain("Onewordthatislong and more of it", 20) == "Onewordthatislong…"
+    assert to_plain_text(page, 100) == "Title Get *one* thing here. < 5 €."
+    assert to_plain_text("One is here. Two is longer than that.", 20) == "One is here."
+    assert to_plain_text("Onewordthatislong and more of it", 20) == "Onewordthatislong…"
 
 
 def test_a_summary_is_not_said_twice() -> None:
-    assert described("List pets", "List pets.") == "List pets."
-    assert described("List pets", "List pets by age.") == "List pets by age."
-    assert described("List pets", "By age.") == "List pets. By age."
-    assert described("", "By age.") == "By age."
+    assert describe_operation("List pets", "List pets.") == "List pets."
+    assert describe_operation("List pets", "List pets by age.") == "List pets by age."
+    assert describe_operation("List pets", "By age.") == "List pets. By age."
+    assert describe_operation("", "By age.") == "By age."

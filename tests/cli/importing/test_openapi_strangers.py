@@ -106,7 +106,7 @@ def test_whatever_is_broken_is_told_and_what_is_written_is_sound(
         return
 
     assert all(skipped.reason for skipped in found.skipped)
-    text = "".join(file.text for file in manifests.files(found, Placement()))
+    text = "".join(file.text for file in manifests.manifest_files(found, Placement()))
     assert check(parse_manifests(text, "written")).errors == 0
 
 
@@ -202,7 +202,7 @@ def test_text_of_strangers_is_made_short_and_plain_and_cannot_leave_its_comment(
     description["info"]["title"] = "T\x85kind: Evil"
 
     found = found_in(written(tmp_path, json.dumps(description)))
-    text = "".join(file.text for file in manifests.files(found, Placement()))
+    text = "".join(file.text for file in manifests.manifest_files(found, Placement()))
 
     assert [tool.description.startswith("Do this now. x code Very much.") for tool in found.tools] == [True]
     assert len(found.tools[0].description) <= 1024

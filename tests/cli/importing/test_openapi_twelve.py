@@ -10,7 +10,7 @@ from beckon_adapter.check import check_rules
 from beckon_adapter.rule import parse_rule
 from beckon_cli.importing import manifests
 from beckon_cli.importing.manifests import Placement
-from beckon_cli.importing.needs import credentials, needs
+from beckon_cli.importing.needs import credential_parts, required_settings
 from beckon_contract.check import check
 from beckon_contract.declared import Declared, read_declaration
 from beckon_contract.options import HTTP
@@ -64,7 +64,7 @@ def test_every_operation_is_imported_or_skipped_with_a_reason(path: Path) -> Non
 def test_the_manifests_pass_the_check_without_a_finding_and_their_rules_are_valid(path: Path) -> None:
     found = found_in(path)
     placement = Placement()
-    text = "".join(file.text for file in manifests.files(found, placement))
+    text = "".join(file.text for file in manifests.manifest_files(found, placement))
 
     resources = [each for each in parse_manifests(text, path.name) if isinstance(each, Resource)]
     report = check(resources)
@@ -82,7 +82,7 @@ def test_the_manifests_pass_the_check_without_a_finding_and_their_rules_are_vali
 def test_every_tool_is_declared_to_a_model_with_a_good_name_and_a_description(path: Path) -> None:
     found = found_in(path)
     placement = Placement()
-    text = "".join(file.text for file in manifests.files(found, placement))
+    text = "".join(file.text for file in manifests.manifest_files(found, placement))
     catalogue = check(parse_manifests(text, path.name)).catalogue
 
     for tool in catalogue.tools.values():
@@ -99,7 +99,7 @@ def test_every_tool_is_declared_to_a_model_with_a_good_name_and_a_description(pa
 def test_keys_and_tokens_are_the_credentials_and_no_arguments(path: Path) -> None:
     found = found_in(path)
 
-    needed = {name: [str(part) for part in parts] for name, parts in credentials(found).items()}
+    needed = {name: [str(part) for part in parts] for name, parts in credential_parts(found).items()}
 
     assert needed == CREDENTIALS.get(path.name, {})
     for tool in found.tools:
@@ -110,7 +110,7 @@ def test_keys_and_tokens_are_the_credentials_and_no_arguments(path: Path) -> Non
 def test_a_key_and_a_token_are_two_entries_of_one_credential() -> None:
     path = next(path for path in TWELVE if path.stem == "trello.com")
 
-    said = "\n".join(line.plain for line in needs(found_in(path)))
+    said = "\n".join(line.plain for line in required_settings(found_in(path)))
 
     assert "name: trello, hosts: [trello.com], type: query, as: key, file: trello-key.secret" in said
     assert "name: trello, hosts: [trello.com], type: query, as: token, file: trello-token.secret" in said

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from beckon_cli.importing.openapi.finding import Reading, find
+from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
 from beckon_cli.importing.openapi.reading import BadDescription, UrlDocuments
 from beckon_cli.importing.openapi.servers import ServerChoice
@@ -50,7 +50,7 @@ def site(pages: Pages) -> Iterator[str]:
 
 def imported(url: str, told: list[str]) -> list[str]:
     """Return the URLs that the tools of a description call."""
-    found = find(url, (), OpenApiOptions(), ServerChoice(), Reading(None, told.append))
+    found = find_operations(url, (), OpenApiOptions(), ServerChoice(), Reading(None, told.append))
     assert found.skipped == []
     return [tool.rule["url"] for tool in found.tools]
 
@@ -79,7 +79,7 @@ def test_references_on_the_same_host_are_followed_and_others_are_not() -> None:
 
         assert imported(f"{host}/near.json", []) == ["https://pets.example/v1/a"]
         for name in ("far", "round"):
-            found = find(
+            found = find_operations(
                 f"{host}/{name}.json", (), OpenApiOptions(), ServerChoice(), Reading(None, SILENT.append)
             )
             assert [skipped.reason for skipped in found.skipped] == [
@@ -97,7 +97,7 @@ def test_references_on_the_same_host_are_followed_and_others_are_not() -> None:
 )
 def test_what_is_no_description_is_refused(page: tuple[int, str, str], said: str) -> None:
     with site({"/": page}) as host, pytest.raises(BadDescription, match=said):
-        find(f"{host}/", (), OpenApiOptions(), ServerChoice(), Reading(None, SILENT.append))
+        find_operations(f"{host}/", (), OpenApiOptions(), ServerChoice(), Reading(None, SILENT.append))
 
 
 def test_no_redirect_leads_from_https_to_http() -> None:
@@ -131,6 +131,6 @@ def test_what_may_be_secret_in_a_url_is_in_no_manifest() -> None:
     with site({"/api.json?token=hidden": (200, "", description)}) as host:
         url = f"{host.replace('//', '//me:hidden@')}/api.json?token=hidden"
 
-        found = find(url, (), OpenApiOptions(), ServerChoice(), Reading(None, SILENT.append))
+        found = find_operations(url, (), OpenApiOptions(), ServerChoice(), Reading(None, SILENT.append))
 
     assert found.source.name == f"Pets in {host}/api.json"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beckon_cli.importing.candidates import Service
-from beckon_cli.importing.manifests import metadata
-from beckon_cli.importing.yamltext import manifest
+from beckon_cli.importing.manifests import metadata_of
+from beckon_cli.importing.yamltext import write_manifest
 from beckon_contract.options import LOCAL_COMMAND
 from beckon_tools.shipped import DEFAULT_IMAGE
 
@@ -52,12 +52,12 @@ def local_service(bridge: Bridge, command: Sequence[str]) -> Service:
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
         "metadata": {
-            **metadata(bridge.service, bridge.namespace),
+            **metadata_of(bridge.service, bridge.namespace),
             "annotations": {LOCAL_COMMAND: shlex.join(words)},
         },
         "spec": {"template": {"spec": {"containers": [{"image": DEFAULT_IMAGE, "command": words}]}}},
     }
-    return Service(bridge.service, text=manifest(document, [_NOTE]))
+    return Service(bridge.service, text=write_manifest(document, [_NOTE]))
 
 
 def cluster_service(bridge: Bridge) -> Service:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from beckon_cli.importing.candidates import Found, Service
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.mcp.bridge import service_name
-from beckon_cli.importing.mcp.reading import Place, ask
+from beckon_cli.importing.mcp.reading import Place, list_server_tools
 from beckon_cli.importing.mcp.tools import ImportedTools, Server, import_tools, object_name
 
 _LONGEST_NAME = 40  # characters of a server's name, which is a part of other names
@@ -27,12 +27,12 @@ class Wanted:
     token: str = ""
 
 
-def find(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
+def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
     """List a server's tools and return the results of the import.
 
     `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
     """
-    found = asyncio.run(ask(place, wanted.token))
+    found = asyncio.run(list_server_tools(place, wanted.token))
     name = object_name(wanted.name or found.name or "mcp")[:_LONGEST_NAME].rstrip("-")
     server = Server(name, place, wanted.credential)
     return Found(

@@ -56,7 +56,9 @@ def npm_package(spec: str) -> NpmPackage:
     if not _NPM_NAME.fullmatch(name):
         return NpmPackage("", "", "")
     wanted = wanted or _npm_local(name)
-    said = _json(_output(["npm", "view", f"{name}@{wanted}" if wanted else name, "version", "bin", "--json"]))
+    said = _json(
+        _command_output(["npm", "view", f"{name}@{wanted}" if wanted else name, "version", "bin", "--json"])
+    )
     newest = said[-1] if isinstance(said, list) and said else said
     short = name.rpartition("/")[2]
     if not isinstance(newest, dict) or not isinstance(newest.get("version"), str):
@@ -96,7 +98,7 @@ def npm_lock(package: str) -> str:
     )
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "package.json").write_text(package, encoding="utf-8")
-        _output(["npm", "install", *options], folder)
+        _command_output(["npm", "install", *options], folder)
         lock = Path(folder, "package-lock.json")
         if not lock.exists():
             return ""
@@ -114,22 +116,22 @@ def tool_version(program: str, spec: str) -> str:
     if found is None or "://" in spec or Path(program).name not in ("uvx", "uv"):
         return ""
     run = ["uvx"] if Path(program).name == "uvx" else ["uv", "tool", "run"]
-    version = _output([*run, "--from", spec, "python", "-c", _VERSION, found[0]]).strip()
+    version = _command_output([*run, "--from", spec, "python", "-c", _VERSION, found[0]]).strip()
     extras = re.match(r"\[[^]]*\]", spec[found.end() :])
     return f"{found[0]}{extras[0] if extras else ''}=={version}" if version else ""
 
 
-def distributions(interpreter: str, modules: Sequence[str]) -> Mapping[str, str]:
+def find_distributions(interpreter: str, modules: Sequence[str]) -> Mapping[str, str]:
     """Return `NAME==VERSION` of each module's distribution.
 
     `interpreter` is the Python that has the modules. Modules without a distribution from a package index
     are left out.
     """
-    said = _json(_output([interpreter, "-c", _ASK, *modules])) if modules else {}
+    said = _json(_command_output([interpreter, "-c", _ASK, *modules])) if modules else {}
     return said if isinstance(said, dict) else {}
 
 
-def imports(script: str) -> list[str]:
+def find_imports(script: str) -> list[str]:
     """Return the modules a script imports, standard library excluded."""
     try:
         tree = ast.parse(script)
@@ -149,7 +151,7 @@ def imports(script: str) -> list[str]:
     return sorted(found - sys.stdlib_module_names)
 
 
-def declared(script: str) -> set[str]:
+def declared_packages(script: str) -> set[str]:
     """Return the packages in a script's inline metadata (PEP 723)."""
     found = _INLINE.search(script)
     if found is None:
@@ -164,7 +166,7 @@ def declared(script: str) -> set[str]:
     return {each for each in wanted if isinstance(each, str)}
 
 
-def _output(command: Sequence[str], folder: str | None = None) -> str:
+def _command_output(command: Sequence[str], folder: str | None = None) -> str:
     """Return the output of a command on this machine.
 
     Returns "" if the command fails.

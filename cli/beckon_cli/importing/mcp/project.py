@@ -83,7 +83,7 @@ def make_project(folder: Path, recipe: Recipe, bridge: Bridge, options: CommandO
         elif before != text:
             left_alone.append(name)
     return CommandProject(
-        tuple(made), tuple(left_alone), tuple(_next(folder, running, bridge)), recipe.unknown
+        tuple(made), tuple(left_alone), tuple(_next_commands(folder, running, bridge)), recipe.unknown
     )
 
 
@@ -107,8 +107,8 @@ def _files(recipe: Recipe, bridge: Bridge, running: Running, base_image: str) ->
         "base": base_image or DEFAULT_IMAGE,
         "image": running.image,
         "program": shlex.quote(recipe.command[0]),
-        "words": json.dumps(running.words(bridge.server)),
-        "secret_line": "".join(f"$ {line}\n" for line in _secret(running, bridge)),
+        "words": json.dumps(running.adapter_arguments(bridge.server)),
+        "secret_line": "".join(f"$ {line}\n" for line in _secret_command(running, bridge)),
     }
     service = plain_service if bridge.plain else knative_service
     made = {
@@ -128,14 +128,14 @@ def _filled(name: str, values: dict[str, str]) -> str:
     return Template(template.read_text(encoding="utf-8")).substitute(values)
 
 
-def _next(folder: Path, running: Running, bridge: Bridge) -> Iterator[str]:
+def _next_commands(folder: Path, running: Running, bridge: Bridge) -> Iterator[str]:
     yield f"cd {shlex.quote(str(folder))} && beckon up --manifests {MANIFESTS}"
     yield f"docker build --tag {running.image} {shlex.quote(str(folder))}"
-    yield from _secret(running, bridge)
+    yield from _secret_command(running, bridge)
     yield f"kubectl apply -f {shlex.quote(str(folder / MANIFESTS))}"
 
 
-def _secret(running: Running, bridge: Bridge) -> Iterator[str]:
+def _secret_command(running: Running, bridge: Bridge) -> Iterator[str]:
     """Yield the kubectl command for the Secret, if there are variables.
 
     Their values come from the environment here.

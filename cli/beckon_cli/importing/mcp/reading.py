@@ -39,7 +39,7 @@ class Place:
     command: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, words: Sequence[str]) -> "Place":
+    def from_words(cls, words: Sequence[str]) -> "Place":
         """Parse the typed words; raise `NoPlace`."""
         if len(words) == 1 and words[0].startswith(("http://", "https://")):
             return cls(url=words[0])
@@ -62,7 +62,7 @@ class ServerTools:
     tools: tuple[Tool, ...]
 
 
-async def ask(place: Place, token: str = "") -> ServerTools:
+async def list_server_tools(place: Place, token: str = "") -> ServerTools:
     """Return a server's name and tools.
 
     `token` is sent as a bearer token, if there is one. Raises `NoServer` and `NoPlace`.
@@ -71,7 +71,7 @@ async def ask(place: Place, token: str = "") -> ServerTools:
         raise NoPlace(f"there is no program {place.command[0]} here: name one on the PATH, or a URL")
     try:
         async with asyncio.timeout(_SECONDS):
-            return await _ask(place, token)
+            return await _connect_and_list(place, token)
     except TimeoutError:
         raise NoServer(f"{place} did not answer within {_SECONDS:g} seconds") from None
     except Exception as error:  # connections raise groups of whatever went wrong
@@ -81,7 +81,7 @@ async def ask(place: Place, token: str = "") -> ServerTools:
         raise NoServer(f"{place} gave no tools: {type(first).__name__}: {first}") from None
 
 
-async def _ask(place: Place, token: str) -> ServerTools:
+async def _connect_and_list(place: Place, token: str) -> ServerTools:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http:
         if place.command:

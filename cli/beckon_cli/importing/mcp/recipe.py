@@ -65,13 +65,13 @@ def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
             status=2,
         )
     if base_image:
-        return Recipe(Runtime.GIVEN, tuple(words), tuple(words), unknown=_paths(words[1:]))
-    made = _known(program, words)
+        return Recipe(Runtime.GIVEN, tuple(words), tuple(words), unknown=_path_notes(words[1:]))
+    made = _known_recipe(program, words)
     if made is None:
         unknown = f"how {program} is installed is not known: write it into the Dockerfile"
         made = Recipe(Runtime.GIVEN, (program, *words[1:]), tuple(words), unknown=(unknown,))
     local = [word for word in made.command[1:] if not word.startswith(SERVER)]
-    return Recipe(made.runtime, made.command, made.typed, made.files, (*made.unknown, *_paths(local)))
+    return Recipe(made.runtime, made.command, made.typed, made.files, (*made.unknown, *_path_notes(local)))
 
 
 def refuse_secrets(words: Sequence[str]) -> None:
@@ -93,23 +93,23 @@ def refuse_secrets(words: Sequence[str]) -> None:
             )
 
 
-def _known(program: str, words: Sequence[str]) -> Recipe | None:
+def _known_recipe(program: str, words: Sequence[str]) -> Recipe | None:
     if program == "npx":
-        return _npx(words, words[1:])
+        return _npx_recipe(words, words[1:])
     if program == "npm" and list(words[1:2]) in (["exec"], ["x"]):
-        return _npx(words, words[2:])
+        return _npx_recipe(words, words[2:])
     if program == "uvx":
-        return _tool(words, words[1:])
+        return _tool_recipe(words, words[1:])
     if (program == "uv" and list(words[1:3]) == ["tool", "run"]) or (program, *words[1:2]) == ("pipx", "run"):
-        return _tool(words, words[3 if program == "uv" else 2 :])
+        return _tool_recipe(words, words[3 if program == "uv" else 2 :])
     if program == "node" and len(words) > 1 and not words[1].startswith("-"):
         return _node_script(words)
     if _PYTHON.fullmatch(program) and len(words) > 1:
-        return _module(words) if words[1] == "-m" and len(words) > 2 else _python_script(words)
+        return _module_recipe(words) if words[1] == "-m" and len(words) > 2 else _python_script(words)
     return None
 
 
-def _npx(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
+def _npx_recipe(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
     rest, wanted = list(words), []
     while rest and rest[0].startswith("-"):
         flag, _, value = rest.pop(0).partition("=")
@@ -135,7 +135,7 @@ def _npx(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
     )
 
 
-def _tool(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
+def _tool_recipe(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
     rest, source, more = list(words), "", []
     while rest and rest[0].startswith("-"):
         flag, equals, value = rest.pop(0).partition("=")
@@ -161,22 +161,22 @@ def _tool(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
     return Recipe(Runtime.PYTHON, (f"{SERVER}/env/bin/{name}", *rest), tuple(typed), files, unknown)
 
 
-def _module(words: Sequence[str]) -> Recipe:
+def _module_recipe(words: Sequence[str]) -> Recipe:
     module = words[2].partition(".")[0]
-    found = packages.distributions(words[0], [module])
+    found = packages.find_distributions(words[0], [module])
     unknown = _not_found(found, [module])
     files = {"requirements.txt": "".join(f"{each}\n" for each in sorted(set(found.values())))}
     return Recipe(Runtime.PYTHON, (f"{SERVER}/env/bin/python", *words[1:]), tuple(words), files, unknown)
 
 
 def _python_script(words: Sequence[str]) -> Recipe | None:
-    text = _script(words[1])
+    text = _script_of(words[1])
     if text is None:
         return None
     name = Path(words[1]).name
-    imported = packages.imports(text)
-    found = packages.distributions(words[0], imported)
-    declared = packages.declared(text)
+    imported = packages.find_imports(text)
+    found = packages.find_distributions(words[0], imported)
+    declared = packages.declared_packages(text)
     wanted = sorted(declared or set(found.values()))
     return Recipe(
         Runtime.PYTHON,
@@ -188,7 +188,7 @@ def _python_script(words: Sequence[str]) -> Recipe | None:
 
 
 def _node_script(words: Sequence[str]) -> Recipe | None:
-    text = _script(words[1])
+    text = _script_of(words[1])
     if text is None:
         return None
     name = Path(words[1]).name
@@ -204,7 +204,7 @@ def _node_script(words: Sequence[str]) -> Recipe | None:
     )
 
 
-def _script(word: str) -> str | None:
+def _script_of(word: str) -> str | None:
     path = Path(word)
     if word.startswith("-") or not path.is_file() or path.stat().st_size > _LARGEST_SCRIPT:
         return None
@@ -221,13 +221,15 @@ def _not_found(found: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ..
     )
 
 
-def _paths(words: Sequence[str]) -> tuple[str, ...]:
+def _path_notes(words: Sequence[str]) -> tuple[str, ...]:
     """Return a note for each word naming a file of this machine."""
-    here = [word for word in words if (word == "." or "/" in word) and "://" not in word and _exists(word)]
+    here = [
+        word for word in words if (word == "." or "/" in word) and "://" not in word and _file_exists(word)
+    ]
     return tuple(f"{word} is of this machine: mount it in the Service, or write another" for word in here)
 
 
-def _exists(word: str) -> bool:
+def _file_exists(word: str) -> bool:
     try:
         return Path(word).exists()
     except (OSError, ValueError):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beckon_cli.importing.manifests import metadata
+from beckon_cli.importing.manifests import metadata_of
 from beckon_cli.importing.mcp.bridge import Bridge
-from beckon_cli.importing.yamltext import manifest
+from beckon_cli.importing.yamltext import write_manifest
 from beckon_contract.options import LOCAL_COMMAND
 from beckon_tools.manifests import bind_to_broker
 
@@ -43,13 +43,20 @@ class Running:
     environment: Sequence[str]
     secret: str
 
-    def words(self, server: str) -> list[str]:
+    def adapter_arguments(self, server: str) -> list[str]:
         """Return the arguments of `python -m beckon_adapter` in the image."""
-        return [*_mcp(server), "--manifests", MANIFESTS, *_env(self.environment), "--", *self.command]
+        return [
+            *_mcp_flags(server),
+            "--manifests",
+            MANIFESTS,
+            *_env_flags(self.environment),
+            "--",
+            *self.command,
+        ]
 
-    def local(self, server: str) -> str:
+    def local_command(self, server: str) -> str:
         """Return the command line for the local platform."""
-        ours = ["python", "-m", "beckon_adapter", *_mcp(server), *_env(self.environment)]
+        ours = ["python", "-m", "beckon_adapter", *_mcp_flags(server), *_env_flags(self.environment)]
         return shlex.join([*ours, "--", *self.typed])
 
 
@@ -58,16 +65,16 @@ def knative_service(running: Running, bridge: Bridge) -> str:
     spec = {
         # The start of a server that has ended, and the longest call.
         "timeoutSeconds": 130,
-        **_pod(),
-        "containers": [{**_container(running, bridge), "ports": [{"containerPort": 8080}]}],
+        **_pod_fields(),
+        "containers": [{**_container_spec(running, bridge), "ports": [{"containerPort": 8080}]}],
     }
     service = {
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
         "metadata": {
-            **metadata(bridge.service, bridge.namespace),
+            **metadata_of(bridge.service, bridge.namespace),
             "labels": {"networking.knative.dev/visibility": "cluster-local"},
-            "annotations": {LOCAL_COMMAND: running.local(bridge.server)},
+            "annotations": {LOCAL_COMMAND: running.local_command(bridge.server)},
         },
         "spec": {
             "template": {
@@ -81,18 +88,18 @@ def knative_service(running: Running, bridge: Bridge) -> str:
             }
         },
     }
-    return manifest(service, [_ONE])
+    return write_manifest(service, [_ONE])
 
 
 def plain_service(running: Running, bridge: Bridge) -> str:
     """Return a Deployment and its Service as YAML."""
     labels = {"app.kubernetes.io/name": bridge.service}
     security = {"fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
-    container = {**_container(running, bridge), "ports": [{"name": "http", "containerPort": 8080}]}
+    container = {**_container_spec(running, bridge), "ports": [{"name": "http", "containerPort": 8080}]}
     for probe in ("readinessProbe", "livenessProbe"):
         container[probe] = {"httpGet": {**container[probe]["httpGet"], "port": "http"}, "periodSeconds": 10}
     pod = {
-        **_pod(),
+        **_pod_fields(),
         "securityContext": security,
         # 25 s for calls that are under way, and some to end the server.
         "terminationGracePeriodSeconds": 45,
@@ -101,7 +108,7 @@ def plain_service(running: Running, bridge: Bridge) -> str:
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {**metadata(bridge.service, bridge.namespace), "labels": labels},
+        "metadata": {**metadata_of(bridge.service, bridge.namespace), "labels": labels},
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": labels},
@@ -112,13 +119,13 @@ def plain_service(running: Running, bridge: Bridge) -> str:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            **metadata(bridge.service, bridge.namespace),
+            **metadata_of(bridge.service, bridge.namespace),
             "labels": labels,
-            "annotations": {LOCAL_COMMAND: running.local(bridge.server)},
+            "annotations": {LOCAL_COMMAND: running.local_command(bridge.server)},
         },
         "spec": {"selector": labels, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
     }
-    return manifest(deployment, [_ONE]) + manifest(service)
+    return write_manifest(deployment, [_ONE]) + write_manifest(service)
 
 
 def sink_binding(bridge: Bridge) -> str:
@@ -128,12 +135,12 @@ def sink_binding(bridge: Bridge) -> str:
     """
     version, kind = ("apps/v1", "Deployment") if bridge.plain else ("serving.knative.dev/v1", "Service")
     subject = {"apiVersion": version, "kind": kind, "name": bridge.service}
-    return manifest(
-        bind_to_broker(metadata(bridge.service, bridge.namespace), subject, bridge.broker), [_SINK]
+    return write_manifest(
+        bind_to_broker(metadata_of(bridge.service, bridge.namespace), subject, bridge.broker), [_SINK]
     )
 
 
-def _container(running: Running, bridge: Bridge) -> dict[str, Any]:
+def _container_spec(running: Running, bridge: Bridge) -> dict[str, Any]:
     secrets = [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": running.secret, "key": name}}}
         for name in running.environment
@@ -142,7 +149,7 @@ def _container(running: Running, bridge: Bridge) -> dict[str, Any]:
         "name": "bridge",
         "image": running.image,
         "command": ["python", "-m", "beckon_adapter"],
-        "args": running.words(bridge.server),
+        "args": running.adapter_arguments(bridge.server),
         "env": [
             {"name": "BECKON_HOST", "value": "0.0.0.0"},  # noqa: S104 a container's own address
             {"name": "BECKON_TOOLS_CONCURRENCY", "value": "10"},
@@ -164,7 +171,7 @@ def _container(running: Running, bridge: Bridge) -> dict[str, Any]:
     }
 
 
-def _pod() -> dict[str, Any]:
+def _pod_fields() -> dict[str, Any]:
     """Return the pod's fields to isolate the server from the cluster.
 
     The server is the code of others.
@@ -176,9 +183,9 @@ def _pod() -> dict[str, Any]:
     }
 
 
-def _mcp(server: str) -> list[str]:
+def _mcp_flags(server: str) -> list[str]:
     return ["--mcp", server]
 
 
-def _env(names: Sequence[str]) -> list[str]:
+def _env_flags(names: Sequence[str]) -> list[str]:
     return [word for name in names for word in ("--env", name)]

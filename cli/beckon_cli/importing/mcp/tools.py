@@ -13,8 +13,8 @@ from mcp_types import Tool
 from beckon_cli.importing.candidates import Skipped
 from beckon_cli.importing.credential import Credential, Part
 from beckon_cli.importing.mcp.reading import Place
-from beckon_cli.importing.selection import choose, matches
-from beckon_cli.importing.yamltext import write
+from beckon_cli.importing.selection import choose_things, matches_pattern
+from beckon_cli.importing.yamltext import write_yaml
 from beckon_contract.names import Identity, assign_names
 from beckon_contract.options import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
 from beckon_contract.parameters import SchemaError, normalise
@@ -68,7 +68,7 @@ class ImportedTools:
         rule = {"server": self.url or self.server.name, "tool": self.what}
         if self.server.credential:
             rule["credential"] = self.server.credential
-        return {**self.hints, MCP: write(rule)}
+        return {**self.hints, MCP: write_yaml(rule)}
 
     @property
     def url(self) -> str:
@@ -93,19 +93,19 @@ def import_tools(
 
     Without words these are all tools. Raises `NoSource` for a word that matches nothing.
     """
-    results = list(_import(tools, server))
+    results = list(_import_tools(tools, server))
     names = [name for each in results for name in (each.what, each.name)]
-    chosen = choose(
+    chosen = choose_things(
         results,
         words,
-        lambda word, each: matches(each.what, word) or matches(each.name, word),
+        lambda word, each: matches_pattern(each.what, word) or matches_pattern(each.name, word),
         noun="tool",
         known=names,
     )
     return [each for each, is_meant in zip(results, chosen, strict=True) if is_meant]
 
 
-def _import(tools: Iterable[Tool], server: Server) -> Iterator[ImportedTools | Skipped]:
+def _import_tools(tools: Iterable[Tool], server: Server) -> Iterator[ImportedTools | Skipped]:
     taken: set[str] = set()
     for tool in tools:
         name = f"{server.name}.{object_name(tool.name)}"[:_LONGEST].rstrip("-.")
@@ -118,7 +118,9 @@ def _import(tools: Iterable[Tool], server: Server) -> Iterator[ImportedTools | S
             yield Skipped(tool.name, name, f"its parameters cannot be used: {error}")
             continue
         taken.add(name)
-        yield ImportedTools(server, tool.name, name, _description(tool), tool.input_schema, _hints(tool))
+        yield ImportedTools(
+            server, tool.name, name, _description_of(tool), tool.input_schema, _hint_annotations(tool)
+        )
 
 
 def object_name(text: str) -> str:
@@ -127,12 +129,12 @@ def object_name(text: str) -> str:
     return _NO_NAME.sub("-", spaced.lower()).strip("-") or "tool"
 
 
-def _description(tool: Tool) -> str:
+def _description_of(tool: Tool) -> str:
     said = (tool.description or tool.title or "").strip()
     return said or f"Call the tool {tool.name}."
 
 
-def _hints(tool: Tool) -> dict[str, str]:
+def _hint_annotations(tool: Tool) -> dict[str, str]:
     """Return the server's hints on a tool as annotations.
 
     A hint that the server does not give is left out.

@@ -12,9 +12,9 @@ from beckon_cli.importing.credential import Credential
 from beckon_cli.importing.openapi.bodies import choose_media, flatten_body
 from beckon_cli.importing.openapi.operations import Operation, Parameter
 from beckon_cli.importing.openapi.schemas import Bundle, example_of
-from beckon_cli.importing.openapi.slots import Flat, constant, literal
-from beckon_cli.importing.openapi.wording import MAX_PARAMETER, plain, says_nothing
-from beckon_cli.importing.openapi.words import argument
+from beckon_cli.importing.openapi.slots import Flat, constant_of, to_literal
+from beckon_cli.importing.openapi.wording import MAX_PARAMETER, says_nothing, to_plain_text
+from beckon_cli.importing.openapi.words import argument_name
 from beckon_contract.parameters import normalise
 from beckon_contract.schemas.expansion import Expansion, Stack
 from beckon_contract.schemas.keywords import Schema, stated_types
@@ -54,7 +54,7 @@ class Known:
         return stated_types(self.shape)
 
 
-def flatten(
+def flatten_operation(
     operation: Operation, credential: Credential, fixed: Mapping[str, str], max_depth: int
 ) -> tuple[Flat, Schema]:
     """Return the flat request of an operation and the JSON Schema of its arguments.
@@ -63,17 +63,19 @@ def flatten(
     Raises `CannotImport`, `BadDescription` for references that lead nowhere, and `SchemaError`.
     """
     flat = Flat()
-    parameters = [each for each in _sorted(operation) if not _is_covered(operation, each, credential, flat)]
+    parameters = [
+        each for each in _sort_parameters(operation) if not _is_covered(operation, each, credential, flat)
+    ]
     media = choose_media(operation, flat)
     bundle = Bundle(max_depth)
-    described = {str(number): bundle.add(each.schema) for number, each in enumerate(parameters)}
+    described = {str(number): bundle.add_schema(each.schema) for number, each in enumerate(parameters)}
     if media is not None:
-        described["body"] = bundle.add(media.schema)
+        described["body"] = bundle.add_schema(media.schema)
     schema = normalise({"type": "object", "properties": described, "$defs": bundle.definitions()})
     expansion = Expansion(schema)
     for number, each in enumerate(parameters):
         node = schema["properties"][str(number)]
-        _place(flat, each, Known(node, expansion.expand(node, Stack())[0]), fixed)
+        _place_parameter(flat, each, Known(node, expansion.expand(node, Stack())[0]), fixed)
     _fill_path(flat, operation.path)
     if media is not None:
         node = schema["properties"]["body"]
@@ -81,10 +83,10 @@ def flatten(
     flat.notes += bundle.repaired
     if bundle.cut:
         flat.notes.append(f"what lies deeper than {max_depth} levels in the body is not described")
-    return flat, _schema(flat, schema.get("$defs", {}))
+    return flat, _arguments_schema(flat, schema.get("$defs", {}))
 
 
-def _sorted(operation: Operation) -> list[Parameter]:
+def _sort_parameters(operation: Operation) -> list[Parameter]:
     return sorted(operation.parameters, key=lambda each: _ORDER.index(each.place))
 
 
@@ -124,48 +126,48 @@ def _is_jsonp(operation: Operation, each: Parameter) -> bool:
     )
 
 
-def _place(flat: Flat, each: Parameter, known: Known, fixed: Mapping[str, str]) -> None:
+def _place_parameter(flat: Flat, each: Parameter, known: Known, fixed: Mapping[str, str]) -> None:
     """Make one parameter an argument, or a fixed value, or leave it out."""
     if each.name in fixed:
-        _write(flat, each, known, str(literal(fixed[each.name])))
+        _write_parameter(flat, each, known, str(to_literal(fixed[each.name])))
         return
     if each.place == "query" and _is_spread(each, known):
-        _spread(flat, each, known)
+        _spread_object(flat, each, known)
         return
-    if reason := _unwritable(each, known):
+    if reason := _unwritable_reason(each, known):
         if each.required:
             raise CannotImport(f"needs the {each.place} parameter {each.name!r}, {reason}")
         flat.notes.append(f"the {each.place} parameter {each.name!r} is left out: {reason}")
         return
-    only = constant(known.shape)
+    only = constant_of(known.shape)
     if each.required and isinstance(only, str | int | float):
-        written = str(literal(only)) if isinstance(only, str) else _scalar(only)
+        written = str(to_literal(only)) if isinstance(only, str) else _write_scalar(only)
     else:
-        schema = _described(
+        schema = _with_description(
             known.schema, "" if says_nothing(each.description, each.name) else each.description
         )
         if isinstance(schema, Mapping) and "examples" not in schema:
             schema = {**schema, **example_of({"example": each.example})}
         if each.required and known.kinds == ("array",):
             schema = {"minItems": 1, **schema}  # of an empty list no parameter is written
-        taken = flat.take(argument(each.name), each.place, schema, required=each.required)
+        taken = flat.take_argument(argument_name(each.name), each.place, schema, required=each.required)
         written = f"{{{taken}}}"
-    _write(flat, each, known, written)
+    _write_parameter(flat, each, known, written)
 
 
-def _write(flat: Flat, each: Parameter, known: Known, written: str) -> None:
+def _write_parameter(flat: Flat, each: Parameter, known: Known, written: str) -> None:
     match each.place:
         case "path":
             flat.path[each.name] = f".{written}" if each.style == "label" else written
         case "query":
-            flat.query[each.name] = _styled(each, known, written)
+            flat.query[each.name] = _styled_query(each, known, written)
         case "header":
             flat.headers[each.name] = written
         case "cookie":
             flat.cookies[each.name] = written
 
 
-def _styled(each: Parameter, known: Known, written: str) -> Any:
+def _styled_query(each: Parameter, known: Known, written: str) -> Any:
     """Return a query parameter as the rule writes it.
 
     Its style is added if it is not the usual one.
@@ -186,7 +188,7 @@ def _styled(each: Parameter, known: Known, written: str) -> Any:
     return {"value": written, "style": style, "explode": False}
 
 
-def _unwritable(each: Parameter, known: Known) -> str:
+def _unwritable_reason(each: Parameter, known: Known) -> str:
     """Return the reason a rule cannot write a parameter.
 
     It is "" if a rule can.
@@ -216,10 +218,10 @@ def _is_spread(each: Parameter, known: Known) -> bool:
     )
 
 
-def _spread(flat: Flat, each: Parameter, known: Known) -> None:
+def _spread_object(flat: Flat, each: Parameter, known: Known) -> None:
     needed = known.shape.get("required", []) if each.required else []
     for name, schema in known.shape["properties"].items():
-        taken = flat.take(argument(name), each.place, schema, required=name in needed)
+        taken = flat.take_argument(argument_name(name), each.place, schema, required=name in needed)
         flat.query[name] = f"{{{taken}}}"
 
 
@@ -231,27 +233,27 @@ def _fill_path(flat: Flat, path: str) -> None:
     """
     path, _, query = path.partition("?")
 
-    def fill(found: re.Match[str]) -> str:
+    def fill_template(found: re.Match[str]) -> str:
         if found[1] not in flat.path:
-            taken = flat.take(argument(found[1]), "path", {"type": "string"}, required=True)
+            taken = flat.take_argument(argument_name(found[1]), "path", {"type": "string"}, required=True)
             flat.notes.append(f"the path asks for {found[1]!r}, which is not described: a text")
             flat.path[found[1]] = f"{{{taken}}}"
         return flat.path[found[1]]
 
-    flat.url_path = _PLACEHOLDER.sub(fill, path)
+    flat.url_path = _PLACEHOLDER.sub(fill_template, path)
     for part in filter(None, query.split("&")):
         name, _, value = part.partition("=")
-        flat.query[name] = _PLACEHOLDER.sub(fill, value)
+        flat.query[name] = _PLACEHOLDER.sub(fill_template, value)
 
 
-def _described(schema: Any, description: str) -> Any:
-    text = plain(description, MAX_PARAMETER)
+def _with_description(schema: Any, description: str) -> Any:
+    text = to_plain_text(description, MAX_PARAMETER)
     if not text:
         return schema
     return {**(schema if isinstance(schema, Mapping) else {}), "description": text}
 
 
-def _schema(flat: Flat, definitions: Schema) -> Schema:
+def _arguments_schema(flat: Flat, definitions: Schema) -> Schema:
     """Return the JSON Schema of the arguments.
 
     It allows no other properties.
@@ -266,6 +268,6 @@ def _schema(flat: Flat, definitions: Schema) -> Schema:
     )
 
 
-def _scalar(value: object) -> str:
+def _write_scalar(value: object) -> str:
     """Return a fixed value as written in a URL."""
     return str(value).lower() if isinstance(value, bool) else str(value)

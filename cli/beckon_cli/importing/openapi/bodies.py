@@ -7,9 +7,9 @@ from typing import Any
 from beckon_cli.importing.openapi.documents import Node
 from beckon_cli.importing.openapi.operations import Operation
 from beckon_cli.importing.openapi.schemas import FILE
-from beckon_cli.importing.openapi.slots import Flat, constant, literal
-from beckon_cli.importing.openapi.wording import MAX_PARAMETER, plain
-from beckon_cli.importing.openapi.words import argument
+from beckon_cli.importing.openapi.slots import Flat, constant_of, to_literal
+from beckon_cli.importing.openapi.wording import MAX_PARAMETER, to_plain_text
+from beckon_cli.importing.openapi.words import argument_name
 from beckon_contract.schemas.keywords import Schema, stated_types
 
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
@@ -37,8 +37,10 @@ def choose_media(operation: Operation, flat: Flat) -> Media | None:
     body = operation.body
     if body is None or not body.schemas:
         return None
-    names = sorted(body.schemas, key=lambda name: (_rank(_kind(name)), list(body.schemas).index(name)))
-    name, kind = names[0], _kind(names[0])
+    names = sorted(
+        body.schemas, key=lambda name: (_rank_of(_media_kind(name)), list(body.schemas).index(name))
+    )
+    name, kind = names[0], _media_kind(names[0])
     schema = body.schemas[name]
     text = not _is_structured(kind)
     if text:
@@ -68,12 +70,12 @@ def flatten_body(flat: Flat, media: Media, schema: Any, shape: Schema) -> None:
         if not _is_empty(shape):
             flat.notes.append("the body is left out: a GET has none, and this one is no form")
     elif not _is_empty(shape):
-        said = plain(media.description, MAX_PARAMETER)
+        said = to_plain_text(media.description, MAX_PARAMETER)
         described = {
             **(schema if isinstance(schema, Mapping) else {}),
             **({"description": said} if said else {}),
         }
-        taken = flat.take("body", "content", described, required=media.required)
+        taken = flat.take_argument("body", "content", described, required=media.required)
         flat.body = f"{{{taken}}}"
     elif media.kind == JSON and media.required:
         flat.body = {}
@@ -86,14 +88,14 @@ def _flatten_fields(flat: Flat, media: Media, shape: Schema) -> None:
     for name, schema in shape["properties"].items():
         if schema is False:
             continue
-        only = constant(schema)
+        only = constant_of(schema)
         if name in needed and only is not None:
-            fields[name] = literal(only)
+            fields[name] = to_literal(only)
             continue
         is_list = isinstance(schema, Mapping) and stated_types(dict(schema)) == ("array",)
         if media.kind in (FORM, MULTIPART) and name in needed and is_list:
             schema = {"minItems": 1, **schema}  # noqa: PLW2901 of an empty list no field is written
-        taken = flat.take(argument(name), "body", schema, required=name in needed)
+        taken = flat.take_argument(argument_name(name), "body", schema, required=name in needed)
         names[name] = taken
         fields[name] = f"{{{taken}}}"
     if media.in_query:
@@ -104,13 +106,13 @@ def _flatten_fields(flat: Flat, media: Media, shape: Schema) -> None:
         }
         return
     flat.body = fields
-    flat.encoding = dict(_encodings(media, fields))
-    flat.alternatives = _alternatives(shape, names)
+    flat.encoding = dict(_field_encodings(media, fields))
+    flat.alternatives = _required_alternatives(shape, names)
     if isinstance(shape.get("additionalProperties"), Mapping):
         flat.notes.append("fields of the body beside those that are named are left out")
 
 
-def _alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]:
+def _required_alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]:
     """Return the `anyOf` of fields required together.
 
     The fields have the names of their arguments. It is empty if a required field is no argument.
@@ -124,7 +126,7 @@ def _alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]:
     return found
 
 
-def _encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _field_encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the form fields with an unusual encoding."""
     found: list[tuple[str, dict[str, Any]]] = []
     for name, stated in media.encodings.items() if media.kind in (FORM, MULTIPART) else ():
@@ -158,7 +160,7 @@ def _is_structured(kind: str) -> bool:
     return kind == JSON or kind.endswith("+json") or kind in (FORM, MULTIPART)
 
 
-def _kind(name: str) -> str:
+def _media_kind(name: str) -> str:
     """Return a media type without its parameters.
 
     A wildcard, `text/json` and an empty type count as JSON.
@@ -167,7 +169,7 @@ def _kind(name: str) -> str:
     return JSON if kind in ("*/*", "application/*", "text/json", "") else kind
 
 
-def _rank(kind: str) -> int:
+def _rank_of(kind: str) -> int:
     if kind == JSON:
         return 0
     if kind.endswith("+json"):

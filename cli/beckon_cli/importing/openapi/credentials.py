@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from beckon_cli.importing.credential import Credential, Part
 from beckon_cli.importing.openapi.operations import Description, Operation, Parameter, Scheme
-from beckon_cli.importing.openapi.wording import plain
-from beckon_cli.importing.openapi.words import is_version, split
+from beckon_cli.importing.openapi.wording import to_plain_text
+from beckon_cli.importing.openapi.words import is_version, split_words
 
 _SECRET_NAMES = frozenset({
     "accesskey", "accesstoken", "apikey", "apitoken", "appid", "appkey", "authtoken", "clientsecret", "key",
@@ -28,11 +28,11 @@ _TITLE_NOISE = frozenset({
 })  # fmt: skip
 
 
-def slug(title: str, otherwise: str = "api") -> str:
+def to_slug(title: str, otherwise: str = "api") -> str:
     """Return a short name for an API, of lower-case letters, digits and dashes."""
     found = re.findall(r"[a-z0-9]+", title.lower())
     words = [word for word in found if word not in _TITLE_NOISE and not is_version(word)]
-    text = "-".join(words or split(otherwise) or ["api"])[:30].strip("-")
+    text = "-".join(words or split_words(otherwise) or ["api"])[:30].strip("-")
     return text if text[:1].isalpha() else f"api-{text}"
 
 
@@ -52,7 +52,7 @@ def credential_for(
     schemes = {(each.kind, each.name) for each in description.schemes.values()}
     for each in operation.parameters:
         if each.name not in keep and each.place != "path" and _is_secret(each, schemes, parts):
-            parts[Part(each.place, each.name, plain(each.description, 100))] = None
+            parts[Part(each.place, each.name, to_plain_text(each.description, 100))] = None
     found = _without_doubles(part for part in parts if part.name not in keep)
     unknown = [part for part in found if part.kind not in ("bearer", "basic", "header", "query", "cookie")]
     if unknown:
@@ -66,7 +66,7 @@ def _scheme_parts(alternative: tuple[str, ...], schemes: Mapping[str, Scheme]) -
     for title in alternative:
         scheme = schemes.get(title)
         if scheme is not None:
-            yield Part(scheme.kind, scheme.name, plain(scheme.hint, 100))
+            yield Part(scheme.kind, scheme.name, to_plain_text(scheme.hint, 100))
 
 
 def _is_secret(each: Parameter, schemes: set[tuple[str, str]], parts: Mapping[Part, None]) -> bool:

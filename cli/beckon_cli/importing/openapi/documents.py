@@ -28,19 +28,19 @@ class Node:
         The value is `None` if the member is absent, or this is no object.
         """
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
-        return follow(Node(value, self.resolver))
+        return follow_references(Node(value, self.resolver))
 
-    def raw(self, key: str) -> "Node":
+    def get_raw(self, key: str) -> "Node":
         """Return a member without following its reference."""
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
         return Node(value, self.resolver)
 
-    def text(self, key: str) -> str:
+    def get_text(self, key: str) -> str:
         """Return a text member, "" for any other."""
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
         return value if isinstance(value, str) else ""
 
-    def flag(self, key: str) -> bool:
+    def get_flag(self, key: str) -> bool:
         """Return True if a member is `true`."""
         return isinstance(self.value, Mapping) and self.value.get(key) is True
 
@@ -53,10 +53,10 @@ class Node:
     def items(self) -> Iterator["Node"]:
         """Yield the items of a list with their references followed."""
         for value in self.value if isinstance(self.value, list) else ():
-            yield follow(Node(value, self.resolver))
+            yield follow_references(Node(value, self.resolver))
 
 
-def follow(node: Node) -> Node:
+def follow_references(node: Node) -> Node:
     """Return the target of a node's reference, and of further ones.
 
     A node without a reference is returned as it is. Raises `BadDescription`, also for a cycle.
@@ -64,11 +64,11 @@ def follow(node: Node) -> Node:
     for _ in range(_MAX_CHAIN):
         if not isinstance(node.value, Mapping) or "$ref" not in node.value:
             return node
-        node = step(node)
+        node = follow_once(node)
     raise BadDescription(f"the reference {node.value['$ref']!r} leads round in circles")
 
 
-def step(node: Node) -> Node:
+def follow_once(node: Node) -> Node:
     """Return the target of one reference; raise `BadDescription`."""
     ref = node.value["$ref"]
     if not isinstance(ref, str):
@@ -89,7 +89,7 @@ def open_root(documents: Documents) -> Node:
     """Return the description itself; raise `BadDescription`."""
     read: dict[str, Resource[Any]] = {}
 
-    def retrieve(uri: str) -> Resource[Any]:
+    def retrieve_document(uri: str) -> Resource[Any]:
         if uri not in read:
             if len(read) >= MAX_DOCUMENTS:
                 raise BadDescription(f"refers to more than {MAX_DOCUMENTS} documents")
@@ -97,6 +97,6 @@ def open_root(documents: Documents) -> Node:
         return read[uri]
 
     start = urldefrag(documents.start).url
-    first = retrieve(start)
-    registry: Registry[Any] = Registry(retrieve=retrieve).with_resource(start, first)  # type: ignore[call-arg]  # attrs alias, unseen by mypy
+    first = retrieve_document(start)
+    registry: Registry[Any] = Registry(retrieve=retrieve_document).with_resource(start, first)  # type: ignore[call-arg]  # attrs alias, unseen by mypy
     return Node(first.contents, registry.resolver(base_uri=start))

@@ -23,7 +23,7 @@ from beckon_cli.importing.openapi.reading import (
     UrlDocuments,
 )
 from beckon_cli.importing.openapi.servers import ServerChoice
-from beckon_cli.importing.selection import choose, matches
+from beckon_cli.importing.selection import choose_things, matches_pattern
 
 MAX_OPERATIONS = 5000
 
@@ -32,7 +32,7 @@ def read_description(documents: Documents, choice: ServerChoice) -> Description:
     """Return an API's description; raise `BadDescription` if it is unreadable."""
     root = open_root(documents)
     if not isinstance(root.value, Mapping):
-        raise BadDescription(f"{documents.name} is no description of an API but {_kind(root.value)}")
+        raise BadDescription(f"{documents.name} is no description of an API but {_kind_of(root.value)}")
     version = str(root.value.get("swagger") or root.value.get("openapi") or "")
     if not version.startswith(("2.", "3.0", "3.1", "3.2")):
         said = f"says {version[:40]!r}" if version else "says neither swagger: '2.0' nor openapi: 3.x"
@@ -49,15 +49,17 @@ def read_description(documents: Documents, choice: ServerChoice) -> Description:
     operations = tuple(dialect.read_operations(root, documents.start, choice))
     if len(operations) > MAX_OPERATIONS:
         raise BadDescription(f"{documents.name} has more than {MAX_OPERATIONS} operations")
-    title = root.get("info").text("title").strip()
+    title = root.get("info").get_text("title").strip()
     return Description(title, version, operations, dialect.read_schemes(root), tuple(known))
 
 
-def _kind(value: object) -> str:
+def _kind_of(value: object) -> str:
     return "a list" if isinstance(value, list) else "nothing" if value is None else "plain text"
 
 
-def select(operations: Sequence[Operation], names: Sequence[str], wanted: Sequence[str]) -> list[bool]:
+def select_operations(
+    operations: Sequence[Operation], names: Sequence[str], wanted: Sequence[str]
+) -> list[bool]:
     """Return one boolean for each operation: True if any word matches.
 
     Without words all are True. A word is a method, a path (`/pets/*`, `/pets/**`), `tag:NAME`, an
@@ -66,23 +68,23 @@ def select(operations: Sequence[Operation], names: Sequence[str], wanted: Sequen
     """
     pairs = list(zip(operations, names, strict=True))
     known = [text for each in operations for text in (each.id, each.path, *each.tags) if text]
-    return choose(
-        pairs, wanted, lambda word, pair: _means(word, *pair), noun="operation", known=[*known, *names]
+    return choose_things(
+        pairs, wanted, lambda word, pair: _word_means(word, *pair), noun="operation", known=[*known, *names]
     )
 
 
-def _means(word: str, operation: Operation, name: str) -> bool:
+def _word_means(word: str, operation: Operation, name: str) -> bool:
     first, _, rest = word.strip().partition(" ")
     if first.lower() in METHODS:
-        return operation.method == first.lower() and (not rest.strip() or _means(rest, operation, name))
+        return operation.method == first.lower() and (not rest.strip() or _word_means(rest, operation, name))
     if word.startswith("tag:"):
-        return any(matches(tag, word.removeprefix("tag:").strip()) for tag in operation.tags)
+        return any(matches_pattern(tag, word.removeprefix("tag:").strip()) for tag in operation.tags)
     if word.startswith("/"):
-        return _path(word).fullmatch(operation.path) is not None
-    return any(matches(text, word) for text in (operation.id, name, *operation.tags) if text)
+        return _path_pattern(word).fullmatch(operation.path) is not None
+    return any(matches_pattern(text, word) for text in (operation.id, name, *operation.tags) if text)
 
 
-def _path(pattern: str) -> re.Pattern[str]:
+def _path_pattern(pattern: str) -> re.Pattern[str]:
     """Return a path glob as a regular expression.
 
     `*` stays inside a segment, `**` does not.
@@ -91,7 +93,7 @@ def _path(pattern: str) -> re.Pattern[str]:
     return re.compile("".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
 
 
-def find(
+def find_operations(
     source: str, chosen: Iterable[str], options: OpenApiOptions, choice: ServerChoice, reading: "Reading"
 ) -> Found[Imported]:
     """Read a description and return the results of the import.
@@ -99,10 +101,10 @@ def find(
     Raises `BadDescription`, and `NoSource` for a word that matches nothing.
     """
     with httpx.Client(follow_redirects=False) as client:
-        documents = reading.open(source, client)
+        documents = reading.open_documents(source, client)
         description = read_description(documents, choice)
         names = name_operations(description.operations, options.prefix)
-        meant = select(description.operations, names, list(chosen))
+        meant = select_operations(description.operations, names, list(chosen))
         # References are followed as they are met, so the connection stays until everything is read.
         results = tuple(import_operations(description, options, meant))
     title = f"{description.title} in " if description.title else ""
@@ -129,11 +131,11 @@ class Reading:
     root: Path | None
     report: Report
 
-    def open(self, source: str, client: httpx.Client) -> Documents:
+    def open_documents(self, source: str, client: httpx.Client) -> Documents:
         """Return the documents of a file or a URL; raise `BadDescription`."""
         if source.startswith(("http://", "https://")):
             documents = UrlDocuments(source, client, self.report)
-            documents.name = _public(source)
+            documents.name = _without_secrets(source)
             return documents
         path = Path(source)
         if not path.is_file():
@@ -141,7 +143,7 @@ class Reading:
         return FileDocuments(path, self.root)
 
 
-def _public(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """Return a URL without possible secrets: user, password, query."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -12,17 +12,17 @@ from beckon_adapter.rule import InvalidRule, parse_rule
 from beckon_cli.importing.candidates import Skipped
 from beckon_cli.importing.credential import Credential
 from beckon_cli.importing.openapi import servers
-from beckon_cli.importing.openapi.arguments import CannotImport, flatten
+from beckon_cli.importing.openapi.arguments import CannotImport, flatten_operation
 from beckon_cli.importing.openapi.bodies import JSON
-from beckon_cli.importing.openapi.credentials import credential_for, slug
+from beckon_cli.importing.openapi.credentials import credential_for, to_slug
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Description, Operation
 from beckon_cli.importing.openapi.reading import BadDescription
-from beckon_cli.importing.openapi.simplifying import simplify
-from beckon_cli.importing.openapi.slots import Flat, literal
-from beckon_cli.importing.openapi.wording import described, says_nothing
-from beckon_cli.importing.openapi.words import split
-from beckon_cli.importing.yamltext import write
+from beckon_cli.importing.openapi.simplifying import simplify_schema
+from beckon_cli.importing.openapi.slots import Flat, to_literal
+from beckon_cli.importing.openapi.wording import describe_operation, says_nothing
+from beckon_cli.importing.openapi.words import split_words
+from beckon_cli.importing.yamltext import write_yaml
 from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
 from beckon_contract.parameters import SchemaError
 from beckon_contract.schemas.keywords import Schema
@@ -32,9 +32,9 @@ def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[s
     """Return the rule as plain data, without default values."""
     rule: dict[str, Any] = {
         "method": operation.method.upper(),
-        "url": literal(operation.server) + flat.url_path,
+        "url": to_literal(operation.server) + flat.url_path,
     }
-    headers = {**_accept(operation), **flat.headers}
+    headers = {**_accept_header(operation), **flat.headers}
     parts = {"query": flat.query, "headers": headers, "cookies": flat.cookies}
     rule |= {name: value for name, value in parts.items() if value}
     if flat.body is not None:
@@ -48,7 +48,7 @@ def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[s
     return rule
 
 
-def _accept(operation: Operation) -> dict[str, str]:
+def _accept_header(operation: Operation) -> dict[str, str]:
     """Return the header to request JSON among several media types.
 
     It is empty if the operation has only one, or no JSON.
@@ -144,7 +144,7 @@ def import_operations(
     operations = description.operations
     names = name_operations(operations, options.prefix)
     return [
-        _import(operation, name, description, options)
+        _import_operation(operation, name, description, options)
         for number, (operation, name) in enumerate(zip(operations, names, strict=True))
         if chosen is None or chosen[number]
     ]
@@ -156,34 +156,34 @@ def api_name(description: Description, options: OpenApiOptions) -> str:
     It comes from the given prefix, else from the API's title, else from a server's host.
     """
     host = next((server.partition("//")[2].partition("/")[0] for server in description.servers if server), "")
-    return slug(options.prefix or description.title, host)
+    return to_slug(options.prefix or description.title, host)
 
 
-def _import(
+def _import_operation(
     operation: Operation, name: str, description: Description, options: OpenApiOptions
 ) -> Imported | Skipped:
     api = api_name(description, options)
     credential = credential_for(operation, description, options.credential, api, options.keep)
-    if reason := _obstacle(operation) or credential.problem:
-        return _skipped(operation, name, reason)
+    if reason := _find_obstacle(operation) or credential.problem:
+        return _skip_operation(operation, name, reason)
     try:
-        flat, parameters = _fit(operation, credential, options.fixed)
+        flat, parameters = _fit_arguments(operation, credential, options.fixed)
         rule = rule_for(operation, flat, credential)
-        text = write(rule).rstrip("\n")
+        text = write_yaml(rule).rstrip("\n")
         parse_rule(text, parameters)
     except (CannotImport, BadDescription) as error:
-        return _skipped(operation, name, str(error))
+        return _skip_operation(operation, name, str(error))
     except InvalidRule as error:
-        return _skipped(operation, name, f"no rule can say it: {error}")
+        return _skip_operation(operation, name, f"no rule can say it: {error}")
     except SchemaError as error:
-        return _skipped(
+        return _skip_operation(
             operation, name, f"its parameters cannot be described: {error.path or '/'}: {error.message}"
         )
     return Imported(
         operation,
         name,
         f"{api}.{name}",
-        _description(operation, name, description),
+        _description_of(operation, name, description),
         parameters,
         rule,
         text,
@@ -192,21 +192,23 @@ def _import(
     )
 
 
-def _skipped(operation: Operation, name: str, reason: str) -> Skipped:
+def _skip_operation(operation: Operation, name: str, reason: str) -> Skipped:
     return Skipped(str(operation), name, reason, operation.tags)
 
 
-def _obstacle(operation: Operation) -> str:
+def _find_obstacle(operation: Operation) -> str:
     """Return the reason an operation cannot be a tool, else "".
 
     The reason does not depend on its parameters.
     """
     if operation.method in _UNUSABLE:
         return f"no tool: {operation.method.upper()} {_UNUSABLE[operation.method]}"
-    return operation.problem or servers.problem(operation.server)
+    return operation.problem or servers.find_problem(operation.server)
 
 
-def _fit(operation: Operation, credential: Credential, fixed: Mapping[str, str]) -> tuple[Flat, Schema]:
+def _fit_arguments(
+    operation: Operation, credential: Credential, fixed: Mapping[str, str]
+) -> tuple[Flat, Schema]:
     """Return the arguments, as deep as the size limit allows.
 
     Raises `SchemaError` or `CannotImport` if no depth is within the limit.
@@ -214,24 +216,27 @@ def _fit(operation: Operation, credential: Credential, fixed: Mapping[str, str])
     problem: SchemaError | None = None
     for depth in _DEPTHS:
         try:
-            flat, schema = flatten(operation, credential, fixed, depth)
+            flat, schema = flatten_operation(operation, credential, fixed, depth)
         except SchemaError as error:
             if error.reason not in ("TooLarge", "TooManyProperties", "TooDeep"):
                 raise
             problem = error
             continue
-        parameters = simplify(schema)
+        parameters = simplify_schema(schema)
         size = len(json.dumps(parameters, ensure_ascii=False).encode())
         if size <= MAX_PARAMETERS:
             return flat, parameters
     raise problem or CannotImport(f"its parameters take more than {MAX_PARAMETERS} bytes to describe")
 
 
-def _description(operation: Operation, name: str, description: Description) -> str:
+def _description_of(operation: Operation, name: str, description: Description) -> str:
     summary, more = operation.summary, operation.description
-    if len(more.split()) > 2 and set(split(summary)) <= {*split(operation.id), *split(name)}:
+    if len(more.split()) > 2 and set(split_words(summary)) <= {
+        *split_words(operation.id),
+        *split_words(name),
+    }:
         summary = ""  # the function's name in other words
-    said = described(summary, more)
+    said = describe_operation(summary, more)
     if says_nothing(said, operation.id):
         said = f"{name.replace('_', ' ').capitalize()}: {operation} of {description.title or 'this API'}."
     return f"Deprecated: {said}"[:1024] if operation.deprecated else said

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from beckon_cli.importing.openapi.operations import Operation
-from beckon_cli.importing.openapi.words import is_plural, is_version, path_words, singular, split
+from beckon_cli.importing.openapi.words import is_plural, is_version, path_words, split_words, to_singular
 
 MAX_LENGTH = 64
 
@@ -39,8 +39,8 @@ _ACTIONS = frozenset({
 
 def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[str]:
     """Return a name for every operation, all different, of at most 64 of `a-z0-9_`, a letter first."""
-    start = split(prefix)
-    wanted = [_own(operation) or _made(operation) for operation in operations]
+    start = split_words(prefix)
+    wanted = [_own_words(operation) or _make_words(operation) for operation in operations]
     for refined in (_with_version, _with_parameters, _with_method, _with_path):
         groups: dict[str, list[int]] = {}
         for number, words in enumerate(wanted):
@@ -52,33 +52,34 @@ def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[s
                     wanted[number] = refined(operations[number], wanted[number], combined)
     taken: set[str] = set()
     return [
-        _free([*start, *words], operation, taken) for operation, words in zip(operations, wanted, strict=True)
+        _unused_name([*start, *words], operation, taken)
+        for operation, words in zip(operations, wanted, strict=True)
     ]
 
 
-def _own(operation: Operation, *, versions: bool = False) -> list[str]:
+def _own_words(operation: Operation, *, versions: bool = False) -> list[str]:
     """Return the words of a useful operationId.
 
     Returns none if it is missing or a hash, or says no more than the path does.
     """
     if not operation.id or _HASH.fullmatch(operation.id):
         return []
-    text = _USING.sub("", "_".join(split(operation.id)))
+    text = _USING.sub("", "_".join(split_words(operation.id)))
     text = _without_path(text, operation)
     words = [word for word in text.split("_") if word and word not in _FILLING]
-    if _restates(words, operation):
+    if _restates_path(words, operation):
         return []
     if not versions:
         words = [word for word in words if not _is_noise(word)]
     return words if len("".join(words)) > 2 and words[0].isalpha() and words != [operation.method] else []
 
 
-def _restates(words: list[str], operation: Operation) -> bool:
+def _restates_path(words: list[str], operation: Operation) -> bool:
     """Return True if an operationId repeats the path: getV1UsersIdOrders.
 
     The path has parameters or versions, and the operationId includes them.
     """
-    path = split(operation.path.partition("?")[0])
+    path = split_words(operation.path.partition("?")[0])
     shown = any(_is_noise(word) for word in path) or "{" in operation.path
     return shown and set(words[1:]) - {"by", "and"} == set(path) - {"by", "and"}
 
@@ -92,23 +93,25 @@ def _without_path(text: str, operation: Operation) -> str:
 
     The suffix is the path and the method.
     """
-    path = "_".join(split(operation.path))
+    path = "_".join(split_words(operation.path))
     tail = f"_{path}_{operation.method}"
     return text.removesuffix(tail) if path and text.endswith(tail) and text != tail else text
 
 
-def _made(operation: Operation) -> list[str]:
+def _make_words(operation: Operation) -> list[str]:
     """Return a verb and nouns: GET /users/{id}/orders is list_user_orders."""
     segments = [part for part in operation.path.partition("?")[0].split("/") if part]
     nouns: list[str] = []
     for position, segment in enumerate(segments):
         words = path_words(_SEGMENT_PARAMETER.sub(" ", segment))
         if words and _names_one(segments[position + 1 :]):
-            words[-1] = singular(words[-1])
+            words[-1] = to_singular(words[-1])
         nouns += [word for word in words if word not in nouns[-len(words) :]]
     if not nouns:
-        nouns = [word for segment in segments for word in split(segment) if not is_version(word)]
-    return _phrase(operation, nouns or ["root"], ends_in_one=bool(segments) and _names_one(segments[-1:]))
+        nouns = [word for segment in segments for word in split_words(segment) if not is_version(word)]
+    return _make_phrase(
+        operation, nouns or ["root"], ends_in_one=bool(segments) and _names_one(segments[-1:])
+    )
 
 
 def _names_one(following: list[str]) -> bool:
@@ -120,10 +123,10 @@ def _names_one(following: list[str]) -> bool:
     return are[:1] == [True] and are[1:] != [True]
 
 
-def _phrase(operation: Operation, nouns: list[str], *, ends_in_one: bool) -> list[str]:
+def _make_phrase(operation: Operation, nouns: list[str], *, ends_in_one: bool) -> list[str]:
     method, last = operation.method, nouns[-1]
     if method not in ("get", "delete") and not ends_in_one and last in _ACTIONS:
-        return [last, *([*nouns[:-2], singular(nouns[-2])] if len(nouns) > 1 else [])]
+        return [last, *([*nouns[:-2], to_singular(nouns[-2])] if len(nouns) > 1 else [])]
     if method == "get":
         several = _LISTS.match(operation.summary or operation.description)
         if several and not is_plural(last):
@@ -132,13 +135,13 @@ def _phrase(operation: Operation, nouns: list[str], *, ends_in_one: bool) -> lis
     else:
         verb = _VERBS.get(method, method)
         if method == "post" and not ends_in_one:
-            nouns = [*nouns[:-1], singular(last)]
+            nouns = [*nouns[:-1], to_singular(last)]
     return nouns if nouns[0] == verb and len(nouns) > 1 else [verb, *nouns]
 
 
 def _with_version(operation: Operation, words: list[str], _group: list[Operation]) -> list[str]:
     """Distinguish operations of one name by the versions in their ids."""
-    return _own(operation, versions=True) or words
+    return _own_words(operation, versions=True) or words
 
 
 def _with_parameters(operation: Operation, words: list[str], group: list[Operation]) -> list[str]:
@@ -146,11 +149,16 @@ def _with_parameters(operation: Operation, words: list[str], group: list[Operati
 
     Parameters common to all of them are left out.
     """
-    if operation.id and not _restates(split(operation.id), operation):
+    if operation.id and not _restates_path(split_words(operation.id), operation):
         return words
     wanted = [_PARAMETER.findall(each.path) for each in group]
     shared = set(wanted[0]).intersection(*wanted[1:])
-    more = [word for name in _PARAMETER.findall(operation.path) if name not in shared for word in split(name)]
+    more = [
+        word
+        for name in _PARAMETER.findall(operation.path)
+        if name not in shared
+        for word in split_words(name)
+    ]
     return [*words, "by", *dict.fromkeys(more)] if more else words
 
 
@@ -169,21 +177,25 @@ def _with_path(operation: Operation, words: list[str], _group: list[Operation]) 
     """
     literal = _SEGMENT_PARAMETER.sub(" ", operation.path.partition("?")[0])
     found = [word for segment in literal.split("/") for word in path_words(segment)]
-    return [words[0], *found] if not operation.id or _restates(split(operation.id), operation) else words
+    return (
+        [words[0], *found]
+        if not operation.id or _restates_path(split_words(operation.id), operation)
+        else words
+    )
 
 
-def _free(words: list[str], operation: Operation, taken: set[str]) -> str:
+def _unused_name(words: list[str], operation: Operation, taken: set[str]) -> str:
     """Return an unused short name, and mark it as taken."""
-    name = _short(words, operation)
+    name = _shorten_name(words, operation)
     number = 1
     while name in taken:
         number += 1
-        name = f"{_short(words, operation)[: MAX_LENGTH - 4]}_{number}"
+        name = f"{_shorten_name(words, operation)[: MAX_LENGTH - 4]}_{number}"
     taken.add(name)
     return name
 
 
-def _short(words: list[str], operation: Operation) -> str:
+def _shorten_name(words: list[str], operation: Operation) -> str:
     """Join words to at most 64 characters: without small ones, then with a hash in place of the rest."""
     name = "_".join(words)
     if len(name) > MAX_LENGTH:

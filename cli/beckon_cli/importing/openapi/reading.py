@@ -54,7 +54,7 @@ class FileDocuments:
             size = resolved.stat().st_size
             if size > MAX_BYTES:
                 raise BadDescription(f"{path} has {size} bytes, more than {MAX_BYTES}")
-            return parse(resolved.read_bytes(), str(path))
+            return parse_document(resolved.read_bytes(), str(path))
         except OSError as error:
             raise BadDescription(f"cannot read {path}: {error.strerror}") from None
 
@@ -75,26 +75,26 @@ class UrlDocuments:
         self._report = report
         self._allowed: tuple[str, str] | None = None
         self.name = url
-        self.start, self._first = self._fetch(url)
-        self._allowed = _origin(self.start)
+        self.start, self._first = self._fetch_document(url)
+        self._allowed = _origin_of(self.start)
 
     def read(self, uri: str) -> Any:
         """Return the document at a URI as plain data; raise `BadDescription`."""
         url = urldefrag(uri).url
         if url == self.start:
             return self._first
-        return self._fetch(url)[1]
+        return self._fetch_document(url)[1]
 
-    def _fetch(self, url: str) -> tuple[str, Any]:
+    def _fetch_document(self, url: str) -> tuple[str, Any]:
         for _ in range(MAX_REDIRECTS + 1):
-            if self._allowed is not None and _origin(url) != self._allowed:
+            if self._allowed is not None and _origin_of(url) != self._allowed:
                 raise BadDescription(
                     f"refers to {url[:200]}, on another host; download both, and import the file"
                 )
             try:
                 with self._client.stream("GET", url, timeout=_SECONDS) as response:
                     if response.next_request is None:
-                        return url, parse(_body(response, url), url)
+                        return url, parse_document(_read_body(response, url), url)
                     following = str(response.next_request.url)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise BadDescription(
@@ -110,7 +110,7 @@ class UrlDocuments:
 Documents = FileDocuments | UrlDocuments
 
 
-def parse(content: bytes, where: str) -> Any:
+def parse_document(content: bytes, where: str) -> Any:
     """Return YAML or JSON as plain data, its aliases, size and depth limited; raise `BadDescription`."""
     try:
         return read_document(content.decode("utf-8-sig"), core=True)
@@ -120,7 +120,7 @@ def parse(content: bytes, where: str) -> Any:
         raise BadDescription(f"{where}: {error}") from None
 
 
-def _body(response: httpx.Response, url: str) -> bytes:
+def _read_body(response: httpx.Response, url: str) -> bytes:
     if response.status_code != 200:
         raise BadDescription(f"{url[:200]} answers {response.status_code} {response.reason_phrase}")
     found = bytearray()
@@ -131,6 +131,6 @@ def _body(response: httpx.Response, url: str) -> bytes:
     return bytes(found)
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _origin_of(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc.lower()

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from beckon_cli.importing.openapi.documents import Node, follow
+from beckon_cli.importing.openapi.documents import Node, follow_references
 from beckon_cli.importing.openapi.reading import BadDescription
-from beckon_cli.importing.openapi.wording import MAX_INNER, plain
+from beckon_cli.importing.openapi.wording import MAX_INNER, to_plain_text
 from beckon_contract.parameters import SchemaError, normalise
 from beckon_contract.schemas.keywords import MANY, NAMED, ONE
 
@@ -48,7 +48,7 @@ class Bundle:
         self._targets: dict[str, Node] = {}
         self._pending: dict[str, int] = {}
 
-    def add(self, schema: Node, depth: int = 0) -> Any:
+    def add_schema(self, schema: Node, depth: int = 0) -> Any:
         """Return a schema with its references pointing into `definitions()`."""
         value = schema.value
         if isinstance(value, bool):
@@ -56,13 +56,13 @@ class Bundle:
         if not isinstance(value, Mapping):
             return {}
         if "$ref" in value:
-            return self._reference(schema, depth)
+            return self._add_reference(schema, depth)
         if depth > self._max_depth:
             self.cut = True
-            return _outline(value)
+            return _loosest_schema(value)
         if value.get("format") == "binary" or value.get("type") == "file":
-            return {**_words(value), **FILE}
-        return self._members(schema, depth)
+            return {**_word_members(value), **FILE}
+        return self._add_members(schema, depth)
 
     def definitions(self) -> dict[str, Any]:
         """Return all referenced schemas by name.
@@ -74,14 +74,14 @@ class Bundle:
             name = min(self._pending, key=lambda one: self._pending[one])
             depth = self._pending.pop(name)
             if name not in found:
-                found[name] = self.add(self._targets[name], depth)
+                found[name] = self.add_schema(self._targets[name], depth)
         return found
 
-    def _reference(self, schema: Node, depth: int) -> Any:
-        target = follow(schema)
+    def _add_reference(self, schema: Node, depth: int) -> Any:
+        target = follow_references(schema)
         if depth > self._max_depth:
             self.cut = True
-            return _outline(target.value) if isinstance(target.value, Mapping) else {}
+            return _loosest_schema(target.value) if isinstance(target.value, Mapping) else {}
         name = self._names.get(id(target.value))
         if name is None:
             name = self._free_name(target.ref)
@@ -89,17 +89,19 @@ class Bundle:
             self._targets[name] = target  # kept, so that nothing else can have its identity
         self._pending[name] = min(depth, self._pending.get(name, depth))
         beside = {key: value for key, value in schema.value.items() if key != "$ref"}
-        said = self._members(Node(beside, schema.resolver), depth) if beside else {}
+        said = self._add_members(Node(beside, schema.resolver), depth) if beside else {}
         return {"$ref": f"{_PREFIX}{name}", **said}
 
-    def _members(self, schema: Node, depth: int) -> dict[str, Any]:
+    def _add_members(self, schema: Node, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = example_of(schema.value)
         for keyword, value in schema.value.items():
             if keyword in _DROPPED or keyword.startswith("x-"):
                 continue
-            found[keyword] = self._member(schema, keyword, value, depth)
+            found[keyword] = self._add_member(schema, keyword, value, depth)
         served = {
-            name for name, inner in _map(schema.value, "properties").items() if self._is_served(schema, inner)
+            name
+            for name, inner in _as_mapping(schema.value, "properties").items()
+            if self._is_served(schema, inner)
         }
         if isinstance(found.get("required"), list):
             found["required"] = [
@@ -109,14 +111,14 @@ class Bundle:
             del found["nullable"]  # OpenAPI 3.0.3: null must be among the values as well
         if found.get("format") in ("", "string", found.get("type")):
             found.pop("format", None)
-        return self._mended(found)
+        return self._remove_invalid(found)
 
-    def _member(self, schema: Node, keyword: str, value: Any, depth: int) -> Any:
+    def _add_member(self, schema: Node, keyword: str, value: Any, depth: int) -> Any:
         def inner(entry: Any, levels: int) -> Any:
-            return self.add(Node(entry, schema.resolver), depth + levels)
+            return self.add_schema(Node(entry, schema.resolver), depth + levels)
 
         if keyword == "description":
-            return plain(value, MAX_INNER) if isinstance(value, str) else ""
+            return to_plain_text(value, MAX_INNER) if isinstance(value, str) else ""
         if (keyword in _SINGLE or keyword == "items") and isinstance(value, Mapping):
             return inner(value, 1)
         if (keyword in MANY or keyword == "items") and isinstance(value, list):
@@ -132,18 +134,18 @@ class Bundle:
     def _is_served(self, schema: Node, entry: Any) -> bool:
         """Return True if a property is `readOnly`, and so never sent."""
         try:
-            return follow(Node(entry, schema.resolver)).flag("readOnly")
+            return follow_references(Node(entry, schema.resolver)).get_flag("readOnly")
         except BadDescription:
             return False  # told where the property itself is read
 
-    def _mended(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _remove_invalid(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Remove invalid keywords, so one does not cost the operation.
 
         They are noted in `repaired`. Repeated values of `enum` are removed as well.
         """
         if isinstance(schema.get("enum"), list):  # providers refuse a value that stands there twice
             values = schema["enum"]
-            schema["enum"] = [value for at, value in enumerate(values) if not _among(value, values[:at])]
+            schema["enum"] = [value for at, value in enumerate(values) if not _is_among(value, values[:at])]
         for keyword in ("pattern", "type", "enum", "required", "multipleOf"):
             if keyword in schema and not _is_usable(keyword, schema[keyword]):
                 self.repaired.append(
@@ -160,7 +162,7 @@ class Bundle:
         return name
 
 
-def _among(value: Any, others: list[Any]) -> bool:
+def _is_among(value: Any, others: list[Any]) -> bool:
     """Return True if a value is among others of its type.
 
     So true is not 1.
@@ -173,15 +175,15 @@ def _is_usable(keyword: str, value: Any) -> bool:
         return isinstance(value, list | bool)
     if keyword == "enum":
         return isinstance(value, list) and bool(value)
-    return _is_known(keyword, value) if isinstance(value, str) else _means(keyword, value)
+    return _is_known(keyword, value) if isinstance(value, str) else _is_accepted(keyword, value)
 
 
 @lru_cache(maxsize=1024)
 def _is_known(keyword: str, value: str) -> bool:
-    return _means(keyword, value)
+    return _is_accepted(keyword, value)
 
 
-def _means(keyword: str, value: Any) -> bool:
+def _is_accepted(keyword: str, value: Any) -> bool:
     """Return True if the contract accepts a keyword with this value."""
     try:
         normalise({"type": "object", "properties": {"it": {keyword: value}}})
@@ -190,7 +192,7 @@ def _means(keyword: str, value: Any) -> bool:
     return True
 
 
-def _outline(value: Mapping[str, Any]) -> dict[str, Any]:
+def _loosest_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the loosest schema with the same type.
 
     Its description is included.
@@ -199,12 +201,12 @@ def _outline(value: Mapping[str, Any]) -> dict[str, Any]:
     if kind is None and ("properties" in value or "allOf" in value):
         kind = "object"
     stated = {"type": kind} if isinstance(kind, str) and _is_usable("type", kind) else {}
-    return {**stated, **_words(value)}
+    return {**stated, **_word_members(value)}
 
 
-def _words(value: Mapping[str, Any]) -> dict[str, Any]:
+def _word_members(value: Mapping[str, Any]) -> dict[str, Any]:
     text = value.get("description")
-    return {"description": plain(text, MAX_INNER)} if isinstance(text, str) and text.strip() else {}
+    return {"description": to_plain_text(text, MAX_INNER)} if isinstance(text, str) and text.strip() else {}
 
 
 def example_of(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,6 +224,6 @@ def example_of(value: Mapping[str, Any]) -> dict[str, Any]:
     return {"examples": [example]} if text and len(text) <= _EXAMPLE_LENGTH and "{{" not in text else {}
 
 
-def _map(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _as_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = value.get(key)
     return found if isinstance(found, Mapping) else {}

@@ -34,7 +34,7 @@ class ServerChoice:
             raise BadDescription(f"--server {self.wanted}: there is only a list of {count}; --list shows it")
 
 
-def choose(servers: list[str], choice: ServerChoice) -> str:
+def choose_server(servers: list[str], choice: ServerChoice) -> str:
     """Return the server to call.
 
     It is the requested one, else the first. Of the first, the https URL is used if the list has it as well.
@@ -42,7 +42,7 @@ def choose(servers: list[str], choice: ServerChoice) -> str:
     if choice.number and choice.number <= len(servers):
         return servers[choice.number - 1]
     if choice.wanted and not choice.number:
-        return _with(choice.variables, choice.wanted)
+        return _fill_variables(choice.variables, choice.wanted)
     first = next(iter(servers), "")
     encrypted = first.replace("http://", "https://", 1)
     return encrypted if encrypted in servers else first
@@ -50,8 +50,8 @@ def choose(servers: list[str], choice: ServerChoice) -> str:
 
 def read_servers(servers: Node, base: str, choice: ServerChoice) -> list[str]:
     """Return the absolute URLs of a list of Server Objects (OpenAPI 3)."""
-    found = [_filled(server, choice.variables) for server in servers.items()]
-    return list(dict.fromkeys(absolute(url, base) for url in found))
+    found = [_fill_server(server, choice.variables) for server in servers.items()]
+    return list(dict.fromkeys(absolute_url(url, base) for url in found))
 
 
 def host_and_schemes(root: Node, base: str) -> list[str]:
@@ -61,17 +61,17 @@ def host_and_schemes(root: Node, base: str) -> list[str]:
     Without any host, basePath is the only one.
     """
     own = urlsplit(base)
-    host = root.text("host") or (own.netloc if own.scheme.startswith("http") else "")
+    host = root.get_text("host") or (own.netloc if own.scheme.startswith("http") else "")
     stated = root.value.get("schemes")
     listed = stated if isinstance(stated, list) else []
     schemes = [one for one in listed if one in ("https", "http")]
     if not schemes:
-        schemes = [own.scheme] if own.scheme.startswith("http") and not root.text("host") else ["https"]
-    path = root.text("basePath")
-    return [absolute(f"{scheme}://{host}{path}", base) for scheme in schemes] if host else [path]
+        schemes = [own.scheme] if own.scheme.startswith("http") and not root.get_text("host") else ["https"]
+    path = root.get_text("basePath")
+    return [absolute_url(f"{scheme}://{host}{path}", base) for scheme in schemes] if host else [path]
 
 
-def absolute(url: str, base: str) -> str:
+def absolute_url(url: str, base: str) -> str:
     """Return a URL made absolute by the description's own.
 
     For a description in a file, a relative URL stays without a host.
@@ -84,7 +84,7 @@ def absolute(url: str, base: str) -> str:
     return url.rstrip("/")
 
 
-def problem(server: str) -> str:
+def find_problem(server: str) -> str:
     """Return the reason a server cannot be called, "" if it can."""
     if not server.startswith(("http://", "https://")) or not urlsplit(server).netloc:
         return f"the description names no host ({server or 'no server'}); give --server https://HOST/PATH"
@@ -93,16 +93,16 @@ def problem(server: str) -> str:
     return ""
 
 
-def _filled(server: Node, given: Mapping[str, str]) -> str:
-    return _with({**dict(_defaults(server)), **given}, server.text("url"))
+def _fill_server(server: Node, given: Mapping[str, str]) -> str:
+    return _fill_variables({**dict(_variable_defaults(server)), **given}, server.get_text("url"))
 
 
-def _with(values: Mapping[str, str], url: str) -> str:
+def _fill_variables(values: Mapping[str, str], url: str) -> str:
     """Return a URL with its variables filled in, as far as their values are known."""
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), url)
 
 
-def _defaults(server: Node) -> Iterator[tuple[str, str]]:
+def _variable_defaults(server: Node) -> Iterator[tuple[str, str]]:
     for name, variable in server.get("variables").entries():
         default = variable.value.get("default") if isinstance(variable.value, Mapping) else None
         if isinstance(default, str | int) and default != "":

@@ -14,15 +14,17 @@ from beckon_contract.schemas.recursion import definition
 _SMALL = 3  # keywords of a definition that is shorter than the reference to it
 
 
-def simplify(schema: Schema) -> Schema:
+def simplify_schema(schema: Schema) -> Schema:
     """Return the same schema with fewer definitions.
 
     Definitions that are small, or used once, replace their references; recursive ones stay.
     """
     definitions: Schema = schema.get("$defs", {})
-    uses = Counter(name for node in (_root(schema), *definitions.values()) for name in _references(node))
-    inner = {name: set(_references(node)) for name, node in definitions.items()}
-    recursive = set(_recursive(inner))
+    uses = Counter(
+        name for node in (_simplify_root(schema), *definitions.values()) for name in _iterate_references(node)
+    )
+    inner = {name: set(_iterate_references(node)) for name, node in definitions.items()}
+    recursive = set(_recursive_definitions(inner))
     moved = {
         name
         for name, node in definitions.items()
@@ -44,7 +46,7 @@ def simplify(schema: Schema) -> Schema:
         return rebuild(keyword, value, lambda _, child: change(child))
 
     simplified = {name: change(node) for name, node in definitions.items() if name not in moved}
-    return {**change(_root(schema)), **({"$defs": simplified} if simplified else {})}
+    return {**change(_simplify_root(schema)), **({"$defs": simplified} if simplified else {})}
 
 
 def _merge_beside(target: Any, beside: Schema) -> Any:
@@ -64,7 +66,7 @@ def _merge_beside(target: Any, beside: Schema) -> Any:
     return {**target, **rest, **words}
 
 
-def _root(schema: Schema) -> Schema:
+def _simplify_root(schema: Schema) -> Schema:
     return {key: value for key, value in schema.items() if key != "$defs"}
 
 
@@ -72,16 +74,16 @@ def _is_small(node: Any) -> bool:
     return not isinstance(node, dict) or (len(node) <= _SMALL and not any(True for _ in children(node)))
 
 
-def _references(node: Any) -> Iterator[str]:
+def _iterate_references(node: Any) -> Iterator[str]:
     if not isinstance(node, dict):
         return
     if "$ref" in node:
         yield definition(node["$ref"])
     for _, child in children(node):
-        yield from _references(child)
+        yield from _iterate_references(child)
 
 
-def _recursive(graph: dict[str, set[str]]) -> Iterator[str]:
+def _recursive_definitions(graph: dict[str, set[str]]) -> Iterator[str]:
     """Yield the definitions with references to themselves, direct or indirect."""
     left = dict(graph)
     while True:

@@ -28,7 +28,7 @@ class Flat:
     encoding: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def take(self, wanted: str, place: str, schema: Any, *, required: bool) -> str:
+    def take_argument(self, wanted: str, place: str, schema: Any, *, required: bool) -> str:
         """Add an argument and return its name.
 
         It is the wanted name; if that is taken, its place is appended, and a number if needed.
@@ -44,7 +44,7 @@ class Flat:
         return name
 
 
-def constant(schema: Any) -> Any:
+def constant_of(schema: Any) -> Any:
     """Return the only value allowed by a schema.
 
     Returns `None` if it allows several, and if the only one is null.
@@ -55,10 +55,10 @@ def constant(schema: Any) -> Any:
     return values[0] if isinstance(values, list) and len(values) == 1 else None
 
 
-def literal(value: Any) -> Any:
+def to_literal(value: Any) -> Any:
     """Return a value as a rule writes it, with the braces of its texts doubled."""
     if isinstance(value, str):
         return value.replace("{", "{{").replace("}", "}}")
     if isinstance(value, Mapping):
-        return {name: literal(inner) for name, inner in value.items()}
-    return [literal(inner) for inner in value] if isinstance(value, list) else value
+        return {name: to_literal(inner) for name, inner in value.items()}
+    return [to_literal(inner) for inner in value] if isinstance(value, list) else value

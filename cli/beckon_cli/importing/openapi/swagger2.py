@@ -5,7 +5,7 @@ from typing import Any
 
 from beckon_cli.importing.openapi import servers
 from beckon_cli.importing.openapi.documents import Node
-from beckon_cli.importing.openapi.openapi3 import described, parameters_of, required_schemes
+from beckon_cli.importing.openapi.openapi3 import common_fields, parameters_of, required_schemes
 from beckon_cli.importing.openapi.operations import METHODS, Body, Operation, Parameter, Scheme
 from beckon_cli.importing.openapi.reading import BadDescription
 from beckon_cli.importing.openapi.servers import ServerChoice
@@ -23,100 +23,102 @@ def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Ope
 
     An operation that cannot be read has a `problem`.
     """
-    server = servers.choose(servers.host_and_schemes(root, base), choice)
-    for path in root.raw("paths").value or {}:
+    server = servers.choose_server(servers.host_and_schemes(root, base), choice)
+    for path in root.get_raw("paths").value or {}:
         if path.startswith("x-"):
             continue
-        item = root.raw("paths").get(path)
+        item = root.get_raw("paths").get(path)
         for method in METHODS:
             operation = item.get(method)
             if isinstance(operation.value, Mapping):
-                yield _operation(root, item, operation, (method, path, server))
+                yield _read_operation(root, item, operation, (method, path, server))
 
 
 def read_schemes(root: Node) -> dict[str, Scheme]:
     """Return the security schemes by their names."""
-    return {name: _scheme(name, scheme) for name, scheme in root.get("securityDefinitions").entries()}
+    return {name: _read_scheme(name, scheme) for name, scheme in root.get("securityDefinitions").entries()}
 
 
-def _operation(root: Node, item: Node, operation: Node, which: tuple[str, str, str]) -> Operation:
+def _read_operation(root: Node, item: Node, operation: Node, which: tuple[str, str, str]) -> Operation:
     method, path, server = which
-    said = described(operation, method, path)
+    said = common_fields(operation, method, path)
     try:
         parameters = parameters_of(item, operation)
         stated = required_schemes(operation)
         return Operation(
             **said,
-            parameters=tuple(_parameter(each) for each in parameters if each.text("in") in _PLACES),
-            body=_body(parameters, _types(root, operation, "consumes")),
+            parameters=tuple(_read_parameter(each) for each in parameters if each.get_text("in") in _PLACES),
+            body=_read_body(parameters, _media_types(root, operation, "consumes")),
             security=(required_schemes(root) or ()) if stated is None else stated,
             server=server,
-            answers=tuple(_types(root, operation, "produces")),
+            answers=tuple(_media_types(root, operation, "produces")),
         )
     except BadDescription as error:
         return Operation(**said, problem=str(error))
 
 
-def _parameter(each: Node) -> Parameter:
-    place = each.text("in")
-    style, explode = _FORMATS.get(each.text("collectionFormat") or "csv", ("tsv", False))
+def _read_parameter(each: Node) -> Parameter:
+    place = each.get_text("in")
+    style, explode = _FORMATS.get(each.get_text("collectionFormat") or "csv", ("tsv", False))
     if place != "query":
         style, explode = "simple", False
     return Parameter(
-        each.text("name"),
+        each.get_text("name"),
         place,  # type: ignore[arg-type]  # only those of _PLACES come here
-        _schema(each),
-        required=each.flag("required") or place == "path",
-        description=each.text("description"),
+        _read_schema(each),
+        required=each.get_flag("required") or place == "path",
+        description=each.get_text("description"),
         style=style,
         explode=explode,
         example=each.value.get("x-example"),
     )
 
 
-def _schema(parameter: Node) -> Node:
+def _read_schema(parameter: Node) -> Node:
     """Return a parameter's schema, made of the keywords beside its name."""
     said = {key: value for key, value in parameter.value.items() if key not in _NOT_SCHEMA}
     return Node(said, parameter.resolver)
 
 
-def _body(parameters: list[Node], consumes: list[str]) -> Body | None:
+def _read_body(parameters: list[Node], consumes: list[str]) -> Body | None:
     for each in parameters:
-        if each.text("in") == "body":
+        if each.get_text("in") == "body":
             kinds = [kind for kind in consumes if kind not in (_FORM, _MULTIPART)] or [_JSON]
-            schema = each.raw("schema")
-            return Body(dict.fromkeys(kinds, schema), each.flag("required"), each.text("description"))
-    fields = [each for each in parameters if each.text("in") == "formData" and each.text("name")]
-    return _form(fields, consumes) if fields else None
+            schema = each.get_raw("schema")
+            return Body(dict.fromkeys(kinds, schema), each.get_flag("required"), each.get_text("description"))
+    fields = [each for each in parameters if each.get_text("in") == "formData" and each.get_text("name")]
+    return _read_form(fields, consumes) if fields else None
 
 
-def _form(fields: list[Node], consumes: list[str]) -> Body:
-    files = any(each.text("type") == "file" for each in fields)
+def _read_form(fields: list[Node], consumes: list[str]) -> Body:
+    files = any(each.get_text("type") == "file" for each in fields)
     kind = _MULTIPART if files or (_MULTIPART in consumes and _FORM not in consumes) else _FORM
-    properties = {each.text("name"): _field(each) for each in fields}
-    required = [each.text("name") for each in fields if each.flag("required")]
-    encoding = {each.text("name"): _encoding(each) for each in fields if each.text("type") == "array"}
+    properties = {each.get_text("name"): _read_field(each) for each in fields}
+    required = [each.get_text("name") for each in fields if each.get_flag("required")]
+    encoding = {
+        each.get_text("name"): _read_encoding(each) for each in fields if each.get_text("type") == "array"
+    }
     schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
     return Body({kind: Node(schema, fields[0].resolver)}, bool(required), "", {kind: encoding})
 
 
-def _field(field: Node) -> dict[str, Any]:
-    said = {**_schema(field).value, "description": field.text("description")}
+def _read_field(field: Node) -> dict[str, Any]:
+    said = {**_read_schema(field).value, "description": field.get_text("description")}
     return {**said, "type": "string", "format": "binary"} if said.get("type") == "file" else said
 
 
-def _encoding(field: Node) -> dict[str, Any]:
-    style, explode = _FORMATS.get(field.text("collectionFormat") or "csv", ("tsv", False))
+def _read_encoding(field: Node) -> dict[str, Any]:
+    style, explode = _FORMATS.get(field.get_text("collectionFormat") or "csv", ("tsv", False))
     return {"style": style, "explode": explode}
 
 
-def _types(root: Node, operation: Node, key: str) -> list[str]:
+def _media_types(root: Node, operation: Node, key: str) -> list[str]:
     stated = operation.value.get(key, root.value.get(key))
     return [kind for kind in stated if isinstance(kind, str)] if isinstance(stated, list) else []
 
 
-def _scheme(name: str, scheme: Node) -> Scheme:
-    kind, hint = scheme.text("type"), scheme.text("description")
+def _read_scheme(name: str, scheme: Node) -> Scheme:
+    kind, hint = scheme.get_text("type"), scheme.get_text("description")
     if kind == "apiKey":
-        return Scheme(name, scheme.text("in"), scheme.text("name"), hint)
+        return Scheme(name, scheme.get_text("in"), scheme.get_text("name"), hint)
     return Scheme(name, _KINDS.get(kind, kind), "", "an OAuth 2 access token" if kind == "oauth2" else hint)

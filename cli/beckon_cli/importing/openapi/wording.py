@@ -17,26 +17,26 @@ _CONTROL = re.compile(
 _END = re.compile(r"[.!?](?=\s)")
 
 
-def plain(text: str, limit: int) -> str:
+def to_plain_text(text: str, limit: int) -> str:
     """Return a text without Markdown, HTML and hidden characters, on one line, cut after a sentence."""
     text = _CODE.sub(" ", text[: 20 * limit])
     text = html.unescape(_TAG.sub(" ", text))
     text = _MARKS.sub("", _LINK.sub(r"\1", _CONTROL.sub(" ", text)))
     text = " ".join(text.split())
-    return text if len(text) <= limit else _cut(text, limit)
+    return text if len(text) <= limit else _cut_text(text, limit)
 
 
-def described(summary: str, description: str, limit: int = MAX_TOOL) -> str:
+def describe_operation(summary: str, description: str, limit: int = MAX_TOOL) -> str:
     """Return a tool's description, made of a summary and a description.
 
     A text that is in both is written once.
     """
-    first, more = plain(summary, limit), plain(description, limit)
+    first, more = to_plain_text(summary, limit), to_plain_text(description, limit)
     if not first or not more or more.lower().startswith(first.lower().rstrip(".")):
         return more or first
     if first.lower().startswith(more.lower().rstrip(".")):
         return first
-    return _cut(f"{first if first[-1] in '.!?:' else f'{first}.'} {more}", limit)
+    return _cut_text(f"{first if first[-1] in '.!?:' else f'{first}.'} {more}", limit)
 
 
 def says_nothing(text: str, name: str) -> bool:
@@ -47,7 +47,7 @@ def says_nothing(text: str, name: str) -> bool:
     return re.sub(r"[^a-z0-9]", "", text.lower()) in ("", re.sub(r"[^a-z0-9]", "", name.lower()))
 
 
-def _cut(text: str, limit: int) -> str:
+def _cut_text(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     short = text[: limit - 1]

@@ -13,17 +13,17 @@ _SINGULAR = frozenset(
 )
 
 
-def split(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of camelCase, snake_case, kebab-case or anything between, in lower case."""
     found: list[str] = []
     for part in re.split(r"[^A-Za-z0-9]+", text):
-        found += _glued(_SPLIT.findall(part))
+        found += _glue_numbers(_SPLIT.findall(part))
     return [word.lower() for word in found]
 
 
 def path_words(segment: str) -> list[str]:
     """Return the words of a path's literal segment, versions and the like left out."""
-    words = split(_EXTENSION.sub("", segment))
+    words = split_words(_EXTENSION.sub("", segment))
     return [word for word in words if word not in _NOISE and not is_version(word)]
 
 
@@ -34,10 +34,10 @@ def is_version(word: str) -> bool:
 
 def is_plural(word: str) -> bool:
     """Return True if a word looks like a plural noun."""
-    return singular(word) != word
+    return to_singular(word) != word
 
 
-def singular(word: str) -> str:
+def to_singular(word: str) -> str:
     """Return the singular of a noun.
 
     It follows the rules of nearly all English nouns.
@@ -51,13 +51,13 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
-def argument(name: str) -> str:
+def argument_name(name: str) -> str:
     """Return the name of a parameter as every provider takes it; camelCase stays as it is."""
     cleaned = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "value"
     return (cleaned if cleaned[0].isalpha() else f"n_{cleaned}")[:60].rstrip("_")
 
 
-def _glued(parts: list[str]) -> list[str]:
+def _glue_numbers(parts: list[str]) -> list[str]:
     """Join a short number to the word before it: oauth2, s3."""
     found: list[str] = []
     for part in parts:
