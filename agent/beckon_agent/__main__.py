@@ -37,7 +37,7 @@ from beckon_agent.settings import ALL_NAMESPACES, Settings
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.open import open_store
 from beckon_agent.telemetry.metrics import Metrics
-from beckon_agent.telemetry.setup import log_fields, start_telemetry
+from beckon_agent.telemetry.spans import log_fields, start_telemetry
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.logs import log_config

@@ -10,7 +10,8 @@ from beckon_agent.agents.registry import AgentHandle, AgentRegistry
 from beckon_agent.auth.quotas import Quotas, metered
 from beckon_agent.core.context import current_principal
 from beckon_agent.core.model_types import Message, ToolCall
-from beckon_agent.core.run_types import CallFinished, Model, Options, RunEvent
+from beckon_agent.core.run_events import CallFinished, RunEvent
+from beckon_agent.core.run_types import Model, Options
 from beckon_agent.run.loop import Run
 from beckon_agent.run.tool_offer import SelectableTools
 from beckon_agent.telemetry.metrics import Metrics

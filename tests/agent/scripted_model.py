@@ -14,7 +14,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from beckon_agent.core.model_types import ModelRequest, StreamItem, Turn
+from beckon_agent.core.model_types import ModelRequest, Turn
+from beckon_agent.core.run_events import StreamItem
 from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.core.model_types import Usage
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.metrics import Metrics as AgentMetrics
 from beckon_broker.metrics import Metrics as BrokerMetrics
 from beckon_contract.resources import Key

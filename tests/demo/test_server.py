@@ -19,7 +19,8 @@ import openai
 import pytest
 import uvicorn
 
-from beckon_agent.core.model_types import TextDelta, ToolCall
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Item
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_demo.app import build_app

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import beckon_contract
-from beckon_agent.core.run_types import Ending
+from beckon_agent.core.run_events import Ending
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.tool_calls.progress import ProgressReport, read_report
 from beckon_cli.entry import app

@@ -12,9 +12,8 @@ from beckon_agent.agents.default_agent import Own
 from beckon_agent.agents.keys import KeyRing, SecretEntry, SecretFiles
 from beckon_agent.agents.model_pool import ModelPool
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.tools.availability import Judge
 from beckon_agent.tools.bm25 import Indexes
-from beckon_agent.tools.catalogue import CatalogueSource, with_addresses
+from beckon_agent.tools.catalogue import CatalogueSource, Judge, with_addresses
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.agent_resources import is_agent

@@ -24,7 +24,7 @@ from beckon_agent.api.http.streaming import (
 )
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.progress import ProgressReport, with_reports

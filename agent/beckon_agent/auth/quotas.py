@@ -16,9 +16,10 @@ from contextlib import aclosing, asynccontextmanager
 
 from beckon_agent.auth.tool_policies import bounds_of
 from beckon_agent.core.context import current_principal, request_id
-from beckon_agent.core.model_types import Message, ReasoningDelta, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.records import LimitDecision, ReservedLimit
-from beckon_agent.core.run_types import Agent, CallFinished, Model, Options
+from beckon_agent.core.run_events import CallFinished, ReasoningDelta, StreamItem, TextDelta
+from beckon_agent.core.run_types import Agent, Model, Options
 from beckon_agent.store.base import Counters, StoreUnavailable
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher, ToolCaller
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, unknown_outcome

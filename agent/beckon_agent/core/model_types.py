@@ -18,20 +18,6 @@ BROKE_OFF = "incomplete"
 
 
 @dataclass(frozen=True, slots=True)
-class TextDelta:
-    """A piece of the answer, to be shown at once."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
-    """A piece of the model's reasoning, separate from the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call requested by the model.
 
@@ -95,9 +81,6 @@ class Turn:
     usage: Usage | None = None
     sent: tuple[str, ...] = ()
     refused: tuple[RefusedCall, ...] = ()
-
-
-StreamItem = TextDelta | ReasoningDelta | ToolCall | Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from beckon_agent.core.model_types import Message, Usage
-from beckon_agent.core.run_types import Ending
+from beckon_agent.core.run_events import Ending
 from beckon_contract.tools import CallOrigin
 
 RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete", "failed", "cancelled"]

@@ -2,24 +2,13 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from beckon_agent.core.call_budget import ROOT, CallBudget
-from beckon_agent.core.model_types import Message, ReasoningDelta, StreamItem, TextDelta, Usage
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.run_events import StreamItem
 from beckon_contract.agent_terms import NO_TERMS, Terms
-from beckon_contract.tools import CallOrigin, Tool
-
-Ending = Literal[
-    "stop",
-    "length",
-    "step_limit",
-    "time_limit",
-    "token_limit",
-    "content_filter",
-    "client_call",
-    "incomplete",
-]
-"""`incomplete` is the ending with an answer that broke off; the others name a limit, or who goes on."""
+from beckon_contract.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,111 +89,6 @@ class Agent:
     def source(self) -> str:
         """The CloudEvents source of this agent's calls."""
         return f"/beckon/agents/{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class CallStarted:
-    """The model has requested a call.
-
-    `arguments` are those sent, or those written by the model if the call is refused.
-    """
-
-    id: str
-    name: str
-    arguments: Mapping[str, object]
-    origin: CallOrigin = "api"
-
-
-@dataclass(frozen=True, slots=True)
-class CallProgressed:
-    """A tool's progress report on a call: `done` of `total`.
-
-    `total` is `None` if it is unknown. Reports are not in the event log: a follower gets those published
-    while it follows, and the newest one of each call in progress.
-    """
-
-    id: str
-    name: str
-    done: float
-    total: float | None
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallFinished:
-    """A tool call has its answer: data or an error object.
-
-    The data are the tool's; an error object is as in `failures`. `tokens` is the cost reported by the reply;
-    agents report it.
-    """
-
-    id: str
-    name: str
-    result: object
-    failed: bool
-    seconds: float
-    tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunFinished:
-    """The last event of every finished run.
-
-    `messages` are those added to the conversation by the run. `usage` is that of its own model; `elsewhere`
-    are the tokens used by agents that it called.
-    """
-
-    ending: Ending
-    usage: Usage | None
-    messages: tuple[Message, ...]
-    elsewhere: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRequested:
-    """A call waits for an approval.
-
-    A decision refers to `event_id`; `id` is the model's id of the call.
-    """
-
-    event_id: str
-    id: str
-    name: str
-    arguments: Mapping[str, object]
-    origin: CallOrigin = "api"
-
-
-@dataclass(frozen=True, slots=True)
-class ClientCallRequested:
-    """A call of a client tool.
-
-    The run ends with it, and the client answers in a new one.
-    """
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunSuspended:
-    """The run waits for a decision or a late answer.
-
-    Nothing more happens until one comes; then the run continues.
-    """
-
-
-RunEvent = (
-    TextDelta
-    | ReasoningDelta
-    | CallStarted
-    | ApprovalRequested
-    | ClientCallRequested
-    | CallProgressed
-    | CallFinished
-    | RunSuspended
-    | RunFinished
-)
 
 
 class Model(Protocol):

@@ -1,17 +1,15 @@
-"""Calls as JSON in the midst of text, with no tag around them.
-
-Only their first key shows that they are calls: `{"name": "f", "parameters": {…}}` of Llama 3,
-`{"functionCall": {…}}` of the prompted dialect; bare, in a list, or in a Markdown fence.
-"""
+"""Calls written as bare JSON, and the dialect of Llama 3 with them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in
-from beckon_agent.dialects.json_text import any_json, json_value, parse_json
-from beckon_agent.dialects.reader import Form
+from beckon_agent.core.model_types import Declaration
+from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in, function_element
+from beckon_agent.dialects.json_text import any_json, json_value, parse_json, to_json
+from beckon_agent.dialects.reader import Form, Grammar
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
 LONGEST_HELD: Final = 65_536
@@ -112,3 +110,36 @@ NAMED: Final = BareJson(_KEYS, calls_in)
 
 KNOWN: Final = BareJson(_KEYS, calls_in, known=True)
 """The same where it may be an answer: only with the name of a declared tool."""
+
+
+SILENT: Final = frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"})
+
+
+def _write_instructions(tools: Sequence[Declaration]) -> str:
+    return join_lines(
+        "You can call the functions below. To call one, answer with nothing but a JSON object:",
+        '{"name": "FUNCTION", "parameters": {"PARAMETER": "VALUE"}}',
+        "For several calls write several such objects, divided by `; `. Use no variables.",
+        "The results follow as messages that begin with `Result of`.",
+        "",
+        *(to_json({"type": "function", "function": describe_tool(tool)}) for tool in tools),
+    )
+
+
+def _write_call(call: WriteCall) -> str:
+    return to_json({"name": call.name, "parameters": call.arguments})
+
+
+def result_line(name: str, content: str) -> str:
+    """Write a result in a user's message, for models without own markup."""
+    return f"Result of {name}:\n{content}"
+
+
+LLAMA3: Final = TextDialect(
+    name="llama3",
+    grammar=Grammar({**NAMED.forms, "<function=": function_element}, silent=SILENT),
+    instructions=_write_instructions,
+    call=_write_call,
+    result=result_line,
+    joiner="; ",
+)

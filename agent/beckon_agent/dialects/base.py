@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from beckon_agent.core.call_ids import call_id
-from beckon_agent.core.model_types import Declaration, Message, TextDelta, ToolCall
+from beckon_agent.core.model_types import Declaration, Message, ToolCall
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.calls import RawCall
 
 Item = TextDelta | ToolCall

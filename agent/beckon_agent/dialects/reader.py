@@ -7,7 +7,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final
 
-from beckon_agent.core.model_types import Declaration, TextDelta, ToolCall
+from beckon_agent.core.model_types import Declaration, ToolCall
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Allows, Item, NewId, allow_everything
 from beckon_agent.dialects.calls import RawCall, ToolSchemas
 from beckon_agent.dialects.place import Place

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.records import Decision, NewRun, StoredRun
-from beckon_agent.core.run_types import ClientTool, Options, RunEvent
+from beckon_agent.core.run_events import RunEvent
+from beckon_agent.core.run_types import ClientTool, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,34 +20,7 @@ class Ask:
     client_tools: Sequence[ClientTool] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunFailed:
-    """The last event of a failed run; `code` is for programs."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class TurnNoted:
-    """The model's answer number `step` (0, 1, …) is complete and stored."""
-
-    step: int
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerDropped:
-    """The text since the last `TurnNoted` is void.
-
-    It is left from a process that died in the middle of an answer. The model is asked again.
-    """
-
-
-EngineEvent = RunEvent | TurnNoted | AnswerDropped | RunFailed
-"""The last one is `RunFinished`, `RunFailed`, or `RunSuspended` where the follower asked not to wait."""
-
-
-Announce = Callable[[StoredRun, AgentHandle, Sequence[EngineEvent]], Awaitable[None]]
+Announce = Callable[[StoredRun, AgentHandle, Sequence[RunEvent]], Awaitable[None]]
 """Tells the outside of the end of a run that had to wait, before it is stored: maybe more than once."""
 
 
@@ -60,7 +34,7 @@ class Engine(Protocol):
         """
         ...
 
-    def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+    def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, RunEvent]]:
         """Yield all events from the first on, with their numbers.
 
         Past events come first, then new ones. The numbers are 1, 2, …. Closing it early cancels a run that is

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
 from beckon_agent.core.records import CallState, Exchanged, LogEntries, Past, StoredCall, StoredTurn
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
 from beckon_agent.run.request_options import assistant_message, ending_of, result_message
 from beckon_agent.store.base import Store, StoreUnavailable

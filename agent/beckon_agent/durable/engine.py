@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.context import acting_as, principal_of, principal_to_request
 from beckon_agent.core.records import FINAL, Decision, Ended, StoredRun
-from beckon_agent.core.run_types import Options, RunSuspended
-from beckon_agent.durable.base import Announce, Ask, EngineEvent
+from beckon_agent.core.run_events import RunEvent, RunSuspended
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Announce, Ask
 from beckon_agent.durable.event_log import ReportsSeen, is_end, is_last, read_log
 from beckon_agent.durable.prompts import PromptArchive
 from beckon_agent.durable.retention import Housekeeping
@@ -109,7 +110,7 @@ class RunEngine:
         self._begin_run(run, ask.hosted, options)
         return run
 
-    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, RunEvent]]:
         """Yield all events from the first on, with their numbers.
 
         Past events come first, then new ones. The numbers are 1, 2, ….
@@ -120,7 +121,7 @@ class RunEngine:
             # Before the log is read: what a run that has ended told, up to its end, is in it then.
             run = None if worker is not None else await self._store.runs.get(run_id)
             events = self._from_log(run_id, number) if worker is None else worker.broadcast.follow(number)
-            last: EngineEvent | None = None
+            last: RunEvent | None = None
             try:
                 async with aclosing(events) as coming:
                     async for number, last in coming:
@@ -296,14 +297,14 @@ class RunEngine:
         if task is not None:
             task.cancel()
 
-    async def _unless_followed(self, run_id: str, worker: RunWorker | None, last: EngineEvent | None) -> None:
+    async def _unless_followed(self, run_id: str, worker: RunWorker | None, last: RunEvent | None) -> None:
         """Cancel a foreground run if its last follower left before its end."""
         if worker is None or worker.run.background or worker.broadcast.followers or worker.broadcast.over:
             return
         if last is None or not is_last(last):
             await asyncio.shield(self.cancel(run_id))
 
-    async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, EngineEvent]]:
+    async def _from_log(self, run_id: str, after: int) -> AsyncGenerator[tuple[int, RunEvent]]:
         """Yield the events of the log after a number.
 
         It stops before the end event of a run that has not ended in the store: its process died before it

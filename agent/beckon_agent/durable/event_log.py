@@ -6,22 +6,22 @@ An event that an earlier process has published is not published again by the one
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import StoredCall
-from beckon_agent.core.run_types import (
-    ApprovalRequested,
+from beckon_agent.core.run_events import (
+    AnswerDropped,
     CallFinished,
     CallProgressed,
     CallStarted,
-    ClientCallRequested,
+    ReasoningDelta,
+    RunEvent,
+    RunFailed,
     RunFinished,
     RunSuspended,
+    TextDelta,
+    TurnNoted,
 )
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.durable.serialization import event_from_document
 from beckon_agent.store.base import EventLog
-
-EventKey = tuple[type, object]
 
 
 class EventNumbers:
@@ -29,15 +29,15 @@ class EventNumbers:
 
     def __init__(self) -> None:
         self.last = 0
-        self._known: set[EventKey] = set()
+        self._known: set[tuple[type, object]] = set()
         self._in_answer = False
 
-    def add_earlier(self, event: EngineEvent) -> None:
+    def add_earlier(self, event: RunEvent) -> None:
         """Add an event published by an earlier process."""
         self.last += 1
         self._count_event(event)
 
-    def missing_events(self, turns: int) -> Sequence[EngineEvent]:
+    def missing_events(self, turns: int) -> Sequence[RunEvent]:
         """Return the events to publish first when a run is resumed.
 
         `turns` is the number of its stored turns. The text of an answer is published before its turn is
@@ -47,46 +47,28 @@ class EventNumbers:
         noted = [TurnNoted(step) for step in range(turns) if (TurnNoted, step) not in self._known]
         return noted or ([AnswerDropped()] if self._in_answer else [])
 
-    def number_event(self, event: EngineEvent) -> int | None:
+    def number_event(self, event: RunEvent) -> int | None:
         """Return the number of an event, `None` if it was published already."""
-        key = _event_key(event)
+        key = event.identity
         if key is not None and key in self._known:
             return None
         self.last += 1
         self._count_event(event)
         return self.last
 
-    def _count_event(self, event: EngineEvent) -> None:
-        key = _event_key(event)
+    def _count_event(self, event: RunEvent) -> None:
+        key = event.identity
         if key is not None:
             self._known.add(key)
         self._in_answer = isinstance(event, TextDelta | ReasoningDelta)
 
 
-def _event_key(event: EngineEvent) -> EventKey | None:
-    """Return the identity of an event across processes.
-
-    It is `None` for events that are always different.
-    """
-    match event:
-        case CallStarted(id=call_id) | ClientCallRequested(id=call_id) | CallFinished(id=call_id):
-            return type(event), call_id
-        case ApprovalRequested(event_id=event_id):
-            return type(event), event_id
-        case TurnNoted(step=step):
-            return type(event), step
-        case RunFinished() | RunFailed():
-            return type(event), ""
-        case _:
-            return None
-
-
-def is_end(event: EngineEvent) -> bool:
+def is_end(event: RunEvent) -> bool:
     """True if no event ever follows this one."""
     return isinstance(event, RunFinished | RunFailed)
 
 
-def is_last(event: EngineEvent) -> bool:
+def is_last(event: RunEvent) -> bool:
     """True for an end or a suspension.
 
     No event follows a suspension before a decision or a late answer, and none ever follows an end.
@@ -102,7 +84,7 @@ class Broadcast:
     """
 
     def __init__(self) -> None:
-        self._events: list[EngineEvent] = []
+        self._events: list[RunEvent] = []
         self._running: set[str] = set()
         self._reports: dict[str, CallProgressed] = {}
         self.over = False
@@ -110,11 +92,11 @@ class Broadcast:
         self.followers = 0
 
     @property
-    def events(self) -> Sequence[EngineEvent]:
+    def events(self) -> Sequence[RunEvent]:
         """All published events."""
         return self._events
 
-    def publish(self, event: EngineEvent) -> None:
+    def publish(self, event: RunEvent) -> None:
         """Add the next event."""
         if isinstance(event, CallStarted):
             self._running.add(event.id)
@@ -141,7 +123,7 @@ class Broadcast:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, EngineEvent]]:
+    async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, RunEvent]]:
         """Yield the events after a number and all later ones.
 
         It ends when this process publishes no more. A report has the number of the event before it.
@@ -190,7 +172,7 @@ def _progress_event(call: StoredCall) -> CallProgressed:
 _PAGE = 500
 
 
-async def read_log(log: EventLog, run_id: str, after: int = 0) -> AsyncGenerator[tuple[int, EngineEvent]]:
+async def read_log(log: EventLog, run_id: str, after: int = 0) -> AsyncGenerator[tuple[int, RunEvent]]:
     """Yield the events of the log after a number."""
     number = after
     while page := await log.read_after(run_id, number, most=_PAGE):

@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 
-from beckon_agent.core.model_types import Message, StreamItem
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.run_events import StreamItem
 from beckon_agent.core.run_types import Model, Options
 from beckon_agent.store.base import Materials
 from beckon_contract.tools import Tool

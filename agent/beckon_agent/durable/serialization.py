@@ -4,56 +4,35 @@ The events are for its log, the options for its `request`.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
 
 from pydantic import TypeAdapter
 
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta
-from beckon_agent.core.run_types import (
-    ApprovalRequested,
-    CallFinished,
-    CallStarted,
-    ClientCallRequested,
-    Options,
-    RunFinished,
-    RunSuspended,
-)
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
-
-# Stored logs name their events by these words, whatever the classes are called today.
-_NAMES: Mapping[type[EngineEvent], str] = {
-    TextDelta: "TextDelta",
-    ReasoningDelta: "ReasoningDelta",
-    CallStarted: "CallStarted",
-    ApprovalRequested: "ApprovalAsked",
-    CallFinished: "CallFinished",
-    AnswerDropped: "AnswerDropped",
-    TurnNoted: "TurnNoted",
-    ClientCallRequested: "ClientCallAsked",
-    RunSuspended: "RunSuspended",
-    RunFinished: "RunFinished",
-    RunFailed: "RunFailed",
-}
-_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {name: TypeAdapter(kind) for kind, name in _NAMES.items()}
+from beckon_agent.core.run_events import STORED_EVENTS, RunEvent
+from beckon_agent.core.run_types import Options
 
 
-def event_to_document(event: EngineEvent) -> dict[str, object]:
+@cache
+def _adapter(name: str) -> TypeAdapter[RunEvent]:
+    return TypeAdapter(STORED_EVENTS[name])
+
+
+def event_to_document(event: RunEvent) -> dict[str, object]:
     """Return an event as a JSON object of its fields.
 
-    The member `type` is the stored name of its class.
+    The member `type` is its stored name.
     """
-    name = _NAMES[type(event)]
-    return {"type": name, **_ADAPTERS[name].dump_python(event, mode="json")}
+    name = event.stored_name
+    return {"type": name, **_adapter(name).dump_python(event, mode="json")}
 
 
-def event_from_document(document: Mapping[str, object]) -> EngineEvent:
+def event_from_document(document: Mapping[str, object]) -> RunEvent:
     """Return the event of a document.
 
     Raises `KeyError` or `ValueError` for any other document.
     """
     fields = {name: value for name, value in document.items() if name != "type"}
-    event: EngineEvent = _ADAPTERS[str(document["type"])].validate_python(fields)
-    return event
+    return _adapter(str(document["type"])).validate_python(fields)
 
 
 _OPTIONS = TypeAdapter(Options)

@@ -12,8 +12,17 @@ from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import request_id
 from beckon_agent.core.model_types import Message, Turn
 from beckon_agent.core.records import Ended, LogEntries, Past, RunStatus, StoredRun
-from beckon_agent.core.run_types import CallProgressed, Ending, Options, RunEvent, RunFinished, RunSuspended
-from beckon_agent.durable.base import Announce, EngineEvent, RunFailed, TurnNoted
+from beckon_agent.core.run_events import (
+    CallProgressed,
+    Ending,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunSuspended,
+    TurnNoted,
+)
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Announce
 from beckon_agent.durable.checkpoint_store import StoredCheckpoints, progress_from_past
 from beckon_agent.durable.event_log import Broadcast, EventNumbers, is_last, read_log
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
@@ -61,7 +70,7 @@ class RunWorker:
         self._archive = archive
         self.lingers = False
         self._numbers = EventNumbers()
-        self._unwritten: list[tuple[EngineEvent, bool]] = []
+        self._unwritten: list[tuple[RunEvent, bool]] = []
         self._news = asyncio.Event()
         self._writing = asyncio.Lock()
         self._written = 0
@@ -185,7 +194,7 @@ class RunWorker:
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
-    async def _announce_end(self, last: EngineEvent) -> None:
+    async def _announce_end(self, last: RunEvent) -> None:
         """Announce the end of a run with an earlier suspension.
 
         Its client was let go meanwhile. The end is written to the log first, and cannot change any more.
@@ -205,7 +214,7 @@ class RunWorker:
         """Publish `TurnNoted` for a stored turn."""
         self._publish_event(TurnNoted(step))
 
-    def _publish_event(self, event: EngineEvent, *, aloud: bool = True) -> None:
+    def _publish_event(self, event: RunEvent, *, aloud: bool = True) -> None:
         """Publish an event to the log, and to followers here.
 
         A stream in the background may be joined at any replica: its followers get only events that are

@@ -14,15 +14,8 @@ from typing import Self
 
 import stamina
 
-from beckon_agent.core.model_types import (
-    BROKE_OFF,
-    ModelRequest,
-    ReasoningDelta,
-    StreamItem,
-    TextDelta,
-    Turn,
-    Usage,
-)
+from beckon_agent.core.model_types import BROKE_OFF, ModelRequest, Turn, Usage
+from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.model.capabilities import Profile, adapted_profile, profile_for
 from beckon_agent.model.errors import ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from beckon_agent.model.messages import call_ids

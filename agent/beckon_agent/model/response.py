@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum, auto
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import BROKE_OFF, ReasoningDelta, TextDelta, Turn, Usage
+from beckon_agent.core.model_types import BROKE_OFF, Turn, Usage
+from beckon_agent.core.run_events import ReasoningDelta, TextDelta
 from beckon_agent.model.tool_call_deltas import CallAccumulator
 
 _TAGS = {

@@ -18,7 +18,7 @@ import truststore
 from beckon_agent.core import json_values
 from beckon_agent.model.errors import ErrorReader, ModelError, ModelUnavailable
 from beckon_agent.model.sse import UnreadableAnswer, read_payloads
-from beckon_agent.telemetry.model_spans import record_answer, trace_header
+from beckon_agent.telemetry.run_spans import record_answer, trace_header
 
 _KEEP_ALIVE_SECONDS = 5.0  # no longer than the servers' own, of which that of uvicorn is the shortest known
 _LONGEST_HEADER = 65_536

@@ -10,8 +10,7 @@ from itertools import zip_longest
 from typing import Final, NoReturn
 
 from beckon_agent.core.records import StoredCall
-from beckon_agent.core.run_types import CallFinished
-from beckon_agent.durable.base import EngineEvent
+from beckon_agent.core.run_events import CallFinished, RunEvent
 from beckon_agent.durable.serialization import event_to_document
 from beckon_agent.replay.recording import Recording
 from beckon_agent.store.base import Store
@@ -28,7 +27,7 @@ class Order:
         self._published: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._places = {call.id: place for place, call in enumerate(recording.finished_calls())}
 
-    def note_event(self, event: EngineEvent) -> None:
+    def note_event(self, event: RunEvent) -> None:
         """Note an event published by the replayed run."""
         if isinstance(event, CallFinished):
             self._published[event.id].set()

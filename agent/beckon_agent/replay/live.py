@@ -9,7 +9,8 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.records import StoredCall
-from beckon_agent.core.run_types import Agent, CallFinished
+from beckon_agent.core.run_events import CallFinished
+from beckon_agent.core.run_types import Agent
 from beckon_agent.replay.compare import same_json, unified_diff
 from beckon_agent.replay.model import RecordedCaller
 from beckon_agent.replay.recording import Recording

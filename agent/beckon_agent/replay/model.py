@@ -4,9 +4,10 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Message, ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
+from beckon_agent.core.model_types import Message, ToolCall, Turn
 from beckon_agent.core.records import StoredCall, StoredTurn
-from beckon_agent.core.run_types import Agent, CallFinished, Options
+from beckon_agent.core.run_events import CallFinished, ReasoningDelta, StreamItem, TextDelta
+from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.durable.prompts import tool_document
 from beckon_agent.model.errors import ModelError
 from beckon_agent.replay.compare import Difference, End, Order, first_difference

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.core.context import request_id
 from beckon_agent.core.records import FINAL, CallState, NewRun, StoredCall, StoredRun
-from beckon_agent.core.run_types import RunSuspended
-from beckon_agent.durable.base import Ask, EngineEvent
+from beckon_agent.core.run_events import RunEvent, RunSuspended
+from beckon_agent.durable.base import Ask
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.durable.serialization import options_from_request
 from beckon_agent.replay.compare import Difference, End, Order, compare_recordings
@@ -102,8 +102,8 @@ class _Stage:
         await self.end.reached.wait()
         await self.engine.cancel(run_id)
 
-    async def _follow_run(self, run_id: str) -> list[EngineEvent]:
-        events: list[EngineEvent] = []
+    async def _follow_run(self, run_id: str) -> list[RunEvent]:
+        events: list[RunEvent] = []
         async with aclosing(self.engine.follow(run_id, wait=True)) as followed:
             async for _, event in followed:
                 events.append(event)

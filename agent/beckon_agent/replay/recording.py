@@ -8,10 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta
+from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import Past, StoredCall, StoredRun, StoredTurn
-from beckon_agent.core.run_types import CallFinished, CallStarted, Ending, RunSuspended
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, TurnNoted
+from beckon_agent.core.run_events import (
+    AnswerDropped,
+    CallFinished,
+    CallStarted,
+    Ending,
+    ReasoningDelta,
+    RunEvent,
+    RunSuspended,
+    TextDelta,
+    TurnNoted,
+)
 from beckon_agent.durable.event_log import is_end
 from beckon_agent.durable.serialization import event_from_document
 from beckon_agent.store.base import Store
@@ -49,7 +58,7 @@ class Recording:
     found: Sequence[Message]
     added: Sequence[Message] | None
     past: Past
-    events: Sequence[EngineEvent]
+    events: Sequence[RunEvent]
     dropped: int
     prompts: Sequence[RecordedPrompt | None]
 
@@ -136,19 +145,19 @@ async def read_recording(store: Store, run: StoredRun) -> Recording:
     )
 
 
-async def _read_log(store: Store, run_id: str) -> list[EngineEvent]:
-    events: list[EngineEvent] = []
+async def _read_log(store: Store, run_id: str) -> list[RunEvent]:
+    events: list[RunEvent] = []
     while page := await store.events.read_after(run_id, len(events), most=_PAGE):
         events += [event_from_document(document) for _, document in page]
     return events
 
 
-def _valid_entries(log: Sequence[EngineEvent]) -> tuple[list[EngineEvent], int]:
+def _valid_entries(log: Sequence[RunEvent]) -> tuple[list[RunEvent], int]:
     """Return a log without void entries, and the number of dropped answers.
 
     It is the log of a run without the death of a process.
     """
-    events: list[EngineEvent] = []
+    events: list[RunEvent] = []
     dropped = 0
     for event in log:
         if isinstance(event, AnswerDropped):

@@ -13,23 +13,21 @@ from dataclasses import replace
 from typing import TypeVar
 
 from beckon_agent.core.call_budget import propagate_attributes
-from beckon_agent.core.model_types import Message, ReasoningDelta, TextDelta, ToolCall, Turn, Usage
-from beckon_agent.core.run_types import (
-    Agent,
+from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
+from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
     ClientCallRequested,
     Ending,
-    Model,
-    Options,
+    ReasoningDelta,
     RunEvent,
     RunFinished,
     RunSuspended,
+    TextDelta,
 )
-from beckon_agent.run.call_limits import limit_calls
-from beckon_agent.run.concurrent_calls import make_calls
+from beckon_agent.core.run_types import Agent, Model, Options
 from beckon_agent.run.request_options import (
     assistant_message,
     count_results,
@@ -40,6 +38,7 @@ from beckon_agent.run.request_options import (
     system_message,
 )
 from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
+from beckon_agent.run.turn_calls import limit_calls, make_calls
 from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import unknown_outcome

@@ -10,25 +10,22 @@ from beckon_agent.core.model_types import (
     Declaration,
     Message,
     ModelRequest,
-    ReasoningDelta,
     RefusalReason,
     RefusedCall,
-    StreamItem,
     TextCalls,
-    TextDelta,
     ToolCall,
     Turn,
 )
+from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.native import native_dialect
 from beckon_agent.dialects.provenance import Provenance
-from beckon_agent.dialects.registry import dialect_named, guess_dialect
+from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_dialect
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
 from beckon_agent.model.messages import pair_calls
-from beckon_agent.telemetry.model_spans import record_model
+from beckon_agent.telemetry.run_spans import record_model
 from beckon_contract.lowering import Profile
 from beckon_contract.tools import Tool, declare
 

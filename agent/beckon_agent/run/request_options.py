@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from beckon_agent.core.model_types import BROKE_OFF, Message
-from beckon_agent.core.run_types import Agent, CallFinished, Ending, Options
+from beckon_agent.core.run_events import CallFinished, Ending
+from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.tool_calls.outcome import CallOutcome, result_for_model
 from beckon_agent.tool_calls.validation import HandedBack, PreparedCall
 from beckon_agent.tools.query import FIND_TOOLS

@@ -7,7 +7,7 @@ from typing import Protocol
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import BROKE_OFF, Message, Turn
 from beckon_agent.core.run_types import Agent, Options
-from beckon_agent.telemetry.model_spans import record_offered_tools
+from beckon_agent.telemetry.run_spans import record_offered_tools
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import PreparedCall, client_tools, prepare_calls
 from beckon_agent.tools.catalogue import CatalogueSource

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from beckon_agent.core.context import Principal
 from beckon_agent.core.model_types import RefusedCall, Usage
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.tool_spans import outcome_label
 from beckon_contract.failures import Reason
 from beckon_contract.tools import CallOrigin

@@ -1,4 +1,4 @@
-"""The span, metrics and log lines of one run and of its model."""
+"""Spans of runs and of the model's answers in them."""
 
 import asyncio
 import logging
@@ -6,15 +6,71 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TypeVar
+from urllib.parse import urlsplit
 
+from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind
 
-from beckon_agent.core.model_types import Message, StreamItem, Turn, Usage
-from beckon_agent.core.run_types import CallFinished, Model, Options, RunFinished, RunSuspended
+from beckon_agent.core.model_types import Message, Turn, Usage
+from beckon_agent.core.run_events import CallFinished, RunFinished, RunSuspended, StreamItem
+from beckon_agent.core.run_types import Model, Options
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.spans import Value, begin_span, iterate_within, mark_failed
 from beckon_contract.tools import Tool
+from beckon_contract.tracing import carried
+
+_LONGEST_NAME = 200  # characters of what a server says
+
+
+def record_model(model: str, base_url: str) -> None:
+    """Name the current span after the requested model."""
+    span = trace.get_current_span()
+    if not span.is_recording():
+        return
+    address = urlsplit(base_url)
+    span.update_name(f"chat {model}")
+    span.set_attributes(
+        {
+            "gen_ai.request.model": model,
+            "server.address": address.hostname or "",
+            "server.port": address.port or (443 if address.scheme == "https" else 80),
+        }
+    )
+
+
+def record_answer(payload: Mapping[str, object], *, streamed: bool) -> bool:
+    """Record the answer's id and model from one of its payloads.
+
+    Return True once this is done. Some servers send id and model in no payload, or not in the first one.
+    """
+    span = trace.get_current_span()
+    if not span.is_recording():
+        return True
+    named = {f"gen_ai.response.{name}": payload.get(name) for name in ("id", "model")}
+    attributes = {
+        name: value[:_LONGEST_NAME] for name, value in named.items() if isinstance(value, str) and value
+    }
+    if attributes:
+        span.set_attributes({"gen_ai.request.stream": streamed, **attributes})
+    return bool(attributes)
+
+
+def record_offered_tools(tools: int) -> None:
+    """Record the number of tools offered to the run.
+
+    It goes into the current span, that of the run. The model gets some of these tools.
+    """
+    trace.get_current_span().set_attribute("beckon.tools.offered", tools)
+
+
+def trace_header() -> dict[str, str]:
+    """Return the `traceparent` header for the model's server to join the trace.
+
+    `tracestate` is left out: the entries of other vendors are not for a model's server.
+    """
+    return {name: value for name, value in carried().items() if name == "traceparent"}
+
 
 logger = logging.getLogger(__name__)
 

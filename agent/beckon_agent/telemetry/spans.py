@@ -1,10 +1,7 @@
-"""Manual spans, and the trace stored with a run.
+"""Starting and ending telemetry, and the fields of log lines."""
 
-Another process resumes the trace together with the run. Automatic spans cost a millisecond per tool call,
-a manual one about 25 microseconds.
-"""
-
-from collections.abc import AsyncGenerator, Iterator, Mapping
+import os
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from contextvars import Token
 from types import TracebackType
@@ -14,7 +11,27 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from beckon_agent.core.context import request_id
+from beckon_agent.telemetry import tool_spans
+from beckon_contract import tracing
 from beckon_contract.tracing import carried, continued, is_unrecorded
+
+
+def start_telemetry(environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
+    """Export spans to the collector named in the environment.
+
+    Returns a function to export the last spans and stop. Nothing is exported without a collector. Raises
+    `ValueError` for an OpenTelemetry variable with an unusable value.
+    """
+    tool_spans.capture_content(enabled=tool_spans.is_content_wanted(environment))
+    return tracing.start("beckon-agent", environment, redacted=True)
+
+
+def log_fields() -> dict[str, str]:
+    """Return the trace and request fields of a log line."""
+    request = request_id()
+    return tracing.log_fields() | ({} if request == "-" else {"request_id": request})
+
 
 Item = TypeVar("Item")
 Value = str | int | float | bool | list[str]

@@ -14,7 +14,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message, ToolCall, Turn
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.spans import during, mark_failed
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool

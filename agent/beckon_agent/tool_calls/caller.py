@@ -8,7 +8,8 @@ import aiohttp
 
 from beckon_agent.core.context import request_id
 from beckon_agent.core.model_types import ToolCall
-from beckon_agent.core.run_types import Agent, CallFinished
+from beckon_agent.core.run_events import CallFinished
+from beckon_agent.core.run_types import Agent
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.tool_spans import trace_event, trace_tool_call
 from beckon_agent.tool_calls.broker import BrokerRoute

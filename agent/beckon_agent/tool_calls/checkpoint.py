@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from beckon_agent.core.model_types import Message, Turn, Usage
-from beckon_agent.core.run_types import CallFinished, Ending
+from beckon_agent.core.run_events import CallFinished, Ending
 from beckon_agent.tool_calls.recorded_events import RecordedEvents
 from beckon_agent.tool_calls.validation import PreparedCall
 

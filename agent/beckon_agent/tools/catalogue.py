@@ -1,16 +1,33 @@
-"""The source of a run's tools, and the tools reachable by this agent."""
+"""Sources of tools: the catalogue, and the conditions of each tool."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from beckon_agent.tools.explain import Explanation
+from beckon_agent.tools.explain import (
+    ANSWERABLE,
+    DEAD_LETTERED,
+    DECLARED,
+    ROUTED,
+    CallRoute,
+    Explanation,
+    delivery_words,
+    route_stations,
+)
 from beckon_contract.addresses import AddressBook, Unaddressable
 from beckon_contract.catalogue import Catalogue
-from beckon_contract.delivery import Destination
+from beckon_contract.check_eventtypes import check_event_type, check_tool
+from beckon_contract.check_triggers import check_broker, check_loop, check_trigger
+from beckon_contract.conditions import Condition
+from beckon_contract.delivery import Delivery, Destination
+from beckon_contract.eventtypes import GROUP, InvalidEventType, parse_event_type
+from beckon_contract.findings import Finding
 from beckon_contract.options import DISPATCH
-from beckon_contract.resources import Resource
-from beckon_contract.tools import Refusal, Tool
+from beckon_contract.resources import Key, Resource
+from beckon_contract.routes import Listener, call_attributes, choose_broker
+from beckon_contract.tool_resources import ready_from
+from beckon_contract.tools import Refusal, Skipped, Tool
+from beckon_contract.triggers import InvalidResource, parse_broker
 
 
 class CatalogueSource(Protocol):
@@ -62,3 +79,180 @@ def _with_address(tool: Tool, book: AddressBook) -> Tool | Refusal:
         return Refusal(
             tool.event_type, tool.namespace, "AddressUnknown", "spec.reference", message, tool.origin
         )
+
+
+_UNROUTED = frozenset(
+    {
+        "AddressUnknown",
+        "FilterMismatch",
+        "InvalidTrigger",
+        "NoTrigger",
+        "OtherBroker",
+        "OtherNamespace",
+        "TriggerNotReady",
+    }
+)
+_REPLY = "replyid"  # by default; a Trigger on another attribute is not known for a reply's
+
+
+class Judge:
+    """Explains the EventTypes of a set of manifests, each on request."""
+
+    def __init__(self, catalogue: Catalogue, resources: Iterable[Resource], caller: str) -> None:
+        self._resources: Mapping[Key, Resource] = {resource.key: resource for resource in resources}
+        self._book = AddressBook(self._resources.values())
+        self._table = catalogue.table
+        self._caller = caller
+        found: Iterable[Tool | Refusal | Skipped] = (
+            *catalogue.tools.values(),
+            *catalogue.refusals,
+            *catalogue.skipped,
+        )
+        self._found = {(one.namespace, one.event_type): one for one in found}
+
+    def explain(self, namespace: str, event_type: str) -> Explanation | None:
+        """Return the explanation of an EventType, `None` for an unknown one."""
+        resource = self._resources.get(Key(GROUP, "EventType", namespace, event_type))
+        found = self._found.get((namespace, event_type))
+        if resource is None or found is None:
+            return None
+        type_, source, stated, description = _read_spec(resource)
+        listeners = self._find_listeners(namespace, type_, source) if type_ else []
+        ready = [one for one in listeners if not one.not_ready]
+        broker = found.broker if isinstance(found, Tool) else choose_broker(stated, ready or listeners)
+        direct = isinstance(found, Tool) and found.dispatch == "direct"
+        passing = [one for one in listeners if one.trigger.broker == broker and not direct]
+        conditions = self._judge_conditions(found, namespace, broker, direct=direct)
+        delivery = self._delivery_of(namespace, broker)
+        routes = [self._route_to(one, delivery) for one in passing]
+        if isinstance(found, Tool) and direct:
+            routes = [self._direct_route(found)]
+        return Explanation(
+            namespace,
+            event_type,
+            type_,
+            description,
+            conditions,
+            route_stations(event_type, type_, broker, routes, conditions, direct=direct),
+            tuple(self._find_problems(resource, found, passing, broker)),
+        )
+
+    def _find_listeners(self, namespace: str, type_: str, source: str | None) -> list[Listener]:
+        return self._table.passing(namespace, call_attributes(type_, source, self._caller))
+
+    def _delivery_of(self, namespace: str, broker: str) -> Delivery | None:
+        """Return the delivery of a Broker, `None` without a valid manifest.
+
+        Valid is a manifest that Knative would take.
+        """
+        resource = self._resources.get(Key(GROUP, "Broker", namespace, broker))
+        try:
+            return parse_broker(resource).delivery if resource else None
+        except InvalidResource:
+            return None
+
+    def _route_to(self, listener: Listener, broker: Delivery | None) -> CallRoute:
+        trigger, subscriber = listener.trigger, listener.trigger.subscriber
+        name = subscriber.ref.name if subscriber.ref else subscriber.uri or ""
+        try:
+            address, problem = self._book.resolve(subscriber), ""
+        except Unaddressable as error:
+            address, problem = "", str(error)
+        delivery = trigger.delivery or broker
+        words = delivery_words(delivery.retry, delivery.dead_letter is not None) if delivery else ""
+        return CallRoute(trigger.name, listener.asks_for, name, address, problem, words)
+
+    def _direct_route(self, tool: Tool) -> CallRoute:
+        name = tool.reference.name if tool.reference else ""
+        try:
+            address = tool.address or self._book.resolve(Destination(tool.reference))
+        except Unaddressable as error:
+            return CallRoute("", service=name, problem=str(error))
+        return CallRoute("", service=name, address=address)
+
+    def _judge_conditions(
+        self, found: Tool | Refusal | Skipped, namespace: str, broker: str, *, direct: bool
+    ) -> list[Condition]:
+        if not isinstance(found, Tool) and found.reason not in _UNROUTED:
+            field = f"{found.field}: " if isinstance(found, Refusal) and found.field else ""
+            declared = Condition(DECLARED, "False", found.reason, f"{field}{found.message}")
+            later = [
+                Condition(name, "Unknown", "NotDeclared", "judged once the EventType is declared")
+                for name in (ROUTED, ANSWERABLE, DEAD_LETTERED)
+            ]
+            return [declared, *later, ready_from([declared])]
+        read = f"parameters read from {found.parameters_from}" if isinstance(found, Tool) else ""
+        judged = [
+            Condition(DECLARED, "True", "Declared", read),
+            _routed_condition(found),
+            self._judge_answerable(namespace, broker, direct=direct),
+        ]
+        # What the manifests do not say of replies, somebody else may have seen to.
+        ready = ready_from([one for one in judged if one.status != "Unknown"])
+        return [*judged, self._dead_lettered(namespace, broker, direct=direct), ready]
+
+    def _judge_answerable(self, namespace: str, broker: str, *, direct: bool) -> Condition:
+        if direct:
+            return Condition(ANSWERABLE, "True", "Direct", "the reply comes in the answer to the call")
+        reply = {**call_attributes("reply", None, self._caller), _REPLY: "token"}
+        for listener in self._table.passing(namespace, reply):
+            if listener.trigger.broker == broker and not (listener.catches_all or listener.not_ready):
+                message = f"Trigger {listener.trigger.name} brings replies to the shim"
+                return Condition(ANSWERABLE, "True", "ReplyTrigger", message)
+        message = (
+            f"no Trigger of these manifests asks for the attribute {_REPLY!r} of Broker {broker}, which "
+            "brings replies to the shim; beckon up writes one"
+        )
+        return Condition(ANSWERABLE, "Unknown", "NoReplyTrigger", message)
+
+    def _dead_lettered(self, namespace: str, broker: str, *, direct: bool) -> Condition:
+        if direct:
+            return Condition(DEAD_LETTERED, "True", "Direct", "a failure comes in the answer to the call")
+        delivery = self._delivery_of(namespace, broker)
+        if delivery is None:
+            message = f"no manifest holds the Broker {broker}, so nobody can tell"
+            return Condition(DEAD_LETTERED, "Unknown", "BrokerNotFound", message)
+        if delivery.dead_letter is None:
+            message = f"name the shim in spec.delivery.deadLetterSink of Broker {broker}"
+            return Condition(DEAD_LETTERED, "False", "NoDeadLetterSink", message)
+        return Condition(DEAD_LETTERED, "True", "ToShim", "an undeliverable call is told at once")
+
+    def _find_problems(
+        self, resource: Resource, found: Tool | Refusal | Skipped, passing: list[Listener], broker: str
+    ) -> Iterator[Finding]:
+        """Yield the findings about an EventType and the route of its calls.
+
+        A refusal is a condition already, and no finding.
+        """
+        yield from check_event_type(resource)
+        if isinstance(found, Tool):
+            yield from check_tool(found, resource, passing)
+        for listener in passing:
+            yield from check_trigger(listener.resource)
+            if isinstance(found, Tool):
+                yield from check_loop(listener, found.type)
+        written = self._resources.get(Key(GROUP, "Broker", resource.namespace, broker))
+        if written is not None:
+            yield from check_broker(written)
+
+
+def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
+    if not isinstance(found, Tool):
+        return Condition(ROUTED, "False", found.reason, found.message)
+    if found.dispatch == "direct":
+        return Condition(ROUTED, "True", "Direct", f"calls go to {found.address}")
+    named = ", ".join(found.routes[:3])
+    return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {named}")
+
+
+def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str]:
+    """Return the type, source, Broker and description of an EventType.
+
+    Missing ones are empty or `None`.
+    """
+    try:
+        read = parse_event_type(resource)
+    except InvalidEventType:
+        said = resource.spec.get("description")
+        return "", None, None, said if isinstance(said, str) else ""
+    return read.type, read.source, read.broker, read.description

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from beckon_agent.core.run_types import CallFinished, Limits
+from beckon_agent.core.run_events import CallFinished
+from beckon_agent.core.run_types import Limits
 from beckon_agent.telemetry.metrics import Metrics
 from tests.agent.conftest import NOBODY, StartAgent
 from tests.agent.event_platform import described

@@ -11,7 +11,8 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.auth.authorization import PermittedAgents, allowed_tools, mask_of, may_see, may_use
 from beckon_agent.auth.tool_policies import Bounds, bounds_of
 from beckon_agent.core.context import ANONYMOUS, EVENTS, UNAUTHENTICATED, NoPrincipal, Principal, acting_as
-from beckon_agent.core.model_types import Message, StreamItem
+from beckon_agent.core.model_types import Message
+from beckon_agent.core.run_events import StreamItem
 from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_contract.agent_resources import KIND, read_agent
 from beckon_contract.agent_terms import NO_TERMS, Access, Callers, Rate, Terms

@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from beckon_agent.core.model_types import Declaration, TextDelta, ToolCall
+from beckon_agent.core.model_types import Declaration, ToolCall
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect
 
 

@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 import pytest
 
-from beckon_agent.core.model_types import Message, TextCalls, TextDelta, ToolCall
+from beckon_agent.core.model_types import Message, TextCalls, ToolCall
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect
 from beckon_agent.dialects.calls import RawCall
-from beckon_agent.dialects.native import NATIVE, native_dialect
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
-from beckon_agent.dialects.registry import DIALECTS
+from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
 from beckon_agent.run.model_turn import Screen
 from tests.agent.dialects.reading import declare
 

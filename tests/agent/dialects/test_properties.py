@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_agent.core.model_types import TextDelta
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.registry import DIALECTS
 from tests.agent.dialects.reading import declare, read
 

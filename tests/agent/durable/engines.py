@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.core.model_types import TextDelta
 from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_events import RunEvent, TextDelta
 from beckon_agent.core.run_types import Options
-from beckon_agent.durable.base import Ask, EngineEvent
+from beckon_agent.durable.base import Ask
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
 from tests.agent.running_agent import RunningAgent, user
@@ -52,13 +52,13 @@ class Engines:
         return Ask(run, hosted, Options())
 
 
-async def everything(engine: RunEngine, run_id: str, *, wait: bool = False) -> list[EngineEvent]:
+async def everything(engine: RunEngine, run_id: str, *, wait: bool = False) -> list[RunEvent]:
     """Return all events of a run; their numbers are without a gap."""
     numbered = [item async for item in engine.follow(run_id, wait=wait)]
     assert [number for number, _ in numbered] == list(range(1, len(numbered) + 1))
     return [event for _, event in numbered]
 
 
-def text(events: list[EngineEvent]) -> str:
+def text(events: list[RunEvent]) -> str:
     """Return what the agent said."""
     return "".join(event.text for event in events if isinstance(event, TextDelta))

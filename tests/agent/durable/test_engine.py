@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.core.run_types import (
+from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
     ClientCallRequested,
-    ClientTool,
+    RunFailed,
     RunFinished,
     RunSuspended,
 )
-from beckon_agent.durable.base import RunFailed
+from beckon_agent.core.run_types import ClientTool
 from tests.agent.durable.conftest import StartEngines
 from tests.agent.durable.crashing import Crashing
 from tests.agent.durable.engines import everything, text

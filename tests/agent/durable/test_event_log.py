@@ -3,8 +3,7 @@
 import asyncio
 from contextlib import aclosing
 
-from beckon_agent.core.run_types import CallFinished, CallProgressed, CallStarted
-from beckon_agent.durable.base import EngineEvent
+from beckon_agent.core.run_events import CallFinished, CallProgressed, CallStarted, RunEvent
 from beckon_agent.durable.event_log import Broadcast
 
 STARTED = CallStarted("1", "f", {})
@@ -15,7 +14,7 @@ def report(done: float) -> CallProgressed:
     return CallProgressed("1", "f", done, 3, "")
 
 
-async def followed(broadcast: Broadcast, after: int = 0) -> list[tuple[int, EngineEvent]]:
+async def followed(broadcast: Broadcast, after: int = 0) -> list[tuple[int, RunEvent]]:
     """Return what a follower hears that comes now, and who stays to the end."""
     broadcast.close()
     async with aclosing(broadcast.follow(after)) as events:

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
-from beckon_agent.core.model_types import TextDelta
 from beckon_agent.core.records import Ended, LogEntries, NewRun
-from beckon_agent.core.run_types import ApprovalRequested, CallFinished, Limits, RunFinished
-from beckon_agent.durable.base import EngineEvent
+from beckon_agent.core.run_events import ApprovalRequested, CallFinished, RunEvent, RunFinished, TextDelta
+from beckon_agent.core.run_types import Limits
 from beckon_agent.durable.serialization import event_to_document
 from beckon_agent.store.base import Store
 from tests.agent.durable.conftest import StartEngines
@@ -236,7 +235,7 @@ async def test_a_run_that_waits_for_a_person_outlives_its_process(
                 await first.decide_call(f"{run.id}.0.0", "approved", by="ann")
             await eventually(lambda: asyncio.sleep(0, dying.dead))
         async with shared.running() as second, asyncio.timeout(PATIENCE):
-            events: list[EngineEvent] = []
+            events: list[RunEvent] = []
             async for _, event in second.follow(run.id, wait=True):
                 events.append(event)
                 if isinstance(event, ApprovalRequested):

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from beckon_agent.core.records import Decision, StoredRun
-from beckon_agent.core.run_types import RunFinished, RunSuspended
-from beckon_agent.durable.base import Ask, EngineEvent, RunFailed
+from beckon_agent.core.run_events import RunEvent, RunFailed, RunFinished, RunSuspended
+from beckon_agent.durable.base import Ask
 from beckon_agent.model.errors import ModelError
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists
 
 LAST = RunFinished | RunFailed | RunSuspended
-Work = Callable[[Ask], AsyncGenerator[EngineEvent]]
+Work = Callable[[Ask], AsyncGenerator[RunEvent]]
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Kept:
     """One run: what happened so far, and who makes it happen."""
 
     stored: StoredRun
-    events: list[EngineEvent] = field(default_factory=list)
+    events: list[RunEvent] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     task: "asyncio.Task[None] | None" = None
 
@@ -53,14 +53,14 @@ class MemoryEngine:
         except ModelError as error:
             await self._add(kept, RunFailed("model_error", str(error)))
 
-    async def _add(self, kept: Kept, event: EngineEvent) -> None:
+    async def _add(self, kept: Kept, event: RunEvent) -> None:
         async with kept.changed:
             kept.events.append(event)
             if isinstance(event, RunFinished):
                 kept.stored = replace(kept.stored, status="completed")
             kept.changed.notify_all()
 
-    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, RunEvent]]:
         kept = self._runs[run_id]
         number = 0
         while True:

@@ -7,10 +7,10 @@ import orjson
 import pytest
 
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.core.model_types import TextDelta
 from beckon_agent.core.records import StoredRun
-from beckon_agent.core.run_types import Limits, RunFinished
-from beckon_agent.durable.base import AnswerDropped, Ask, EngineEvent
+from beckon_agent.core.run_events import AnswerDropped, RunEvent, RunFinished, TextDelta
+from beckon_agent.core.run_types import Limits
+from beckon_agent.durable.base import Ask
 from beckon_contract.tracing import carried
 from tests.agent.events.answering_agent import SOURCE, Setup, answering_agent, asking, event, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing
@@ -130,7 +130,7 @@ async def test_a_failed_run_that_nobody_waits_for_becomes_a_dead_letter_at_once(
         assert problem(response, 424).startswith("the agent failed: ")
 
 
-async def dropped(_: Ask) -> AsyncGenerator[EngineEvent]:
+async def dropped(_: Ask) -> AsyncGenerator[RunEvent]:
     """A run whose process died in the middle of an answer, and which went on elsewhere."""
     yield TextDelta("It is half past")
     yield AnswerDropped()
@@ -155,7 +155,7 @@ async def test_a_run_that_was_ended_from_outside_is_told_as_failed(
             run = await super().get(run_id)
             return run and replace(run, status="cancelled", error=error)
 
-        async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+        async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, RunEvent]]:
             yield 1, TextDelta("half")
 
     async with answering_agent(setup=Setup(engine=lambda service: Ended(service, dropped))) as agent:
@@ -164,7 +164,7 @@ async def test_a_run_that_was_ended_from_outside_is_told_as_failed(
         assert orjson.loads(reply.data or b"")["error"]["message"] == f"the agent failed: {said}"
 
 
-async def tracing(_: Ask) -> AsyncGenerator[EngineEvent]:
+async def tracing(_: Ask) -> AsyncGenerator[RunEvent]:
     """A run that says in which trace it is."""
     yield TextDelta(carried().get("traceparent", "none"))
     yield RunFinished("stop", None, ())

@@ -11,8 +11,8 @@ import orjson
 from beckon_agent.api.events.request import EventRules, run_id_of
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.records import StoredRun
-from beckon_agent.core.run_types import RunSuspended
-from beckon_agent.durable.base import Ask, EngineEvent
+from beckon_agent.core.run_events import RunEvent, RunSuspended
+from beckon_agent.durable.base import Ask
 from beckon_contract.deadlines import format_expiry
 from beckon_contract.events import CloudEvent
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, held, problem
@@ -171,7 +171,7 @@ async def test_a_limit_without_room_says_when_to_come_again() -> None:
         assert response.headers["retry-after"] == "7"
 
 
-async def suspended(_: Ask) -> AsyncGenerator[EngineEvent]:
+async def suspended(_: Ask) -> AsyncGenerator[RunEvent]:
     """A run that waits for a person."""
     yield RunSuspended()
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
-from beckon_agent.core.run_types import ApprovalRequested, CallFinished, RunFinished, RunSuspended
-from beckon_agent.durable.base import EngineEvent
+from beckon_agent.core.run_events import ApprovalRequested, CallFinished, RunEvent, RunFinished, RunSuspended
 from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue import Catalogue
 from tests.agent.durable.conftest import StartEngines, engines
@@ -35,7 +34,7 @@ def forget(shared: Engines) -> None:
     shared.agent.service.registry = SingleAgent(anew, roster.watch)
 
 
-def finished(events: list[EngineEvent]) -> list[str]:
+def finished(events: list[RunEvent]) -> list[str]:
     return [event.name for event in events if isinstance(event, CallFinished)]
 
 

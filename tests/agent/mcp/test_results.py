@@ -6,7 +6,7 @@ import pytest
 from mcp_types import CallToolResult
 
 from beckon_agent.api.mcp.call import to_call_result
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 
 SOUND = {"media_type": "audio/wav", "data_base64": "AAAA"}
 PICTURE = {"media_type": "image/png", "data_base64": "AAAA"}

@@ -18,7 +18,8 @@ from mcp_types import INVALID_PARAMS, CallToolResult, ImageContent, TextContent
 from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.auth.quotas import LimitReached
-from beckon_agent.core.run_types import Agent, CallFinished
+from beckon_agent.core.run_events import CallFinished
+from beckon_agent.core.run_types import Agent
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tool_calls.validation import PreparedCall
 from beckon_contract.catalogue import Catalogue

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.core.model_types import ReasoningDelta, StreamItem, TextDelta, ToolCall, Turn
+from beckon_agent.core.model_types import ToolCall, Turn
+from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import (

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Turn
+from beckon_agent.core.model_types import Turn
+from beckon_agent.core.run_events import ReasoningDelta, TextDelta
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelRefused, ModelUnavailable, StreamBroken
 from beckon_agent.model.transport import Patience

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_agent.core.model_types import BROKE_OFF, TextDelta, Turn, Usage
+from beckon_agent.core.model_types import BROKE_OFF, Turn, Usage
+from beckon_agent.core.run_events import TextDelta
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, ModelUnavailable, StreamBroken
 from beckon_agent.model.sse import UnreadableAnswer, read_payloads

@@ -6,7 +6,8 @@ from contextlib import aclosing
 import pytest
 
 from beckon_agent.auth.quotas import LimitReached, Quotas, metered
-from beckon_agent.core.model_types import Message, StreamItem, TextDelta, Turn, Usage
+from beckon_agent.core.model_types import Message, Turn, Usage
+from beckon_agent.core.run_events import StreamItem, TextDelta
 from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_contract.tools import Tool

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, Sequence
 from beckon_agent.api.responses.documents import ECHO
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.core.records import Decision, RunStatus, StoredRun
-from beckon_agent.core.run_types import RunSuspended
-from beckon_agent.durable.base import Ask, EngineEvent
+from beckon_agent.core.run_events import RunEvent, RunSuspended
+from beckon_agent.durable.base import Ask
 from beckon_agent.store.base import StoreUnavailable
 
 RUN_ID = f"resp_{'a' * 32}"
@@ -33,7 +33,7 @@ def stored_run(
 class ScriptedEngine:
     """Has one run; `breaks` is whether the store goes away behind the last event."""
 
-    def __init__(self, run: StoredRun, events: Sequence[EngineEvent], *, breaks: bool = False) -> None:
+    def __init__(self, run: StoredRun, events: Sequence[RunEvent], *, breaks: bool = False) -> None:
         self.run = run
         self._events = events
         self._breaks = breaks
@@ -42,7 +42,7 @@ class ScriptedEngine:
         """Begin the one run."""
         return self.run
 
-    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, EngineEvent]]:
+    async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, RunEvent]]:
         """Tell the script; without `wait` up to where it waits."""
         for number, event in enumerate(self._events, start=1):
             yield number, event

@@ -12,16 +12,21 @@ from pydantic import TypeAdapter
 from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.api.responses.events import Encoder
 from beckon_agent.api.responses.stream import events_of_turns
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
+from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import Past, StoredCall, StoredTurn
-from beckon_agent.core.run_types import (
+from beckon_agent.core.run_events import (
+    AnswerDropped,
     ApprovalRequested,
     CallFinished,
     CallStarted,
+    ReasoningDelta,
+    RunEvent,
+    RunFailed,
     RunFinished,
     RunSuspended,
+    TextDelta,
+    TurnNoted,
 )
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.running_face import Event, events_of, face_app, kinds, said, valid
@@ -34,7 +39,7 @@ _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 FINISHED = RunFinished("stop", Usage(1, 2), ())
 
 
-def told(events: Sequence[EngineEvent], part: int = 1) -> list[Event]:
+def told(events: Sequence[RunEvent], part: int = 1) -> list[Event]:
     """Return all events of a part, each valid by OpenAI's types."""
     encoder = Encoder(stored_run(), part)
     found = encoder.begin()
@@ -86,7 +91,7 @@ async def test_what_was_whole_before_a_process_died_stays() -> None:
 
 
 async def test_a_resumed_run_that_repeats_itself_is_told_once() -> None:
-    calls: list[EngineEvent] = [started("1"), started("2"), finished("1")]
+    calls: list[RunEvent] = [started("1"), started("2"), finished("1")]
     plain = told([*calls, finished("2"), FINISHED])
     repeated = told([*calls, *calls, finished("2"), finished("2"), FINISHED])
 
@@ -94,7 +99,7 @@ async def test_a_resumed_run_that_repeats_itself_is_told_once() -> None:
 
 
 async def test_questions_that_are_answered_before_anybody_waits_still_end_their_response() -> None:
-    run: list[EngineEvent] = [asked("1"), finished("1"), TextDelta("Done."), FINISHED]
+    run: list[RunEvent] = [asked("1"), finished("1"), TextDelta("Done."), FINISHED]
     first, second = told(run), told(run, part=2)
 
     assert [item["type"] for item in first[-1]["response"]["output"]] == ["mcp_approval_request"]
@@ -105,7 +110,7 @@ async def test_questions_that_are_answered_before_anybody_waits_still_end_their_
 
 
 @pytest.mark.parametrize("calls", [[], [finished("1")]])
-async def test_text_of_a_later_part_is_not_set_off_from_an_earlier_one(calls: list[EngineEvent]) -> None:
+async def test_text_of_a_later_part_is_not_set_off_from_an_earlier_one(calls: list[RunEvent]) -> None:
     run = [TextDelta("May I?"), asked("1"), RunSuspended(), *calls, TextDelta("\n\nDone."), FINISHED]
 
     assert said(told(run, part=2)[-1]["response"]) == "Done."
@@ -139,7 +144,7 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
             call(1, "2", state="done", result="out", decision="approved"),
         ],
     )
-    live: list[EngineEvent] = [
+    live: list[RunEvent] = [
         ReasoningDelta("hm"),
         TextDelta("Well."),
         TurnNoted(0),
@@ -153,7 +158,7 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
         TurnNoted(1),
     ]
 
-    def outputs(events: Sequence[EngineEvent]) -> list[object]:
+    def outputs(events: Sequence[RunEvent]) -> list[object]:
         parts = [Encoder(stored_run(), part) for part in (1, 2)]
         for event in events:
             for encoder in parts:
@@ -180,7 +185,7 @@ async def scripted(
         await store.aclose()
 
 
-LATE: list[EngineEvent] = [started("1"), RunSuspended(), finished("1"), TextDelta("Done."), FINISHED]
+LATE: list[RunEvent] = [started("1"), RunSuspended(), finished("1"), TextDelta("Done."), FINISHED]
 
 
 async def test_a_tool_that_takes_hours_holds_no_connection(start_agent: StartAgent) -> None:

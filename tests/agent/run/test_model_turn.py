@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.core.model_types import Message, StreamItem, TextDelta, Turn
+from beckon_agent.core.model_types import Message, Turn
+from beckon_agent.core.run_events import StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported

@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.core.context import set_request_id
-from beckon_agent.core.run_types import Agent, Limits, Options, RunEvent, RunSuspended
+from beckon_agent.core.run_events import RunEvent, RunSuspended
+from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelError
 from beckon_agent.run.loop import Run
@@ -23,8 +24,7 @@ from beckon_agent.run.tool_offer import SelectableTools
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.run_spans import RunObserver
-from beckon_agent.telemetry.setup import log_fields
-from beckon_agent.telemetry.spans import during, resume_trace, trace_to_request
+from beckon_agent.telemetry.spans import during, log_fields, resume_trace, trace_to_request
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tools.select import FittingTools
 from tests.agent.event_platform import EventPlatform

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from beckon_agent.telemetry import tool_spans
-from beckon_agent.telemetry.setup import start_telemetry
+from beckon_agent.telemetry.spans import start_telemetry
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -15,7 +15,7 @@ def test_without_a_collector_the_agent_loads_no_sdk() -> None:
     program = (
         "import sys\n"
         "import beckon_agent.__main__, beckon_agent.telemetry.run_spans, beckon_agent.telemetry.http_spans\n"
-        "from beckon_agent.telemetry.setup import start_telemetry\n"
+        "from beckon_agent.telemetry.spans import start_telemetry\n"
         "start_telemetry({})()\n"
         "heavy = ('opentelemetry.sdk', 'opentelemetry.exporter', 'google.protobuf', 'requests')\n"
         "print([name for name in sys.modules if name.startswith(heavy)])"

@@ -9,15 +9,17 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from beckon_agent.api.chat.memory import handed_id, new_run_id
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta, Usage
-from beckon_agent.core.run_types import (
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.run_events import (
     CallFinished,
     CallProgressed,
     CallStarted,
     ClientCallRequested,
     Ending,
+    ReasoningDelta,
     RunEvent,
     RunFinished,
+    TextDelta,
 )
 from beckon_contract.jsontext import dumps
 from beckon_contract.tools import CallOrigin

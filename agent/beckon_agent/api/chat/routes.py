@@ -19,8 +19,16 @@ from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses.tool_choice import check_tools
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import NewRun
-from beckon_agent.core.run_types import Options, RunEvent, RunFinished, RunSuspended
-from beckon_agent.durable.base import AnswerDropped, Ask, Engine, RunFailed, TurnNoted
+from beckon_agent.core.run_events import (
+    AnswerDropped,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunSuspended,
+    TurnNoted,
+)
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.service import Service
 
 FACE = "chat.completions"

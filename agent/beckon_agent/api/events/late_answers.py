@@ -14,7 +14,7 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.events.reply import Replier, RunAnswer, RunAnswerReader, Unanswered
 from beckon_agent.api.events.request import FACE, EventRules, replier_of
 from beckon_agent.core.records import StoredRun
-from beckon_agent.durable.base import EngineEvent
+from beckon_agent.core.run_events import RunEvent
 from beckon_contract.events import CloudEvent, to_binary
 from beckon_contract.failures import Reason
 
@@ -35,7 +35,7 @@ class LateAnswers:
     session: aiohttp.ClientSession
     rules: EventRules
 
-    async def send(self, run: StoredRun, hosted: AgentHandle, events: Sequence[EngineEvent]) -> None:
+    async def send(self, run: StoredRun, hosted: AgentHandle, events: Sequence[RunEvent]) -> None:
         """Send the awaited answer of a suspended run; never raises.
 
         It does nothing for runs of other protocols, or if no answer is awaited.

@@ -8,9 +8,18 @@ import orjson
 
 from beckon_agent.api.events.question import NOTHING
 from beckon_agent.core.call_budget import CallBudget, usage_attribute
-from beckon_agent.core.model_types import TextDelta, Usage
-from beckon_agent.core.run_types import Agent, CallStarted, Ending, RunFinished, RunSuspended
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed
+from beckon_agent.core.model_types import Usage
+from beckon_agent.core.run_events import (
+    AnswerDropped,
+    CallStarted,
+    Ending,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunSuspended,
+    TextDelta,
+)
+from beckon_agent.core.run_types import Agent
 from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
@@ -69,7 +78,7 @@ class RunAnswerReader:
         self.found: RunAnswer | Unanswered | None = None
         self._before = self._latest = ""  # what the model says on its way to the answer is not the answer
 
-    def feed(self, event: EngineEvent) -> None:
+    def feed(self, event: RunEvent) -> None:
         """Read the next event."""
         self.found = None
         match event:
@@ -90,7 +99,7 @@ class RunAnswerReader:
                 pass
 
 
-async def read_answer(events: AsyncIterator[tuple[int, EngineEvent]]) -> RunAnswer | Unanswered | None:
+async def read_answer(events: AsyncIterator[tuple[int, RunEvent]]) -> RunAnswer | Unanswered | None:
     """Return the result of a run, at its end or suspension.
 
     `None` for a run ended from outside.

@@ -17,7 +17,7 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.mcp.cancellation import Cancellations, Key
 from beckon_agent.api.mcp.progress import ProgressSender, SendProgress
 from beckon_agent.auth.quotas import LimitReached
-from beckon_agent.core.run_types import CallFinished
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome

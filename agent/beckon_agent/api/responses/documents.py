@@ -10,7 +10,7 @@ from beckon_agent.api.responses.ids import response_id
 from beckon_agent.api.responses.output import OutputItem
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import RunStatus, StoredRun
-from beckon_agent.core.run_types import Ending
+from beckon_agent.core.run_events import Ending
 
 Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 

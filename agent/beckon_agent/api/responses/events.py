@@ -19,18 +19,22 @@ from beckon_agent.api.responses.documents import (
 from beckon_agent.api.responses.ids import approval_id, item_id
 from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL, StoredRun
-from beckon_agent.core.run_types import (
+from beckon_agent.core.run_events import (
+    AnswerDropped,
     ApprovalRequested,
     CallFinished,
     CallProgressed,
     CallStarted,
     ClientCallRequested,
+    ReasoningDelta,
+    RunEvent,
+    RunFailed,
     RunFinished,
     RunSuspended,
+    TextDelta,
+    TurnNoted,
 )
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 
 Event = dict[str, Any]
 """One event of the API, with its `type` and `sequence_number`."""
@@ -107,7 +111,7 @@ class Encoder:
             self._open_response()
         return self._events
 
-    def feed(self, event: EngineEvent, ended_at: float | None = None) -> list[Event]:
+    def feed(self, event: RunEvent, ended_at: float | None = None) -> list[Event]:
         """Return the response events for an event of the run.
 
         The list is empty once the part has ended. `ended_at` is the time at which the run ended, for its
@@ -135,7 +139,7 @@ class Encoder:
         state = self.state or state_of_run(run, begun=bool(self.output) or self._wanted > 1)
         return response_document(run, self._wanted, state, self.output)
 
-    def _encode(self, event: EngineEvent, ended_at: float | None) -> None:
+    def _encode(self, event: RunEvent, ended_at: float | None) -> None:
         match event:
             case TextDelta(text):
                 self._grow("message", text)
@@ -149,7 +153,7 @@ class Encoder:
                 self._encode_end(event, ended_at)
             case CallProgressed():
                 self._report(event)
-            case _:
+            case CallStarted() | CallFinished() | ApprovalRequested() | ClientCallRequested():
                 self._encode_call(event)
 
     def _encode_end(self, event: RunSuspended | RunFinished | RunFailed, ended_at: float | None) -> None:
@@ -286,7 +290,7 @@ class Encoder:
         )
         self._done(index, output.function_call(identity, call.id, call.name, call.arguments, "completed"))
 
-    def _is_decided(self, event: EngineEvent) -> bool:
+    def _is_decided(self, event: RunEvent) -> bool:
         """True if the run has continued after its approval requests.
 
         It may do so without a `RunSuspended` event before.

@@ -14,21 +14,24 @@ from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
 from beckon_agent.api.responses.documents import ResponseDocument
 from beckon_agent.api.responses.events import PROGRESS, Encoder, Event
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL, Past, StoredCall, StoredRun, StoredTurn
-from beckon_agent.core.run_types import (
+from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
     CallStarted,
     ClientCallRequested,
+    ReasoningDelta,
+    RunEvent,
+    RunFailed,
     RunFinished,
     RunSuspended,
+    TextDelta,
 )
-from beckon_agent.durable.base import Engine, EngineEvent, RunFailed
+from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
 
 
-def events_of_turns(run: StoredRun, past: Past) -> Iterator[EngineEvent]:
+def events_of_turns(run: StoredRun, past: Past) -> Iterator[RunEvent]:
     """Yield the events of all complete turns in the run's order.
 
     Each text is one delta.
@@ -41,14 +44,14 @@ def events_of_turns(run: StoredRun, past: Past) -> Iterator[EngineEvent]:
         yield from _called(run, sorted(calls, key=lambda call: call.number))
 
 
-def _said(turn: StoredTurn, *, spoke: bool) -> Iterator[EngineEvent]:
+def _said(turn: StoredTurn, *, spoke: bool) -> Iterator[RunEvent]:
     if turn.reasoning:
         yield ReasoningDelta(turn.reasoning)
     if turn.text:
         yield TextDelta(("\n\n" if spoke else "") + turn.text)
 
 
-def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[EngineEvent]:
+def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEvent]:
     waiting = [call for call in calls if call.decision is not None or call.state == "approval"]
     others = [call for call in calls if call not in waiting]
     for call in calls:
@@ -131,7 +134,7 @@ class ResponseStreamer:
             encoder.state = None  # no person will decide its approvals any more
         return encoder.document(run)
 
-    async def _happened(self, run: StoredRun) -> list[EngineEvent]:
+    async def _happened(self, run: StoredRun) -> list[RunEvent]:
         if run.status not in FINAL:
             return list(events_of_turns(run, await self.store.runs.load_past(run.id)))
         async with aclosing(self.engine.follow(run.id, wait=True)) as events:
@@ -165,7 +168,7 @@ class ResponseStreamer:
         return time.time() if stored is None or stored.ended_at is None else stored.ended_at
 
 
-def _calls(events: Sequence[EngineEvent]) -> int:
+def _calls(events: Sequence[RunEvent]) -> int:
     return sum(
         1 for event in events if isinstance(event, CallStarted | ApprovalRequested | ClientCallRequested)
     )

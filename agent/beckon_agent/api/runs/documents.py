@@ -20,7 +20,7 @@ from beckon_agent.core.records import (
     StoredTurn,
     Waiting,
 )
-from beckon_agent.core.run_types import Ending
+from beckon_agent.core.run_events import Ending
 from beckon_agent.store.search_text import opening_text
 from beckon_agent.tool_calls.recorded_events import shown_document
 from beckon_contract.tools import CallOrigin

@@ -10,18 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
-from beckon_agent.core.model_types import ReasoningDelta, TextDelta
 from beckon_agent.core.records import FINAL
-from beckon_agent.core.run_types import (
-    ApprovalRequested,
-    CallFinished,
+from beckon_agent.core.run_events import (
     CallProgressed,
-    CallStarted,
-    ClientCallRequested,
-    RunFinished,
-    RunSuspended,
 )
-from beckon_agent.durable.base import AnswerDropped, EngineEvent, RunFailed, TurnNoted
 from beckon_agent.durable.event_log import ReportsSeen
 from beckon_agent.durable.serialization import event_from_document
 from beckon_agent.store.base import Store
@@ -29,20 +21,6 @@ from beckon_agent.tool_calls.recorded_events import shown_document
 
 _PAGE = 500
 _LOOK, _LOOK_SUSPENDED = 0.25, 1.0  # seconds
-_NAMES: dict[type[EngineEvent], str] = {
-    TextDelta: "text",
-    ReasoningDelta: "reasoning",
-    CallStarted: "call",
-    ApprovalRequested: "approval",
-    ClientCallRequested: "client_call",
-    CallFinished: "result",
-    TurnNoted: "turn",
-    AnswerDropped: "dropped",
-    RunSuspended: "suspended",
-    RunFinished: "finished",
-    RunFailed: "failed",
-}
-
 NumberedEvent = tuple[int, str, dict[str, Any]]
 
 
@@ -73,7 +51,7 @@ def _to_members(document: Any) -> tuple[str, dict[str, Any]]:
     event = event_from_document(document)
     members = asdict(event)
     members.pop("messages", None)  # of the end: they are the conversation, which other routes show
-    return _NAMES[type(event)], shown_document(members)
+    return event.streamed_name, shown_document(members)
 
 
 def _report(report: CallProgressed) -> dict[str, Any]:

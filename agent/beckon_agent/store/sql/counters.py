@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Row, delete, func, select
 
 from beckon_agent.core.records import LimitDecision, ReservedLimit
-from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql import database
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.tables import buckets, places, reservations
 
@@ -62,13 +62,13 @@ class SqlCounters:
 
 def sweep_counters(connection: Connection) -> None:
     """Delete expired entries of limits without later requests."""
-    connection.execute(delete(buckets).where(buckets.c.expires < dialect.now()))
-    connection.execute(delete(places).where(places.c.expires < dialect.now()))
-    connection.execute(delete(reservations).where(reservations.c.expires < dialect.now()))
+    connection.execute(delete(buckets).where(buckets.c.expires < database.now()))
+    connection.execute(delete(places).where(places.c.expires < database.now()))
+    connection.execute(delete(reservations).where(reservations.c.expires < database.now()))
 
 
 def _take_amount(connection: Connection, key: str, amount: int, limit: int, window: float) -> LimitDecision:
-    moment = dialect.lock_name(connection, f"beckon: take {key}")
+    moment = database.lock_name(connection, f"beckon: take {key}")
     used = _select_uses(connection, key, window, moment)
     over = sum(part for _, part in used) + amount - limit
     if over > 0:
@@ -80,7 +80,7 @@ def _take_amount(connection: Connection, key: str, amount: int, limit: int, wind
 def _reserve_amount(
     connection: Connection, key: str, token: str, amount: int, limit: ReservedLimit
 ) -> LimitDecision:
-    moment = dialect.lock_name(connection, f"beckon: take {key}")
+    moment = database.lock_name(connection, f"beckon: take {key}")
     connection.execute(
         delete(reservations).where(reservations.c.key == key, reservations.c.expires <= moment)
     )
@@ -93,7 +93,7 @@ def _reserve_amount(
             return LimitDecision(False, _until_free(used, over, limit.window, moment))
         if limit.behind_others and over + sum(reserved.values()) > 0:
             return LimitDecision(False, min(_UNTIL_SETTLED, limit.window))
-    new = dialect.insert_into(connection, reservations).values(
+    new = database.insert_into(connection, reservations).values(
         key=key, token=token, amount=amount, expires=moment + limit.seconds
     )
     later = {"amount": new.excluded.amount, "expires": new.excluded.expires}
@@ -102,7 +102,7 @@ def _reserve_amount(
 
 
 def _settle_reservation(connection: Connection, key: str, token: str, amount: int, window: float) -> None:
-    moment = dialect.lock_name(connection, f"beckon: take {key}")
+    moment = database.lock_name(connection, f"beckon: take {key}")
     mine = reservations.c.key == key, reservations.c.token == token
     connection.execute(delete(reservations).where(*mine))
     if amount:
@@ -123,7 +123,7 @@ def _select_uses(connection: Connection, key: str, window: float, moment: float)
 
 def _insert_use(connection: Connection, key: str, amount: int, window: float, moment: float) -> None:
     connection.execute(delete(buckets).where(buckets.c.key == key, buckets.c.last_used <= moment - window))
-    new = dialect.insert_into(connection, buckets).values(
+    new = database.insert_into(connection, buckets).values(
         key=key,
         bucket=int(moment * _BUCKETS / window),
         last_used=moment,
@@ -151,7 +151,7 @@ def _until_free(used: Sequence[Row[float, int]], over: int, window: float, momen
 
 
 def _take_place(connection: Connection, key: str, token: str, limit: int, seconds: float) -> LimitDecision:
-    moment = dialect.lock_name(connection, f"beckon: enter {key}")
+    moment = database.lock_name(connection, f"beckon: enter {key}")
     connection.execute(delete(places).where(places.c.key == key, places.c.expires <= moment))
     others = select(func.count(), func.min(places.c.expires)).where(
         places.c.key == key, places.c.token != token
@@ -160,7 +160,7 @@ def _take_place(connection: Connection, key: str, token: str, limit: int, second
     mine = connection.scalar(select(places.c.token).where(places.c.key == key, places.c.token == token))
     if mine is None and taken >= limit:
         return LimitDecision(False, seconds if first is None else first - moment)
-    place = dialect.insert_into(connection, places).values(key=key, token=token, expires=moment + seconds)
+    place = database.insert_into(connection, places).values(key=key, token=token, expires=moment + seconds)
     connection.execute(
         place.on_conflict_do_update(index_elements=["key", "token"], set_={"expires": moment + seconds})
     )

@@ -9,9 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, select
 
 from beckon_agent.core.records import LogEntries
-from beckon_agent.store.sql import dialect
-from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.dialect import now
+from beckon_agent.store.sql import database
+from beckon_agent.store.sql.database import Database, now
 from beckon_agent.store.sql.steps import append_events, lock_held
 from beckon_agent.store.sql.tables import events as table
 from beckon_agent.store.sql.tables import materials, runs
@@ -62,7 +61,7 @@ class SqlMaterials:
         rows = [{"digest": digest, "document": documents[digest]} for digest in sorted(documents)]
 
         def work(connection: Connection) -> None:
-            added = dialect.insert_into(connection, materials).values(used_at=now())
+            added = database.insert_into(connection, materials).values(used_at=now())
             connection.execute(
                 added.on_conflict_do_update(index_elements=["digest"], set_={"used_at": now()}), rows
             )

@@ -21,7 +21,7 @@ from beckon_agent.core.records import (
 )
 from beckon_agent.store.base import NOTHING
 from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.dialect import now as clock
+from beckon_agent.store.sql.database import now as clock
 from beckon_agent.store.sql.steps import (
     CALL_COLUMNS,
     LOCK_HELD,

@@ -27,7 +27,7 @@ from beckon_agent.store.base import (
     Runs,
     StoreRefused,
 )
-from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql import database
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters
 from beckon_agent.store.sql.database import ADDRESSES, Database
@@ -121,7 +121,7 @@ def bring_up_to_date(connection: Connection) -> None:
     Of replicas that start together one does it. Raises `StoreRefused` for a database of a newer version, and
     for one of another program.
     """
-    dialect.lock_name(connection, "beckon: migrate")
+    database.lock_name(connection, "beckon: migrate")
     present = inspect(connection).get_table_names()
     known = migrations.VERSION_TABLE in present
     current = connection.scalar(select(_VERSION.c.version_num)) if known else None

@@ -25,10 +25,17 @@ from sqlalchemy.exc import IntegrityError
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import FINAL, Ended, LogEntries, NewRun, Past, RunStatus, StoredRun
 from beckon_agent.store.base import NOTHING, NotHeld, RunExists
-from beckon_agent.store.sql import conversation_chain, event_log
+from beckon_agent.store.sql import event_log
+from beckon_agent.store.sql.conversations import (
+    advance_conversation,
+    append_segment,
+    complete_segment,
+    delete_unused,
+    mark_used,
+)
+from beckon_agent.store.sql.conversations import load_messages as messages_of_chain
 from beckon_agent.store.sql.counters import sweep_counters
-from beckon_agent.store.sql.database import Database
-from beckon_agent.store.sql.dialect import now
+from beckon_agent.store.sql.database import Database, now
 from beckon_agent.store.sql.steps import HELD, append_events, load_past, requeue_run, usage_of
 from beckon_agent.store.sql.tables import conversations, runs, segments
 
@@ -139,9 +146,7 @@ class SqlRuns:
     async def load_messages(self, run_id: str) -> list[Message]:
         """Return the chain up to the run's own input."""
         own = select(runs.c.segment).where(runs.c.id == run_id).scalar_subquery()
-        return await self._database.read(
-            lambda connection: conversation_chain.load_messages(connection, own, found=True)
-        )
+        return await self._database.read(lambda connection: messages_of_chain(connection, own, found=True))
 
     async def load_added_messages(self, run_id: str) -> list[Message]:
         """Return the messages of the run's own segment after the input."""
@@ -216,12 +221,12 @@ def _to_run(row: Row[Any]) -> StoredRun:
 
 def _create_run(connection: Connection, new: NewRun, holder: str | None, seconds: float) -> StoredRun:
     status: RunStatus = "running" if holder else "queued"
-    segment = conversation_chain.append_segment(connection, _lock_parent(connection, new), new.input)
+    segment = append_segment(connection, _lock_parent(connection, new), new.input)
     members = {name: getattr(new, name) for name in _GIVEN}
     given = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
     lease = {"lease": seconds if holder else None}
     if new.conversation is not None:
-        conversation_chain.mark_used(connection, new.conversation)
+        mark_used(connection, new.conversation)
     created_at, since, held_until = connection.execute(_CREATE, members | given | lease).one()
     return StoredRun(
         **members,
@@ -292,9 +297,9 @@ def _end_run(connection: Connection, run_id: str, holder: str | None, ended: End
     if run.kept or ended.lingers:
         append_events(connection, run_id, said)
     if ended.added is not None and (run.kept or run.conversation is not None):
-        conversation_chain.complete_segment(connection, run.segment, ended.added)
+        complete_segment(connection, run.segment, ended.added)
         if run.conversation is not None:
-            conversation_chain.advance_conversation(connection, run.conversation, run.segment)
+            advance_conversation(connection, run.conversation, run.segment)
     if not (run.kept or ended.lingers):
         alone = run.previous is None and run.conversation is None
         _delete_run(connection, run_id, alone=alone)
@@ -305,7 +310,7 @@ def _delete_run(connection: Connection, run_id: str, *, alone: bool = False) -> 
     segment = connection.scalar(_DELETE, {"the_run": run_id})
     if segment is None:
         return False
-    conversation_chain.delete_unused(connection, [segment], alone=alone)
+    delete_unused(connection, [segment], alone=alone)
     return True
 
 
@@ -317,5 +322,5 @@ def _purge_runs(connection: Connection, over: ColumnElement[bool]) -> int:
     if not found:
         return 0
     gone = connection.scalars(delete(runs).where(runs.c.id.in_(found)).returning(runs.c.segment)).all()
-    conversation_chain.delete_unused(connection, gone)
+    delete_unused(connection, gone)
     return len(gone)

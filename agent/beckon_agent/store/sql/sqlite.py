@@ -21,8 +21,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from beckon_agent.store.base import StoreRefused
-from beckon_agent.store.sql.database import Result, plain_errors
-from beckon_agent.store.sql.dialect import SQLITE_CLOCK
+from beckon_agent.store.sql.database import SQLITE_CLOCK, Result, plain_errors
 from beckon_agent.store.sql.group_commit import GroupCommit
 
 OLDEST = (3, 35, 0)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, exists, or_, select, up
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import LogEntries, Past, StoredCall, StoredTurn
 from beckon_agent.store.base import NotHeld
-from beckon_agent.store.sql import dialect
+from beckon_agent.store.sql import database
 from beckon_agent.store.sql.tables import calls, events, runs, turns
 
 
@@ -69,7 +69,7 @@ def append_events(connection: Connection, run_id: str, said: LogEntries) -> None
         for number, event in enumerate(said.events, start=said.first)
     ]
     if rows:
-        connection.execute(dialect.insert_into(connection, events).on_conflict_do_nothing(), rows)
+        connection.execute(database.insert_into(connection, events).on_conflict_do_nothing(), rows)
 
 
 def load_past(connection: Connection, run_id: str) -> Past:
