@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from beckon_agent.api.events.openapi import EVENT
+from beckon_agent.api.events.request import EVENT
 from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.core.context import request_id

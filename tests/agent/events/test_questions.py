@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_agent.api.events.question import message_of
+from beckon_agent.api.events.messages import message_of
 from beckon_contract.events import CloudEvent, EventError
 from tests.agent.events.answering_agent import answering_agent, asking, event, problem
 

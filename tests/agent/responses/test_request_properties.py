@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from beckon_agent.api.http.errors import ApiError
-from beckon_agent.api.responses.item_lists import to_items
 from beckon_agent.api.responses.items import to_messages
+from beckon_agent.api.responses.output import to_items
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.core import json_values
 from beckon_agent.model.messages import pair_calls

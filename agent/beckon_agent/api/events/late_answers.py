@@ -11,7 +11,7 @@ import aiohttp
 import stamina
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.api.events.reply import Replier, RunAnswer, RunAnswerReader, Unanswered
+from beckon_agent.api.events.messages import Replier, RunAnswer, RunAnswerReader, Unanswered
 from beckon_agent.api.events.request import FACE, EventRules, replier_of
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import RunEvent

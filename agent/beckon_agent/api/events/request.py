@@ -3,14 +3,18 @@
 import hashlib
 import time
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import inf
+from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.api.events.question import message_of
-from beckon_agent.api.events.reply import REPLY_SUFFIX, Replier
+from beckon_agent.api.events.messages import REPLY_SUFFIX, Replier, message_of
 from beckon_agent.api.http.errors import ProblemError
+from beckon_agent.api.http.openapi import reference
 from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.records import NewRun, StoredRun
 from beckon_agent.core.run_types import Limits, Options
@@ -19,6 +23,49 @@ from beckon_contract.chains import BUDGET, DEPTH
 from beckon_contract.deadlines import parse_expiry
 from beckon_contract.events import CloudEvent, EventError, from_structured, is_timestamp
 from beckon_contract.problem import Problem, for_dead_letter
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+
+
+class StructuredEvent(TypedDict):
+    """A CloudEvent in structured mode; `beckon_contract.events` reads it."""
+
+    specversion: Literal["1.0"]
+    id: NonEmpty
+    source: Annotated[NonEmpty, Field(json_schema_extra={"format": "uri-reference"})]
+    type: NonEmpty
+    subject: NotRequired[NonEmpty | None]
+    time: NotRequired[datetime | None]
+    datacontenttype: NotRequired[NonEmpty | None]
+    data: NotRequired[
+        Annotated[
+            Any, Field(description="A question as a string, an object with one in `question`, or anything.")
+        ]
+    ]
+
+
+EVENT: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": f"ce-{name}",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},  # nobody looks at it in structured mode
+            "description": f"The attribute `{name}` in binary mode, in which it is required.",
+        }
+        for name in ("specversion", "id", "source", "type")
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/cloudevents+json": {"schema": reference(StructuredEvent)},
+            "application/json": {"schema": {}},
+            "text/plain": {"schema": {"type": "string"}},
+        },
+    },
+}
+"""For a route's `openapi_extra`."""
+
 
 FACE = "events"
 

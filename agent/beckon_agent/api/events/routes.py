@@ -15,9 +15,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.api.events.openapi import EVENT
-from beckon_agent.api.events.reply import RunAnswer, Unanswered, read_answer
-from beckon_agent.api.events.request import AcceptedEvent, EventRules, accept_event
+from beckon_agent.api.events.messages import RunAnswer, Unanswered, read_answer
+from beckon_agent.api.events.request import EVENT, AcceptedEvent, EventRules, accept_event
 from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.api.http.streaming import unless_gone

@@ -7,18 +7,18 @@ import secrets
 import time
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
-from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, answer, leads_to, operation
 from beckon_agent.api.responses.create import OwnerOf
-from beckon_agent.api.responses.item_lists import ConversationItem, ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.items import InputItem, to_messages
-from beckon_agent.api.responses.lookup import ItemsPerPage
+from beckon_agent.api.responses.lookup import ItemsPerPage, listed
+from beckon_agent.api.responses.output import ConversationItem, ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import Cleaned, Metadata
-from beckon_agent.core.records import Ended, NewRun, StoredConversation
+from beckon_agent.core.records import ConversationSummary, Ended, NewRun, StoredConversation
 from beckon_agent.store.base import Store
 
 _ERRORS = openai_responses(
@@ -26,6 +26,15 @@ _ERRORS = openai_responses(
     _404="There is no such conversation or item, or it is not the caller's.",
     _503="The store does not answer; Retry-After says when to ask again.",
     default="Any other error, in the same shape.",
+)
+_LIST_ERRORS = openai_responses(
+    _400="The request is not valid, or `after` names no conversation of the caller's.",
+    _503="The store does not answer; Retry-After says when to ask again.",
+    default="Any other error, in the same shape.",
+)
+_LIST = answer(
+    "One page of the list.",
+    retrieve=leads_to("retrieveConversation", conversation_id="$response.body#/data/0/id"),
 )
 _THIS = {"conversation_id": "$response.body#/id"}
 _OPENED = answer(
@@ -54,6 +63,16 @@ _SHOWN = 80
 _MAX_ITEMS = 20  # OpenAI's limit for one request
 
 Items = Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)]
+Words = Annotated[
+    str, Query(alias="query", max_length=200, description="Only those in which somebody said this.")
+]
+After = Annotated[
+    str | None,
+    Query(
+        max_length=140,
+        description="The list goes on behind this one: an id, or `last_id`, which says where it stood.",
+    ),
+]
 
 
 class ConversationDocument(TypedDict):
@@ -63,6 +82,13 @@ class ConversationDocument(TypedDict):
     object: Literal["conversation"]
     created_at: int
     metadata: dict[str, str]
+
+
+class ListedConversation(ConversationDocument):
+    """A conversation in a list, with its first question as title."""
+
+    used_at: int
+    title: str
 
 
 class DeletedConversation(TypedDict):
@@ -99,9 +125,30 @@ _Items = JsonResponse[ItemPage]
 def router(store: Store, owner_of: OwnerOf) -> APIRouter:
     """Return the routes of conversations; `owner_of` returns the principal's id."""
     routes = APIRouter()
+    _add_list(routes, store, owner_of)
     _add_conversations(routes, store, owner_of)
     _add_items(routes, store, owner_of)
     return routes
+
+
+def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+    @routes.get("/v1/conversations", **operation("listConversations", _LIST, _LIST_ERRORS))
+    async def list_conversations(
+        request: Request, wanted: Words = "", limit: ItemsPerPage = 20, after: After = None
+    ) -> JsonResponse[ListPage[ListedConversation]]:
+        """List the caller's conversations, the last used first, each with its first question as title."""
+        with api_errors():
+            try:
+                found = await store.history.list_conversations(
+                    owner_of(request), query=wanted.strip(), after=after, most=limit + 1
+                )
+            except KeyError:
+                message = f"after: there is no conversation {(after or '')[:_SHOWN]!r}"
+                raise ApiError(400, message, code="invalid_request", param="after") from None
+        page = listed(found, limit, _summary)
+        # A conversation that is used between two requests would take the page's end with it.
+        page["last_id"] = found[len(page["data"]) - 1].place if page["data"] else ""
+        return JsonResponse(page)
 
 
 def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
@@ -232,3 +279,7 @@ def _document(conversation: StoredConversation) -> ConversationDocument:
         "created_at": int(conversation.created_at),
         "metadata": dict(conversation.metadata),
     }
+
+
+def _summary(summary: ConversationSummary) -> ListedConversation:
+    return {**_document(summary.conversation), "used_at": int(summary.used_at), "title": summary.title}

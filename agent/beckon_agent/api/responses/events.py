@@ -197,10 +197,10 @@ class Encoder:
 
     def _open_text(self, kind: Literal["message", "reasoning"]) -> None:
         identity = self._next_id("msg" if kind == "message" else "rs")
-        index = self._add(_text_item(kind, identity, None, "in_progress"))
+        index = self._add(output.write_text_item(kind, identity, None, "in_progress"))
         self._unsure.append(index)
         self._text = _OpenText(kind, identity, index)
-        self._emit_part("response.content_part.added", self._text, part=_part(kind, ""))
+        self._emit_part("response.content_part.added", self._text, part=output.write_part(kind, ""))
 
     def _close_text(self, status: Progress) -> None:
         text, self._text = self._text, None
@@ -211,8 +211,8 @@ class Encoder:
             self._emit_part("response.output_text.done", text, text=whole, logprobs=[])
         else:
             self._emit_part("response.reasoning_text.done", text, text=whole)
-        self._emit_part("response.content_part.done", text, part=_part(text.kind, whole))
-        self._done(text.index, _text_item(text.kind, text.id, whole, status))
+        self._emit_part("response.content_part.done", text, part=output.write_part(text.kind, whole))
+        self._done(text.index, output.write_text_item(text.kind, text.id, whole, status))
 
     def _drop(self) -> None:
         """Remove the model's unfinished answer from the response.
@@ -232,7 +232,9 @@ class Encoder:
             return
         self._known[call.id] = call
         arguments = json_values.to_json(call.arguments)
-        item = output.mcp_call(self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin)
+        item = output.write_mcp_call(
+            self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin
+        )
         index = self._add(item)
         self._emit_item("response.mcp_call.in_progress", index)
         self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
@@ -267,7 +269,7 @@ class Encoder:
         self._finished.add(call.id)
         index, item = self._calls.pop(call.id)
         self._emit_item("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
-        self._done(index, output.finished_call(item, call.result, failed=call.failed))
+        self._done(index, output.finish_mcp_call(item, call.result, failed=call.failed))
 
     def _ask(self, call: ApprovalRequested) -> None:
         if call.id in self._approvals:
@@ -278,17 +280,20 @@ class Encoder:
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
-        item = output.approval_request(identity, call.name, json_values.to_json(call.arguments), call.origin)
+        item = output.write_approval_request(
+            identity, call.name, json_values.to_json(call.arguments), call.origin
+        )
         self._done(self._add(item), item)
 
     def _hand_back(self, call: ClientCallRequested) -> None:
         identity = self._next_id("fc")
-        index = self._add(output.function_call(identity, call.id, call.name, "", "in_progress"))
+        begun = output.write_function_call(identity, call.id, call.name, "", "in_progress")
+        index = self._add(begun)
         self._emit_item("response.function_call_arguments.delta", index, delta=call.arguments)
         self._emit_item(
             "response.function_call_arguments.done", index, arguments=call.arguments, name=call.name
         )
-        self._done(index, output.function_call(identity, call.id, call.name, call.arguments, "completed"))
+        self._done(index, {**begun, "arguments": call.arguments, "status": "completed"})
 
     def _is_decided(self, event: RunEvent) -> bool:
         """True if the run has continued after its approval requests.
@@ -381,15 +386,3 @@ class Encoder:
         if self._part == self._wanted:
             self._events.append({"type": kind, "sequence_number": self._sequence, **members})
             self._sequence += 1
-
-
-def _text_item(
-    kind: Literal["message", "reasoning"], identity: str, text: str | None, status: Progress
-) -> output.MessageItem | output.ReasoningItem:
-    if kind == "message":
-        return output.message(identity, text, status)
-    return output.reasoning(identity, text, status)
-
-
-def _part(kind: Literal["message", "reasoning"], text: str) -> output.OutputText | output.ReasoningText:
-    return output.text_part(text) if kind == "message" else output.reasoning_part(text)

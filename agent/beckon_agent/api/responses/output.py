@@ -1,11 +1,16 @@
-"""The items of a response's output, as the API writes them."""
+"""The items that the API writes: of a response, of a conversation."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.http.openapi import PageFields
+from beckon_agent.api.responses.content import input_parts
 from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Message
 from beckon_contract.tools import CallOrigin
 
 Item = dict[str, Any]
@@ -104,35 +109,49 @@ OutputItem = MessageItem | ReasoningItem | FunctionCallItem | McpCallItem | Appr
 """One item of a response's output."""
 
 
-def message(item_id: str, text: str | None, status: Progress) -> MessageItem:
+def write_message(item_id: str, text: str | None, status: Progress) -> MessageItem:
     """Return a message of the model.
 
     `text` is `None` if the message has only begun.
     """
-    content = [] if text is None else [text_part(text)]
+    content = [] if text is None else [write_text_part(text)]
     return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-def text_part(text: str) -> OutputText:
+def write_text_part(text: str) -> OutputText:
     """Return the content part of a message."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def reasoning(item_id: str, text: str | None, status: Progress) -> ReasoningItem:
+def write_reasoning(item_id: str, text: str | None, status: Progress) -> ReasoningItem:
     """Return a reasoning item of the model.
 
     `text` is `None` if the reasoning has only begun.
     """
-    content = [] if text is None else [reasoning_part(text)]
+    content = [] if text is None else [write_reasoning_part(text)]
     return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
 
 
-def reasoning_part(text: str) -> ReasoningText:
+def write_reasoning_part(text: str) -> ReasoningText:
     """Return the content part of a reasoning item."""
     return {"type": "reasoning_text", "text": text}
 
 
-def function_call(
+def write_text_item(
+    kind: Literal["message", "reasoning"], item_id: str, text: str | None, status: Progress
+) -> MessageItem | ReasoningItem:
+    """Return a message or reasoning item."""
+    if kind == "message":
+        return write_message(item_id, text, status)
+    return write_reasoning(item_id, text, status)
+
+
+def write_part(kind: Literal["message", "reasoning"], text: str) -> OutputText | ReasoningText:
+    """Return the content part of a message or reasoning item."""
+    return write_text_part(text) if kind == "message" else write_reasoning_part(text)
+
+
+def write_function_call(
     item_id: str, call_id: str, name: str, arguments: str, status: Progress
 ) -> FunctionCallItem:
     """Return a call of a client tool."""
@@ -146,7 +165,7 @@ def function_call(
     }
 
 
-def mcp_call(
+def write_mcp_call(
     item_id: str, name: str, arguments: str, approval: str | None = None, origin: CallOrigin = "api"
 ) -> McpCallItem:
     """Return a running call of a cluster tool.
@@ -167,7 +186,7 @@ def mcp_call(
     }
 
 
-def finished_call(call: McpCallItem, result: object, *, failed: bool) -> McpCallItem:
+def finish_mcp_call(call: McpCallItem, result: object, *, failed: bool) -> McpCallItem:
     """Return the item of a call with its result."""
     if not failed:
         output = result if isinstance(result, str) else json_values.to_json(result)
@@ -176,7 +195,7 @@ def finished_call(call: McpCallItem, result: object, *, failed: bool) -> McpCall
     return {**call, "status": "failed", "error": {"type": "mcp_tool_execution_error", "content": content}}
 
 
-def approval_request(
+def write_approval_request(
     request_id: str, name: str, arguments: str, origin: CallOrigin = "api"
 ) -> ApprovalRequestItem:
     """Return the approval request for a call."""
@@ -193,3 +212,140 @@ def approval_request(
 
 def _from_text(origin: CallOrigin) -> _Origin:
     return {} if origin == "api" else {"beckon:origin": origin}
+
+
+Order = Literal["asc", "desc"]
+
+
+class InputMessageItem(TypedDict):
+    """A message to the model."""
+
+    id: str
+    type: Literal["message"]
+    status: Literal["completed"]
+    role: Literal["user", "system", "developer"]
+    content: list[dict[str, Any]]
+
+
+class FunctionCallOutputItem(TypedDict):
+    """The client's answer to a call."""
+
+    id: str
+    type: Literal["function_call_output"]
+    status: Literal["completed"]
+    call_id: str
+    output: str
+
+
+ConversationItem = (
+    InputMessageItem | MessageItem | ReasoningItem | FunctionCallItem | FunctionCallOutputItem | McpCallItem
+)
+"""One item of a conversation."""
+
+
+class ItemPage(PageFields):
+    """One page of items."""
+
+    data: list[ConversationItem]
+
+
+_NextId = Callable[[str], str]
+
+
+def to_items(messages: Sequence[Message], owner: str) -> list[ConversationItem]:
+    """Return messages as items with stable, unique ids.
+
+    The ids are made from `owner`, the id of the messages' run or conversation. A tool's message without a
+    name answers a call that was handed to a client; see `items`.
+    """
+    answers = {
+        json_values.as_text(message.get("tool_call_id")): message for message in _tool_messages(messages)
+    }
+    found: list[ConversationItem] = []
+
+    def next_id(kind: str) -> str:
+        # Longer than the id of an output item: such an item may not be taken for one.
+        return f"{kind}_{hashlib.sha256(f'{owner}.{len(found)}'.encode()).hexdigest()[:40]}"
+
+    for message in messages:
+        for item in _write_items(message, answers, next_id):
+            found.append(item)  # noqa: PERF402  # the next id needs it
+    return found
+
+
+def item_page(items: Sequence[ConversationItem], *, after: str | None, limit: int, order: Order) -> ItemPage:
+    """Return one page of a list in the API's shape.
+
+    Raises `ApiError` for an unknown `after`.
+    """
+    ordered = list(items) if order == "asc" else list(reversed(items))
+    start = 0
+    if after is not None:
+        places = [index for index, item in enumerate(ordered) if item["id"] == after]
+        if not places:
+            message = f"after: there is no item {after[:80]!r} in this list"
+            raise ApiError(400, message, code="invalid_request", param="after")
+        start = places[0] + 1
+    shown = ordered[start : start + limit]
+    return {
+        "object": "list",
+        "data": shown,
+        "first_id": shown[0]["id"] if shown else "",
+        "last_id": shown[-1]["id"] if shown else "",
+        "has_more": start + limit < len(ordered),
+    }
+
+
+def _tool_messages(messages: Sequence[Message]) -> Iterator[Message]:
+    return (message for message in messages if message.get("role") == "tool")
+
+
+def _write_items(
+    message: Message, answers: dict[str, Message], next_id: _NextId
+) -> Iterator[ConversationItem]:
+    match message.get("role"):
+        case "assistant":
+            yield from _write_assistant_items(message, answers, next_id)
+        case "tool":
+            if not message.get("name"):
+                yield {
+                    "id": next_id("fco"),
+                    "type": "function_call_output",
+                    "status": "completed",
+                    "call_id": json_values.as_text(message.get("tool_call_id")),
+                    "output": json_values.as_text(message.get("content")),
+                }
+        case role:
+            yield {
+                "id": next_id("msg"),
+                "type": "message",
+                "status": "completed",
+                "role": "system" if role == "system" else "developer" if role == "developer" else "user",
+                "content": input_parts(message.get("content")),
+            }
+
+
+def _write_assistant_items(
+    message: Message, answers: dict[str, Message], next_id: _NextId
+) -> Iterator[ConversationItem]:
+    if thought := json_values.as_text(message.get("reasoning_content")):
+        yield write_reasoning(next_id("rs"), thought, "completed")
+    if said := json_values.as_text(message.get("content")):
+        yield write_message(next_id("msg"), said, "completed")
+    for call in json_values.as_sequence(message.get("tool_calls")):
+        yield _write_call(json_values.as_mapping(call), answers, next_id)
+
+
+def _write_call(call: Any, answers: dict[str, Message], next_id: _NextId) -> FunctionCallItem | McpCallItem:
+    function = json_values.as_mapping(call.get("function"))
+    call_id, name, arguments = (
+        json_values.as_text(call.get("id")),
+        json_values.as_text(function.get("name")),
+        function.get("arguments"),
+    )
+    text = arguments if isinstance(arguments, str) else json_values.to_json(arguments)
+    answer = answers.get(call_id, {})
+    if not answer.get("name"):
+        return write_function_call(next_id("fc"), call_id, name, text, "completed")
+    content = json_values.as_text(answer.get("content"))
+    return finish_mcp_call(write_mcp_call(next_id("mcp"), name, text), content, failed=False)

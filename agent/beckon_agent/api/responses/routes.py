@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
 from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, unless_gone
-from beckon_agent.api.responses import conversation_list, conversations
+from beckon_agent.api.responses import conversations
 from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
 from beckon_agent.api.responses.documents import (
     DeletedResponse,
@@ -18,8 +18,8 @@ from beckon_agent.api.responses.documents import (
     state_of_run,
 )
 from beckon_agent.api.responses.events import PROGRESS
-from beckon_agent.api.responses.item_lists import ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.lookup import ItemsPerPage
+from beckon_agent.api.responses.output import ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.api.responses.stream import ResponseStreamer, server_sent
 from beckon_agent.core.records import FINAL, StoredRun
@@ -83,7 +83,6 @@ def router(engine: Engine, store: Store, service: Service, pace: StreamPace, own
     _add_asking(routes, face)
     _add_reading(routes, face)
     _add_ending(routes, face)
-    routes.include_router(conversation_list.router(store, owner_of))
     routes.include_router(conversations.router(store, owner_of))
     return routes
 
