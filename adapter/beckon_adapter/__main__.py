@@ -12,7 +12,7 @@ from beckon_adapter.command_line import CommandLine, act_as_init, read_command_l
 from beckon_adapter.egress.hosts import AllowedHosts
 from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.settings import AdapterSettings
-from beckon_contract.variables import setting_problem
+from beckon_runtime.settings import setting_problem
 from beckon_sources.api_types import NotConfigured
 from beckon_tools.__main__ import read_settings
 from beckon_tools.errors import UsageError

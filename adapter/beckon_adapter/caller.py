@@ -15,7 +15,7 @@ from beckon_adapter.egress.hosts import NotAllowed
 from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument
-from beckon_contract.tracing import carried
+from beckon_runtime.tracing import carried
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.telemetry import mark_failed, trace_request

@@ -40,9 +40,9 @@ from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.spans import log_fields, start_telemetry
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
-from beckon_contract.logs import log_config
-from beckon_contract.variables import setting_problem
 from beckon_runtime.asgi import server_config
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
 from beckon_sources.api_types import NotConfigured
 
 logger = logging.getLogger("beckon_agent")

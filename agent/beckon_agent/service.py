@@ -19,7 +19,7 @@ from beckon_agent.telemetry.run_spans import RunObserver
 from beckon_agent.tool_calls.caller import ToolCaller
 from beckon_agent.tool_calls.checkpoint import RunContext
 from beckon_agent.tool_calls.validation import prepare_calls
-from beckon_contract.logs import about_from_here
+from beckon_runtime.logs import about_from_here
 
 _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
 

@@ -12,7 +12,7 @@ from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import Principal
 from beckon_agent.core.model_types import TextCalls
 from beckon_contract.agent_terms import KEY_PREFIX, OIDC_PREFIX
-from beckon_contract.logs import LogLevel
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
 DEFAULT_SYSTEM_PROMPT = (

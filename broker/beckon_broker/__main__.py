@@ -17,9 +17,9 @@ from beckon_broker.sender import Post
 from beckon_broker.server import listen
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
-from beckon_contract import collectors
-from beckon_contract.logs import log_config
-from beckon_contract.variables import setting_problem
+from beckon_runtime import collectors
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
 
 logger = logging.getLogger("beckon_broker")
 
@@ -70,7 +70,7 @@ def _tracing() -> Iterator[Callable[[Post], Post] | None]:
         yield None
         return
     from beckon_broker.spans import TracedPost  # noqa: PLC0415 memory and time that nobody else need spend
-    from beckon_contract import tracing  # noqa: PLC0415 see above
+    from beckon_runtime import tracing  # noqa: PLC0415 see above
 
     stop = tracing.start("beckon-broker", os.environ)
     try:

@@ -11,7 +11,7 @@ from beckon_broker.dispatcher import Dispatcher
 from beckon_broker.ingress import Ingress, problem_response
 from beckon_broker.metrics import Metrics
 from beckon_broker.status import DURABILITY, describe_backlog, describe_topology, describe_unreadable
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 from beckon_sources.folders import ManifestFolders
 
 

@@ -12,8 +12,8 @@ from beckon_broker.lane import Lane
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post
 from beckon_broker.topology import Subscription, Topology
-from beckon_contract.problem import Problem
 from beckon_contract.resources import Key
+from beckon_runtime.problem import Problem
 
 logger = logging.getLogger(__name__)
 

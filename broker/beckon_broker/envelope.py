@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from beckon_contract.events import CloudEvent, RawHeaders
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 TTL = "knativebrokerttl"
 ARRIVAL_TIME = "knativearrivaltime"

@@ -17,7 +17,7 @@ from beckon_broker.dispatcher import Dispatcher
 from beckon_broker.envelope import BrokerName, Refused, passed_headers, seal
 from beckon_broker.metrics import Metrics
 from beckon_contract.events import EventError, from_http
-from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 _BODY_SECONDS = 30.0
 _ALLOW = {"allow": "POST, OPTIONS"}

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from beckon_contract.logs import LogLevel
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
 

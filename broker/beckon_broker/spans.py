@@ -12,7 +12,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from beckon_broker.answers import Answer
 from beckon_broker.sender import Headers, NoAnswer, Post
-from beckon_contract.tracing import MEMBERS, carried_by, continued
+from beckon_runtime.tracing import MEMBERS, carried_by, continued
 
 _EVENT = {"ce-id": "event_id", "ce-source": "event_source", "ce-type": "event_type"}
 

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_cli.errors import CommandError
-from beckon_contract.variables import setting_problem
+from beckon_runtime.settings import setting_problem
 
 DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 _OURS = ("BECKON_", "OPENAI_")

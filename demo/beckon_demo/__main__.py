@@ -10,11 +10,11 @@ import uvicorn
 from pydantic import ValidationError
 from pydantic_settings import CliApp
 
-from beckon_contract.logs import log_config
-from beckon_contract.variables import setting_problem
 from beckon_demo.app import build_app
 from beckon_demo.settings import Settings
 from beckon_runtime.asgi import server_config
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
 
 _CLOSING_SECONDS = 5
 

@@ -3,7 +3,7 @@
 from pydantic import AliasChoices, Field
 from pydantic_settings import SettingsConfigDict
 
-from beckon_contract.logs import LogLevel
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
 

@@ -10,11 +10,11 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 from pydantic import ValidationError
 
-from beckon_contract.logs import log_config
-from beckon_contract.variables import setting_problem
 from beckon_operator.app import Operator
 from beckon_operator.serving import CannotListen, open_port
 from beckon_operator.settings import Settings
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
 
 logger = logging.getLogger("beckon_operator")
 

@@ -17,7 +17,6 @@ import stamina
 from aiohttp import web
 from lightkube.config.kubeconfig import SingleConfig
 
-from beckon_contract.origins import OriginPolicy
 from beckon_operator.api import Api, Refused
 from beckon_operator.cluster_lease import ClusterLease
 from beckon_operator.judge import Judge
@@ -42,6 +41,7 @@ from beckon_operator.settings import Settings
 from beckon_operator.watching import watch
 from beckon_operator.writer import Writer
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.origins import OriginPolicy
 
 
 async def served_kinds(api: Api) -> tuple[Kind, ...]:

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from beckon_contract.origins import OriginPolicy
-from beckon_contract.problem import MEDIA_TYPE, Problem
 from beckon_runtime.connections import ConnectionLimits, Connections
+from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 _BACKLOG = 1024
 _HANDSHAKE_SECONDS = 10.0

@@ -1,5 +1,5 @@
-"""The HTTP serving code common to all services.
+"""The code common to all services.
 
-It has the settings that all services share, limits on connections, the check of Host and Origin in front of
-an application, and uvicorn with these. The work of a single service does not belong here.
+Settings, logs, traces and their export, problem documents, limits on connections, the check of Host and
+Origin, and ASGI applications on uvicorn. The work of a single service does not belong here.
 """

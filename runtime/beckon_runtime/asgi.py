@@ -12,9 +12,9 @@ from typing import Any, Literal
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from beckon_contract.origins import OriginPolicy
-from beckon_contract.problem import MEDIA_TYPE, Problem
 from beckon_runtime.connections import ConnectionLimits, Connections
+from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536

@@ -1,10 +1,12 @@
-"""Settings common to all services with a port, under the same names."""
+"""Settings common to all services with a port, and the report of a wrong setting."""
+
+from collections.abc import Sequence
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from beckon_contract.origins import OriginPolicy, parse_hosts, parse_origins
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.origins import OriginPolicy, parse_hosts, parse_origins
 
 
 class ServingSettings(BaseSettings):
@@ -83,3 +85,22 @@ class ServingSettings(BaseSettings):
             idle_seconds=self.idle_seconds,
             most=most,
         )
+
+
+def setting_problem(prefix: str, location: Sequence[int | str], message: str) -> str:
+    """Return the line for one of pydantic's errors.
+
+    `prefix` is that of the service, such as `BECKON_`.
+    """
+    message = message.removeprefix("Value error, ")
+    return f"{setting_name(prefix, str(location[0]))}: {message}" if location else message
+
+
+def setting_name(prefix: str, reported: str) -> str:
+    """Return the environment variable of a field.
+
+    pydantic reports the field by its alias, in capitals, or by its own name.
+    """
+    if reported.isupper() or reported.startswith("openai_"):
+        return reported.upper()
+    return f"{prefix}{reported}".upper()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import uvloop
 from pydantic import ValidationError
 
-from beckon_contract import collectors
 from beckon_contract.correlation import Keyring
-from beckon_contract.logs import log_config
-from beckon_contract.variables import setting_problem
+from beckon_runtime import collectors
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
 from beckon_shim.keys import load_keys
 from beckon_shim.messages import Handler
 from beckon_shim.service import Service, listen
@@ -74,7 +74,7 @@ def _tracing() -> Iterator[Callable[[Handler, str | None], Handler] | None]:
     if not collectors.is_named(os.environ):
         yield None
         return
-    from beckon_contract import tracing  # noqa: PLC0415 memory and time that nobody else need spend
+    from beckon_runtime import tracing  # noqa: PLC0415 memory and time that nobody else need spend
     from beckon_shim.spans import Traced  # noqa: PLC0415 see above
 
     stop = tracing.start("beckon-shim", os.environ)

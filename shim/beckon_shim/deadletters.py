@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 from beckon_shim.messages import Answer, of_problem
 from beckon_shim.wire import WireEvent
 

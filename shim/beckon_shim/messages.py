@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 RawHeader = tuple[bytes, bytes]
 

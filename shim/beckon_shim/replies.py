@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from beckon_contract.acceptance import ACCEPTED, STATE
 from beckon_contract.correlation import Claim
 from beckon_contract.events import EventError
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 from beckon_shim import responses
 from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
 from beckon_shim.deadletters import says_why, strip_errors, undeliverable

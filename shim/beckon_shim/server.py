@@ -16,8 +16,8 @@ from typing import cast
 
 import httptools
 
-from beckon_contract.problem import Problem
 from beckon_runtime.connections import ConnectionLimits, Connections
+from beckon_runtime.problem import Problem
 from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, of_problem
 from beckon_shim.stream import Stream
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from beckon_contract.call_credentials import SCHEME, BadCredential, check_request
 from beckon_contract.correlation import Keyring
-from beckon_contract.origins import OriginPolicy
-from beckon_contract.problem import Problem
+from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.problem import Problem
 from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
 from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.calls import Calls, Limits

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from beckon_contract.correlation import check_replica
-from beckon_contract.logs import LogLevel
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 from beckon_shim.peers import Addresses, pod_replica
 from beckon_shim.targets import Templates

@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from beckon_contract.tracing import MEMBERS, carried_by, continued
+from beckon_runtime.tracing import MEMBERS, carried_by, continued
 from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, Respond
 from beckon_shim.receipts import RECEIPTS
 

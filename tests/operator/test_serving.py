@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from beckon_contract.origins import OriginPolicy
 from beckon_operator.serving import CannotListen, open_port, serve
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.origins import OriginPolicy
 
 LIMITS = ConnectionLimits(total=4, per_client=4, receive_seconds=0.2, idle_seconds=0.2)
 

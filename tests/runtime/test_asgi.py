@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from beckon_contract.origins import OriginPolicy
 from beckon_runtime.asgi import server_config
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.origins import OriginPolicy
 from tests.patience import PATIENCE, until
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"

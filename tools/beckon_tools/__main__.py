@@ -5,9 +5,9 @@ import sys
 
 from pydantic import ValidationError
 
-from beckon_contract.logs import log_config
-from beckon_contract.tracing import log_fields
-from beckon_contract.variables import setting_problem
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
+from beckon_runtime.tracing import log_fields
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
 from beckon_tools.settings import Settings

@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from beckon_contract.events import CloudEvent, EventError, RawHeaders, from_http, to_binary
 from beckon_contract.failures import Reason
-from beckon_contract.logs import about
-from beckon_contract.problem import MEDIA_TYPE, Problem, for_dead_letter
+from beckon_runtime.logs import about
+from beckon_runtime.problem import MEDIA_TYPE, Problem, for_dead_letter
 from beckon_tools.calls import IdempotentFault, run_call
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.duplicates import Busy, OnceOnly

@@ -14,7 +14,7 @@ The template is `func create --language python --template http`.
 import os
 from collections.abc import Callable, Mapping
 
-from beckon_contract import tracing
+from beckon_runtime import tracing
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import Settings

@@ -10,7 +10,7 @@ from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
 from beckon_contract.deliveries import deliveries_attribute
 from beckon_contract.events import AttributeValue, CloudEvent
 from beckon_contract.failures import Reason, failure
-from beckon_contract.tracing import carried
+from beckon_runtime.tracing import carried
 from beckon_tools.declaration import AnyTool
 from beckon_tools.deferred_results import NO_ANSWER_YET
 

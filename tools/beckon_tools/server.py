@@ -8,7 +8,7 @@ from types import FrameType
 
 import uvicorn
 
-from beckon_contract import tracing
+from beckon_runtime import tracing
 from beckon_runtime.asgi import server_config
 from beckon_tools.app import Application, app
 from beckon_tools.declaration import AnyTool

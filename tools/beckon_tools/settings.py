@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from beckon_contract.logs import LogLevel
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
 Port = Annotated[int, Field(ge=0, le=65535)]

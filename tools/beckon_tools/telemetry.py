@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from beckon_contract.events import CloudEvent
 from beckon_contract.failures import Reason
-from beckon_contract.tracing import MEMBERS, continued
+from beckon_runtime.tracing import MEMBERS, continued
 from beckon_tools.deferred_results import NO_ANSWER_YET
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST

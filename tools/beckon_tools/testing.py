@@ -22,7 +22,7 @@ import orjson
 
 from beckon_contract.acceptance import CAUSE, PROGRESS, STATE, is_acceptance
 from beckon_contract.events import CloudEvent, from_http, to_binary
-from beckon_contract.problem import TYPE_BASE
+from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool
 from beckon_tools.event_sender import taken_by

@@ -16,8 +16,8 @@ from beckon_agent.tools.explain import Explanation, Station
 from beckon_contract.catalogue import Catalogue
 from beckon_contract.conditions import Condition
 from beckon_contract.findings import Finding
-from beckon_contract.problem import Problem
 from beckon_contract.tools import Refusal, Skipped, Tool
+from beckon_runtime.problem import Problem
 
 State = Literal["ready", "refused", "skipped"]
 Found = Tool | Refusal | Skipped

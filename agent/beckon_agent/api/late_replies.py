@@ -23,7 +23,7 @@ from beckon_agent.tool_calls.progress import read_report
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, is_acceptance, is_report
 from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http
-from beckon_contract.problem import Problem, for_dead_letter
+from beckon_runtime.problem import Problem, for_dead_letter
 
 logger = logging.getLogger(__name__)
 

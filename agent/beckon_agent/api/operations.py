@@ -14,7 +14,7 @@ from beckon_agent.api.http.openapi import Answers, JsonResponse, answer, operati
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.service import Service
 from beckon_agent.store.health import StoreHealth
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 Status = Literal["ready", "starting", "draining", "store_unavailable"]
 

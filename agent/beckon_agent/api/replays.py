@@ -24,7 +24,7 @@ from beckon_agent.replay.live import LiveCall
 from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayReport, Wish
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 _RESPONSES = {
     **answer(

@@ -14,7 +14,7 @@ from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import ANONYMOUS, Principal
 from beckon_contract.agent_terms import KEY_PREFIX
 from beckon_contract.api_keys import MAX_KEY, PREFIX
-from beckon_contract.origins import is_loopback
+from beckon_runtime.origins import is_loopback
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -37,7 +37,7 @@ class Authenticator:
     """Identifies the sender of a request.
 
     With `anonymous`, callers without a credential are accepted. On loopback the server in front has refused
-    the requests of web pages by then (`beckon_contract.origins`).
+    the requests of web pages by then (`beckon_runtime.origins`).
     """
 
     keys: KeyFile | None = None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from beckon_contract.origins import is_loopback
+from beckon_runtime.origins import is_loopback
 
 
 def secure_url(url: str) -> str:

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beckon_agent.core.context import request_id
 from beckon_agent.telemetry.spans import during, mark_failed
-from beckon_contract.tracing import MEMBERS, continued
+from beckon_runtime.tracing import MEMBERS, continued
 
 NOT_BY_FASTAPI: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """For `FastAPI(telemetry=…)`."""

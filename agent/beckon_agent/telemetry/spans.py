@@ -13,8 +13,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from beckon_agent.core.context import request_id
 from beckon_agent.telemetry import tool_spans
-from beckon_contract import tracing
-from beckon_contract.tracing import carried, continued, is_unrecorded
+from beckon_runtime import tracing
+from beckon_runtime.tracing import carried, continued, is_unrecorded
 
 
 def start_telemetry(environment: Mapping[str, str] = os.environ) -> Callable[[], None]:

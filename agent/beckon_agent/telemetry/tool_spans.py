@@ -18,7 +18,7 @@ from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.spans import during, mark_failed
 from beckon_contract.failures import Reason
 from beckon_contract.tools import Tool
-from beckon_contract.tracing import carried
+from beckon_runtime.tracing import carried
 
 ANSWERED = "answered"
 

@@ -19,8 +19,8 @@ from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import dumps
 from beckon_contract.media_types import is_json
 from beckon_contract.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
-from beckon_contract.tracing import MEMBERS
 from beckon_contract.yamltext import NotReadable, check_depth
+from beckon_runtime.tracing import MEMBERS
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 # The deadline is ours; aiohttp's own is five minutes. But the IP of a Pod that is gone never answers.

@@ -26,7 +26,7 @@ from beckon_cli.local.running import running_platform
 from beckon_cli.output import err, out
 from beckon_cli.settings import Settings, child_environment, load_settings
 from beckon_cli.settings_page import TABLES, field_names
-from beckon_contract.logs import log_config
+from beckon_runtime.logs import log_config
 
 
 def misspelt(given: Iterable[str]) -> Iterator[str]:

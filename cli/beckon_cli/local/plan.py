@@ -10,7 +10,7 @@ from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, shared_server
 from beckon_cli.settings import Settings
 from beckon_contract.addresses import CLUSTER_DOMAIN
-from beckon_contract.collectors import is_named
+from beckon_runtime.collectors import is_named
 
 _LOOPBACK = "127.0.0.1"
 _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON_STORE"})

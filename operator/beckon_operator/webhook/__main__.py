@@ -8,12 +8,12 @@ import sys
 from lightkube import AsyncClient, ConfigError, KubeConfig
 from pydantic import ValidationError
 
-from beckon_contract.logs import log_config
-from beckon_contract.variables import setting_problem
 from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.service import Service
 from beckon_operator.webhook.settings import WebhookSettings
+from beckon_runtime.logs import log_config
+from beckon_runtime.settings import setting_problem
 
 
 def main() -> int:

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from beckon_contract.problem import MEDIA_TYPE, Problem
 from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.reviews import Malformed, Outcome, answer
+from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; an object has at most 1.5 MiB in etcd, an update carries two
 _BODY_SECONDS = 10.0

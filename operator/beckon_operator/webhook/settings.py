@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from beckon_contract.logs import LogLevel
 from beckon_operator.webhook.certificates import is_address
 from beckon_operator.webhook.rotation import Policy
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
 _DAY = 86_400  # seconds

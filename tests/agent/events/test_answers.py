@@ -11,7 +11,7 @@ from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import AnswerDropped, RunEvent, RunFinished, TextDelta
 from beckon_agent.core.run_types import Limits
 from beckon_agent.durable.base import Ask
-from beckon_contract.tracing import carried
+from beckon_runtime.tracing import carried
 from tests.agent.events.answering_agent import SOURCE, Setup, answering_agent, asking, event, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing
 from tests.agent.scripted_model import asks_for, calls, chunk, fragment, refuses, says, streamed

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.api.mcp.server import McpSettings
-from beckon_contract.origins import OriginPolicy
+from beckon_runtime.origins import OriginPolicy
 from tests.agent.event_platform import event_platform
 from tests.agent.mcp.conformance_tools import TOOLS, by_hand
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server

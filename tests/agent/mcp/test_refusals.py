@@ -7,7 +7,7 @@ import pytest
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.mcp.server import McpSettings
-from beckon_contract.origins import OriginPolicy
+from beckon_runtime.origins import OriginPolicy
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import ACCEPT, BODY_LIMIT, LEGACY, MODERN, McpServer, request
 from tests.agent.tools_for_tests import BENCH

@@ -17,8 +17,8 @@ from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.validation import PreparedCall
-from beckon_contract.problem import Problem
 from beckon_contract.tools import Tool
+from beckon_runtime.problem import Problem
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.auth.counters import CountersInMemory
 from tests.agent.event_platform import EventPlatform

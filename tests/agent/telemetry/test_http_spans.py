@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from beckon_agent.api.http.middleware import RequestIds
 from beckon_agent.telemetry.http_spans import NOT_BY_FASTAPI, TracedRequests
-from beckon_contract.tracing import carried
+from beckon_runtime.tracing import carried
 from tests.agent.serving import served
 from tests.agent.telemetry.conftest import Spans
 

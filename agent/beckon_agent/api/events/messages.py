@@ -24,8 +24,8 @@ from beckon_contract.events import AttributeValue, CloudEvent, EventError, Event
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import NotJsonError, members
 from beckon_contract.media_types import is_json
-from beckon_contract.tracing import carried
 from beckon_contract.yamltext import NotReadable, check_depth
+from beckon_runtime.tracing import carried
 
 QUESTION = "question"
 NOTHING = "NO_REPLY"

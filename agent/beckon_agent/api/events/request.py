@@ -22,7 +22,7 @@ from beckon_agent.durable.base import Ask
 from beckon_contract.chains import BUDGET, DEPTH
 from beckon_contract.deadlines import parse_expiry
 from beckon_contract.events import CloudEvent, EventError, from_structured, is_timestamp
-from beckon_contract.problem import Problem, for_dead_letter
+from beckon_runtime.problem import Problem, for_dead_letter
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 

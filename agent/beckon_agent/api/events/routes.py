@@ -31,8 +31,8 @@ from beckon_agent.telemetry.spans import resume_trace
 from beckon_contract.deadlines import preferred_wait
 from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
 from beckon_contract.failures import Reason
-from beckon_contract.problem import Problem, for_dead_letter
-from beckon_contract.tracing import carried
+from beckon_runtime.problem import Problem, for_dead_letter
+from beckon_runtime.tracing import carried
 
 logger = logging.getLogger(__name__)
 

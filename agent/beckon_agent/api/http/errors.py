@@ -15,7 +15,7 @@ from beckon_agent.core.context import request_id
 from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
 from beckon_agent.service import NoRoom
 from beckon_agent.store.base import StoreUnavailable
-from beckon_contract.problem import MEDIA_TYPE, Problem
+from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from beckon_agent.api.mcp.cancellation import Cancellations
 from beckon_agent.api.mcp.list_changed import TOO_MANY, Changes, TooManyListeners
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
-from beckon_contract.origins import OriginPolicy
+from beckon_runtime.origins import OriginPolicy
 
 INVALID_REQUEST = -32600
 INTERNAL_ERROR = -32603

@@ -12,7 +12,7 @@ from beckon_agent.api.http.openapi import ListPage
 from beckon_agent.api.responses.ids import run_and_part
 from beckon_agent.core.records import StoredRun
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 
 class _HasId(TypedDict):

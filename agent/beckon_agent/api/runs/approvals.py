@@ -12,7 +12,7 @@ from beckon_agent.api.runs.documents import DecidedApproval, WaitingApproval, wa
 from beckon_agent.core.records import FINAL, Decision, StoredCall, StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 _SHOWN = 120
 _ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")

@@ -20,7 +20,7 @@ from beckon_agent.api.runs.documents import (
 from beckon_agent.api.runs.stream import server_sent, watch_run
 from beckon_agent.core.records import RunFilter, RunStatus
 from beckon_agent.store.base import Store
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 _STREAM = "text/event-stream"
 _MOST_NUMBER = 2**53

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from beckon_contract.exporting import RedactingSpanExporter
+from beckon_runtime.span_export import RedactingSpanExporter
 
 
 def test_a_failed_span_is_exported_without_its_words_and_otherwise_whole() -> None:

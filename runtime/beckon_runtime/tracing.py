@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from beckon_contract import collectors
+from beckon_runtime import collectors
 
 MEMBERS = ("traceparent", "tracestate")
 """The headers of W3C Trace Context, and the attributes of CloudEvents' extension for distributed tracing."""
@@ -36,10 +36,10 @@ def start(service: str, environment: Mapping[str, str], *, redacted: bool = Fals
         return lambda: None
     global _follows_parents  # noqa: PLW0603  # the tracer that it goes with is one for the process, too
     # Imported late: 9 MB and 0.2 s that a service without a collector need not spend.
-    from beckon_contract import exporting  # noqa: PLC0415  # see above
+    from beckon_runtime import span_export  # noqa: PLC0415  # see above
 
-    provider = exporting.provider(service, redacted=redacted)
-    _follows_parents = exporting.follows_parents(provider)
+    provider = span_export.provider(service, redacted=redacted)
+    _follows_parents = span_export.follows_parents(provider)
     trace.set_tracer_provider(provider)
     return provider.shutdown
 

@@ -5,7 +5,7 @@ from contextvars import copy_context
 
 import pytest
 
-from beckon_contract.logs import LogLevel, about, about_from_here, log_config
+from beckon_runtime.logs import LogLevel, about, about_from_here, log_config
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from beckon_contract.problem import Problem
+from beckon_runtime.problem import Problem
 
 HOSTS_SETTING = "BECKON_ALLOWED_HOSTS"
 ORIGINS_SETTING = "BECKON_ALLOWED_ORIGINS"

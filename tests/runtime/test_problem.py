@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.problem import DEAD_LETTER_LIMIT, MEDIA_TYPE, Problem, for_dead_letter
+from beckon_runtime.problem import DEAD_LETTER_LIMIT, MEDIA_TYPE, Problem, for_dead_letter
 
 
 def test_a_problem_is_a_document_of_rfc_9457() -> None:

@@ -11,7 +11,19 @@ from pythonjsonlogger.json import JsonFormatter
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severity that is logged: the setting `BECKON_LOG_LEVEL` of every service."""
 
-_ROOMS = ("agent", "broker", "cli", "contract", "demo", "manifests", "operator", "shim", "tools")
+_ROOMS = (
+    "adapter",
+    "agent",
+    "broker",
+    "cli",
+    "contract",
+    "demo",
+    "operator",
+    "runtime",
+    "shim",
+    "sources",
+    "tools",
+)
 Fields = Callable[[], Mapping[str, str]]
 """What a line of JSON says beside its message, such as the ids of the trace and the request."""
 

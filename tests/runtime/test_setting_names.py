@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_contract.variables import setting_problem
+from beckon_runtime.settings import setting_problem
 
 
 @pytest.mark.parametrize(

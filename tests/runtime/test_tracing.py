@@ -7,7 +7,7 @@ import pytest
 from opentelemetry import baggage, trace
 from opentelemetry.context import attach, detach
 
-from beckon_contract import tracing
+from beckon_runtime import tracing
 from tests.e2e.local_platform import clean_environment
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -28,7 +28,7 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 def test_without_a_collector_no_sdk_is_loaded(environment: dict[str, str]) -> None:
     program = (
         "import sys\n"
-        "from beckon_contract import tracing\n"
+        "from beckon_runtime import tracing\n"
         f"tracing.start('test', {environment!r})()\n"
         "heavy = ('opentelemetry.sdk', 'google', 'requests')\n"
         "print([name for name in sys.modules if name.startswith(heavy)])"
@@ -70,7 +70,7 @@ def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parent
     program = (
         "from opentelemetry import trace\n"
         "from opentelemetry.context import Context, attach\n"
-        "from beckon_contract import tracing\n"
+        "from beckon_runtime import tracing\n"
         f"stop = tracing.start('test', {{'{ENDPOINT}': '{COLLECTOR}'}})\n"
         "seen = [tracing.is_unrecorded()]\n"
         f"attach(tracing.continued({{'traceparent': '{PARENT[:-2]}00'}}))\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_contract.origins import OriginPolicy
+from beckon_runtime.origins import OriginPolicy
 
 Headers = list[tuple[bytes, bytes]]
 
