@@ -26,9 +26,10 @@ import uvloop
 
 from bench.agent import measure
 from bench.agent.contestants import Contestant, Field, open_field
-from bench.agent.environments import BARE, NoEnvironment, Peer, is_made, make, peers
+from bench.agent.environments import BARE, ENVIRONMENT, Peer, peers
 from bench.agent.traces import Amount, compare, traced
 from bench.cluster.table import show
+from bench.peer_environment import NoEnvironment
 from bench.shim.processes import raise_file_limit
 
 _CPU_MS, _IDLE_MB, _FIRST_MS = 5.0, 100.0, 5.0
@@ -263,10 +264,10 @@ def main() -> int:
 def _present(*, install: bool) -> list[Peer]:
     """Return the peers that can be measured; make what they need, or say which are left out."""
     known = peers()
-    if install and not is_made():
+    if install and not ENVIRONMENT.is_made():
         _note("making the environment of the peers")
-        make()
-    if is_made():
+        ENVIRONMENT.make()
+    if ENVIRONMENT.is_made():
         return known
     titles = ", ".join(peer.title for peer in known)
     print(f"Left out, as their environment is not made: {titles}. Without --quick it is.")

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from beckon_cli.local.generated import manifests
-from bench.agent.environments import ROOT, Peer
+from bench.agent.environments import Peer
+from bench.peer_environment import ROOT
 from bench.shim.processes import Child, free_port, listening, start
 from bench.shim.wire import request
 

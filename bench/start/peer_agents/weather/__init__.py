@@ -1,0 +1,1 @@
+"""The agent that the peer serves: one tool, as the guide of ADK shows it."""
