@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from beckon_cli.errors import CommandError
-from beckon_cli.importing import summary
+from beckon_cli.importing import report
 from beckon_cli.importing.candidates import Found, NoSource, Tool
 from beckon_cli.importing.differences import find_differences
 from beckon_cli.importing.files import NotOurs, write_files
@@ -131,18 +131,18 @@ def _show_differences(found: Found[Tool], folder: Path, *, json: bool) -> int:
     """
     changed = list(find_differences(folder, found))
     if json:
-        print_json(summary.differences_document(found, changed))
+        print_json(report.differences_document(found, changed))
     else:
-        for line in summary.list_differences(found, changed):
+        for line in report.list_differences(found, changed):
             out.print(line)
     return bool(changed)
 
 
 def _show_found(found: Found[Tool], *, json: bool) -> None:
     if json:
-        print_json(summary.report_document(found))
+        print_json(report.report_document(found))
         return
-    for line in summary.list_items(found):
+    for line in report.list_items(found):
         out.print(line)
 
 
@@ -153,15 +153,15 @@ def _write_found(found: Found[Tool], where: Where, project: ImportTarget | None,
     if folder is None:
         for file in written:
             print(file.text, end="")
-        for line in summary.report_import(found, None):
+        for line in report.report_import(found, None):
             err.print(line)
         return
     changes = write_files(folder, written, found.source, found.present)
     made = project.make(found) if project and found.tools else None
     if json:
         print_json(
-            {**summary.report_document(found, changes), **({"project": made.document()} if made else {})}
+            {**report.report_document(found, changes), **({"project": made.document()} if made else {})}
         )
         return
-    for line in (*summary.report_import(found, changes), *(made.lines() if made else ())):
+    for line in (*report.report_import(found, changes), *(made.lines() if made else ())):
         out.print(line)

@@ -11,8 +11,6 @@ from cyclopts import Parameter
 from beckon_cli.commands.importing_flow import How, ImportTarget, Where, carry_out
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Service, Tool
-from beckon_cli.importing.mcp.bridge import Bridge, cluster_service, local_service
-from beckon_cli.importing.mcp.finding import Wanted, find_tools
 from beckon_cli.importing.mcp.project import (
     MANIFESTS,
     CommandOptions,
@@ -20,8 +18,9 @@ from beckon_cli.importing.mcp.project import (
     make_project,
     refuse_odd_names,
 )
-from beckon_cli.importing.mcp.reading import NoPlace, Place
 from beckon_cli.importing.mcp.recipe import recipe_of, refuse_secrets
+from beckon_cli.importing.mcp.service import Bridge, cluster_service, local_service
+from beckon_cli.importing.mcp.tools import NoPlace, Place, Wanted, find_tools
 
 
 @Parameter(name="*")

@@ -10,7 +10,7 @@ from openapi_core import Config, OpenAPI
 from openapi_core.datatypes import RequestParameters
 from werkzeug.datastructures import Headers, ImmutableMultiDict
 
-from beckon_cli.importing.credential import Part
+from beckon_cli.importing.candidates import Part
 
 # The description itself is not judged: real ones have mistakes that do not matter here.
 _CONFIG = Config(spec_validator_cls=None)  # type: ignore[arg-type]  # the annotation forgets None

@@ -10,9 +10,8 @@ from mcp_types import Tool, ToolAnnotations
 from beckon_adapter.check import check_rules
 from beckon_cli.importing.candidates import Found, NoSource, Skipped
 from beckon_cli.importing.files import Source
-from beckon_cli.importing.mcp.reading import Place
-from beckon_cli.importing.mcp.tools import ImportedTools, Server, import_tools, object_name
-from beckon_cli.importing.needs import required_settings
+from beckon_cli.importing.mcp.tools import ImportedTools, Place, Server, import_tools, object_name
+from beckon_cli.importing.report import required_settings
 from beckon_contract.check import check
 from beckon_contract.resources import parse_manifests
 from tests.cli.run_beckon import beckon

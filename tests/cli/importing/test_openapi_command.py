@@ -8,9 +8,9 @@ import yaml
 
 from beckon_cli.entry import app
 from beckon_cli.errors import CommandError
+from beckon_cli.importing.openapi.documents import FileDocuments
 from beckon_cli.importing.openapi.finding import read_description, select_operations
 from beckon_cli.importing.openapi.naming import name_operations
-from beckon_cli.importing.openapi.reading import FileDocuments
 from beckon_cli.importing.openapi.servers import ServerChoice
 from tests.cli.importing.reading import openapi, written
 from tests.cli.run_beckon import beckon

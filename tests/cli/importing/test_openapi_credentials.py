@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from beckon_adapter.settings import AdapterSettings
-from beckon_cli.importing.needs import required_settings
-from beckon_cli.importing.openapi.credentials import to_slug
+from beckon_cli.importing.openapi.operations import to_slug
+from beckon_cli.importing.report import required_settings
 from tests.cli.importing.reading import found_in, openapi, written
 
 KEY = {"type": "apiKey", "in": "query", "name": "k"}

@@ -4,8 +4,13 @@ import pytest
 
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Operation
-from beckon_cli.importing.openapi.wording import describe_operation, to_plain_text
-from beckon_cli.importing.openapi.words import argument_name, split_words, to_singular
+from beckon_cli.importing.openapi.words import (
+    argument_name,
+    describe_operation,
+    split_words,
+    to_plain_text,
+    to_singular,
+)
 
 
 def name(text: str, id: str = "", **more: str) -> str:  # noqa: A002 the description's own word

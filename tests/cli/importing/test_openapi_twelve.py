@@ -10,7 +10,7 @@ from beckon_adapter.check import check_rules
 from beckon_adapter.rule import parse_rule
 from beckon_cli.importing import manifests
 from beckon_cli.importing.manifests import Placement
-from beckon_cli.importing.needs import credential_parts, required_settings
+from beckon_cli.importing.report import credential_parts, required_settings
 from beckon_contract.check import check
 from beckon_contract.declared import Declared, read_declaration
 from beckon_contract.options import HTTP

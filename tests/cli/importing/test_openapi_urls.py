@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
+from beckon_cli.importing.openapi.documents import BadDescription, UrlDocuments
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
-from beckon_cli.importing.openapi.reading import BadDescription, UrlDocuments
 from beckon_cli.importing.openapi.servers import ServerChoice
 from tests.cli.importing.reading import openapi
 from tests.cli.importing.test_openapi_strangers import with_reference

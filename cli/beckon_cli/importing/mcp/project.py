@@ -12,9 +12,8 @@ from rich.text import Text
 
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.files import SUFFIX
-from beckon_cli.importing.mcp.bridge import Bridge
 from beckon_cli.importing.mcp.recipe import Recipe, Runtime
-from beckon_cli.importing.mcp.service import Running, knative_service, plain_service, sink_binding
+from beckon_cli.importing.mcp.service import Bridge, Running, knative_service, plain_service, sink_binding
 from beckon_tools.shipped import DEFAULT_IMAGE
 
 MANIFESTS = "manifests"

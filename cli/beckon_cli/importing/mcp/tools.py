@@ -1,23 +1,109 @@
-"""The EventTypes of an MCP server's tools.
+"""The tools of an MCP server: listed, chosen and imported."""
 
-They have a name, a type, a description and parameters for each tool.
-"""
-
+import asyncio
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
-from beckon_cli.importing.candidates import Skipped
-from beckon_cli.importing.credential import Credential, Part
-from beckon_cli.importing.mcp.reading import Place
+from beckon_adapter.mcp.http_server import iterate_errors, read_tool_list
+from beckon_cli.importing.candidates import Credential, Found, NoSource, Part, Service, Skipped
+from beckon_cli.importing.files import Source
+from beckon_cli.importing.manifests import write_yaml
+from beckon_cli.importing.mcp.service import service_name
 from beckon_cli.importing.selection import choose_things, matches_pattern
-from beckon_cli.importing.yamltext import write_yaml
 from beckon_contract.names import Identity, assign_names
 from beckon_contract.options import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
 from beckon_contract.parameters import SchemaError, normalise
+
+_SECONDS = 60.0
+
+
+class NoServer(NoSource):
+    """The server cannot be asked; the message is one line with the cause."""
+
+
+class NoPlace(NoSource):
+    """The typed words are neither an HTTP URL nor a program.
+
+    The message is one line.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a server: a URL, or a command.
+
+    One of them is set. The command speaks MCP over its standard streams.
+    """
+
+    url: str = ""
+    command: tuple[str, ...] = ()
+
+    @classmethod
+    def from_words(cls, words: Sequence[str]) -> "Place":
+        """Parse the typed words; raise `NoPlace`."""
+        if len(words) == 1 and words[0].startswith(("http://", "https://")):
+            return cls(url=words[0])
+        if len(words) == 1 and "://" in words[0]:
+            raise NoPlace(f"{words[0]} is no server: write https://HOST/mcp, or a command after --")
+        return cls(command=tuple(words))
+
+    def __str__(self) -> str:
+        """Return it without possible secrets: a URL's query and user."""
+        if self.command:
+            return " ".join(self.command)
+        return str(httpx2.URL(self.url).copy_with(query=None, userinfo=b""))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTools:
+    """A server's own name, and its tools."""
+
+    name: str
+    tools: tuple[Tool, ...]
+
+
+async def list_server_tools(place: Place, token: str = "") -> ServerTools:
+    """Return a server's name and tools.
+
+    `token` is sent as a bearer token, if there is one. Raises `NoServer` and `NoPlace`.
+    """
+    if place.command and not shutil.which(place.command[0]):
+        raise NoPlace(f"there is no program {place.command[0]} here: name one on the PATH, or a URL")
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await _connect_and_list(place, token)
+    except TimeoutError:
+        raise NoServer(f"{place} did not answer within {_SECONDS:g} seconds") from None
+    except Exception as error:  # connections raise groups of whatever went wrong
+        first = next(iterate_errors(error))
+        if not isinstance(first, (MCPError, OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL)):
+            raise
+        raise NoServer(f"{place} gave no tools: {type(first).__name__}: {first}") from None
+
+
+async def _connect_and_list(place: Place, token: str) -> ServerTools:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http:
+        if place.command:
+            program, *words = place.command
+            # What people type has their environment, as any command they type.
+            target = Client(StdioServerParameters(command=program, args=words, env=dict(os.environ)))
+        else:
+            target = Client(streamable_http_client(place.url, http_client=http))
+        async with target as client:
+            tools = await read_tool_list(client)
+            server = client.server_info
+            return ServerTools(server.name if server else "", tuple(tools))
+
 
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST = 200  # characters of a name; Kubernetes takes 253
@@ -150,3 +236,40 @@ def _hint_annotations(tool: Tool) -> dict[str, str]:
     if said.idempotent_hint or said.read_only_hint:
         hints[IDEMPOTENT] = "true"
     return hints
+
+
+_LONGEST_NAME = 40  # characters of a server's name, which is a part of other names
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of an import: tools, name, credential and token.
+
+    `words` select tools; without any, all are imported. Without a `name` the server's own name is used. The
+    tools are listed with `token` and called with `credential`.
+    """
+
+    words: Sequence[str] = ()
+    name: str = ""
+    credential: str = ""
+    token: str = ""
+
+
+def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
+    """List a server's tools and return the results of the import.
+
+    `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
+    """
+    found = asyncio.run(list_server_tools(place, wanted.token))
+    name = object_name(wanted.name or found.name or "mcp")[:_LONGEST_NAME].rstrip("-")
+    server = Server(name, place, wanted.credential)
+    return Found(
+        importer="mcp",
+        noun="tool",
+        title=name,
+        name=service_name(name),
+        source=Source(f"the MCP server {name}", "--name"),
+        present=frozenset(tool.name for tool in found.tools),
+        results=tuple(import_tools(found.tools, server, wanted.words)),
+        service=service_of(name) if place.command else None,
+    )

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from beckon_cli.importing.credential import Credential
-from beckon_cli.importing.openapi.bodies import choose_media, flatten_body
+from beckon_cli.importing.candidates import Credential
+from beckon_cli.importing.openapi.bodies import Flat, choose_media, constant_of, flatten_body, to_literal
 from beckon_cli.importing.openapi.operations import Operation, Parameter
 from beckon_cli.importing.openapi.schemas import Bundle, example_of
-from beckon_cli.importing.openapi.slots import Flat, constant_of, to_literal
-from beckon_cli.importing.openapi.wording import MAX_PARAMETER, says_nothing, to_plain_text
-from beckon_cli.importing.openapi.words import argument_name
+from beckon_cli.importing.openapi.words import MAX_PARAMETER, argument_name, says_nothing, to_plain_text
 from beckon_contract.parameters import normalise
 from beckon_contract.schemas.expansion import Expansion, Stack
 from beckon_contract.schemas.keywords import Schema, stated_types

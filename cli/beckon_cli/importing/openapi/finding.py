@@ -11,17 +11,17 @@ import httpx
 from beckon_cli.importing.candidates import Found
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.openapi import openapi3, servers, swagger2
-from beckon_cli.importing.openapi.documents import open_root
-from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
-from beckon_cli.importing.openapi.naming import name_operations
-from beckon_cli.importing.openapi.operations import METHODS, Description, Operation
-from beckon_cli.importing.openapi.reading import (
+from beckon_cli.importing.openapi.documents import (
     BadDescription,
     Documents,
     FileDocuments,
     Report,
     UrlDocuments,
+    open_root,
 )
+from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
+from beckon_cli.importing.openapi.naming import name_operations
+from beckon_cli.importing.openapi.operations import METHODS, Description, Operation
 from beckon_cli.importing.openapi.servers import ServerChoice
 from beckon_cli.importing.selection import choose_things, matches_pattern
 

@@ -9,20 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from beckon_adapter.rule import InvalidRule, parse_rule
-from beckon_cli.importing.candidates import Skipped
-from beckon_cli.importing.credential import Credential
+from beckon_cli.importing.candidates import Credential, Skipped
+from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.openapi import servers
 from beckon_cli.importing.openapi.arguments import CannotImport, flatten_operation
-from beckon_cli.importing.openapi.bodies import JSON
-from beckon_cli.importing.openapi.credentials import credential_for, to_slug
+from beckon_cli.importing.openapi.bodies import JSON, Flat, to_literal
+from beckon_cli.importing.openapi.documents import BadDescription
 from beckon_cli.importing.openapi.naming import name_operations
-from beckon_cli.importing.openapi.operations import Description, Operation
-from beckon_cli.importing.openapi.reading import BadDescription
-from beckon_cli.importing.openapi.simplifying import simplify_schema
-from beckon_cli.importing.openapi.slots import Flat, to_literal
-from beckon_cli.importing.openapi.wording import describe_operation, says_nothing
-from beckon_cli.importing.openapi.words import split_words
-from beckon_cli.importing.yamltext import write_yaml
+from beckon_cli.importing.openapi.operations import Description, Operation, credential_for, to_slug
+from beckon_cli.importing.openapi.schemas import simplify_schema
+from beckon_cli.importing.openapi.words import describe_operation, says_nothing, split_words
 from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
 from beckon_contract.parameters import SchemaError
 from beckon_contract.schemas.keywords import Schema

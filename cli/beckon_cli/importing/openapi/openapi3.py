@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from beckon_cli.importing.openapi import servers
-from beckon_cli.importing.openapi.documents import Node
+from beckon_cli.importing.openapi.documents import BadDescription, Node
 from beckon_cli.importing.openapi.operations import METHODS, Body, Operation, Parameter, Scheme
-from beckon_cli.importing.openapi.reading import BadDescription
 from beckon_cli.importing.openapi.servers import ServerChoice
 
 _STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}

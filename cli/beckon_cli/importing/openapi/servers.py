@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
-from beckon_cli.importing.openapi.documents import Node
-from beckon_cli.importing.openapi.reading import BadDescription
+from beckon_cli.importing.openapi.documents import BadDescription, Node
 
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 

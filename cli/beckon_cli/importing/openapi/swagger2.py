@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from beckon_cli.importing.openapi import servers
-from beckon_cli.importing.openapi.documents import Node
+from beckon_cli.importing.openapi.documents import BadDescription, Node
 from beckon_cli.importing.openapi.openapi3 import common_fields, parameters_of, required_schemes
 from beckon_cli.importing.openapi.operations import METHODS, Body, Operation, Parameter, Scheme
-from beckon_cli.importing.openapi.reading import BadDescription
 from beckon_cli.importing.openapi.servers import ServerChoice
 
 _FORM, _MULTIPART, _JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
