@@ -87,10 +87,11 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
 FROM operator-environment AS operator-packages
 COPY contract contract
 COPY runtime runtime
+COPY sources sources
 COPY operator operator
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./operator \
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./operator \
     && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
-        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-operator \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-operator \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
 FROM builder AS tools-environment

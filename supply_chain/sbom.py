@@ -26,7 +26,7 @@ from supply_chain.packages import (
 IMAGES = {
     "agent": ("contract", "runtime", "sources", "demo", "agent"),
     "shim": ("contract", "runtime", "sources", "shim"),
-    "operator": ("contract", "runtime", "operator"),
+    "operator": ("contract", "runtime", "sources", "operator"),
     "tools": ("contract", "runtime", "sources", "tools", "adapter"),
 }
 ROOMS = (

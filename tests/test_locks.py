@@ -83,6 +83,12 @@ def test_what_runs_on_a_laptop_needs_nothing_of_the_tests_and_no_client_of_a_clu
     )
 
 
+@pytest.mark.parametrize("image", ["shim", "operator", "tools"])
+def test_an_image_that_reads_no_kubeconfig_does_without_the_package_for_it(image: str) -> None:
+    assert "kubernetes" not in pinned(f"{image}/requirements.lock")
+    assert "kubernetes" in pinned("agent/requirements.lock")
+
+
 @pytest.mark.parametrize("lock", [*LOCKS, "requirements.lock"])
 def test_no_lock_names_a_place_to_download_from(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """The composition root of the adapter: settings, the source of EventTypes, the server, the exit code."""
 
+import asyncio
 import logging
 import os
 import sys
@@ -65,11 +66,11 @@ def _choose_source(settings: AdapterSettings, registry: RuleRegistry, allowed: A
         from beckon_adapter.folders import FolderSource  # noqa: PLC0415 one of the two is needed
 
         return FolderSource(settings.manifests, registry, allowed)
-    from beckon_adapter.cluster import ClusterSource  # noqa: PLC0415 costs 25 MB
-    from beckon_sources.api_client import connect  # noqa: PLC0415 costs 25 MB
+    from beckon_adapter.cluster import ClusterSource  # noqa: PLC0415 costs memory and time
+    from beckon_sources.api_client import connect  # noqa: PLC0415 costs memory and time
 
     try:
-        return ClusterSource(connect(), settings.namespaces, registry)
+        return ClusterSource(asyncio.run(connect("beckon-adapter")), settings.namespaces, registry)
     except NotConfigured as error:
         raise UsageError(f"{error}, or set BECKON_MANIFESTS to folders") from None
 

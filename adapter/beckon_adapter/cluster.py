@@ -1,6 +1,6 @@
 """EventTypes from the API server, followed as they change: the adapter in a cluster.
 
-Imported only where no folders are set: its client costs 25 MB and a third of a second.
+Imported only where no folders are set, since its client costs memory and time.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from beckon_adapter.registry import RuleRegistry
 from beckon_contract.eventtypes import GROUP, KIND, VERSIONS
 from beckon_contract.resources import Key, from_object
-from beckon_sources.api_client import Connection
+from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection, Document, name_of
 from beckon_sources.reflector import Reflector
 from beckon_sources.watch_status import Contact
@@ -30,7 +30,7 @@ class ClusterSource:
     Known EventTypes stay valid while the API server cannot be reached.
     """
 
-    def __init__(self, server: Connection, namespaces: Sequence[str], registry: RuleRegistry) -> None:
+    def __init__(self, server: ApiClient, namespaces: Sequence[str], registry: RuleRegistry) -> None:
         self._server = server
         self._contact = Contact(_CURES)
         self._registry = registry

@@ -192,20 +192,13 @@ async def _folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
 @contextlib.asynccontextmanager
 async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[AgentRegistry]:
     """Host the Agents of the watched namespaces, with their Tools."""
-    # Imported late: half a second and 20 MB that a laptop without a cluster need not spend.
-    try:
-        from beckon_agent.agents.kubernetes import Cluster  # noqa: PLC0415  # see above
-        from beckon_agent.agents.kubernetes_api import KubernetesApi  # noqa: PLC0415  # see above
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        raise _CannotStart(
-            f"cannot follow BECKON_NAMESPACES without the package {package}: run make setup, or install "
-            "beckon-agent[cluster]"
-        ) from None
+    # Imported late: a laptop without a cluster needs none of it.
+    from beckon_agent.agents.kubernetes import Cluster  # noqa: PLC0415  # see above
+    from beckon_sources.api_client import connect  # noqa: PLC0415  # see above
 
     namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched()]
     try:
-        server = await KubernetesApi.connect(settings.kubeconfig)
+        server = await connect("beckon-agent", settings.kubeconfig)
     except NotConfigured as error:
         raise _CannotStart(f"cannot follow BECKON_NAMESPACES: {error}") from None
     async with server:

@@ -6,8 +6,6 @@ import signal
 import socket
 import sys
 
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
-from lightkube.core.exceptions import ConfigError
 from pydantic import ValidationError
 
 from beckon_operator.app import Operator
@@ -15,8 +13,12 @@ from beckon_operator.serving import CannotListen, open_port
 from beckon_operator.settings import Settings
 from beckon_runtime.logs import log_config
 from beckon_runtime.settings import setting_problem
+from beckon_sources.api_client import connect
+from beckon_sources.api_types import NotConfigured
 
 logger = logging.getLogger("beckon_operator")
+
+_ANSWER = 10.0  # seconds of silence of the API server; a Lease cannot wait for longer
 
 
 def main() -> int:
@@ -33,19 +35,17 @@ def main() -> int:
     document["loggers"]["kopf"] = {"level": "WARNING"}
     logging.config.dictConfig(document)
     try:
-        config = KubeConfig.from_env().get()
-    except (ConfigError, KeyError) as error:
-        return _refuse(f"no way to the API server, neither a service account nor KUBECONFIG: {error}")
-    if config is None:
-        return _refuse("the kubeconfig names no current context")
-    try:
         listener = open_port(settings.host, settings.port, "BECKON_OPERATOR_PORT")
     except CannotListen as error:
         return _refuse(str(error))
-    return asyncio.run(_serve(settings, config, listener))
+    return asyncio.run(_serve(settings, listener))
 
 
-async def _serve(settings: Settings, config: SingleConfig, listener: socket.socket) -> int:
+async def _serve(settings: Settings, listener: socket.socket) -> int:
+    try:
+        api = await connect("beckon-operator", answer_seconds=_ANSWER)
+    except NotConfigured as error:
+        return _refuse(str(error))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -54,7 +54,7 @@ async def _serve(settings: Settings, config: SingleConfig, listener: socket.sock
             loop.add_signal_handler(number, stop.set)
 
     take_signals()
-    operator = Operator(settings, config)
+    operator = Operator(settings, api)
     running = asyncio.create_task(operator.run(listener, take_signals))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -12,12 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-import httpx2
 import stamina
 from aiohttp import web
-from lightkube.config.kubeconfig import SingleConfig
 
-from beckon_operator.api import Api, Refused
 from beckon_operator.cluster_lease import ClusterLease
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import Rules
@@ -42,13 +39,15 @@ from beckon_operator.watching import watch
 from beckon_operator.writer import Writer
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import ApiError, Refused
 
 
-async def served_kinds(api: Api) -> tuple[Kind, ...]:
+async def served_kinds(api: ApiClient) -> tuple[Kind, ...]:
     """Return the kinds served by the API server.
 
     EventTypes are there once, in the best version. Tools come first: their content helps to read EventTypes.
-    Raises the errors of a request of `Api`.
+    Raises the errors of a request of `ApiClient`.
     """
     versions = [replace(EVENT_TYPES, version=version) for version in EVENT_TYPE_VERSIONS]
     event_types = [kind for kind in versions if await _serves(api, kind)]
@@ -56,7 +55,7 @@ async def served_kinds(api: Api) -> tuple[Kind, ...]:
     return (*others, *event_types[:1])
 
 
-async def _serves(api: Api, kind: Kind) -> bool:
+async def _serves(api: ApiClient, kind: Kind) -> bool:
     try:
         found = await api.get(f"/apis/{kind.api_version}")
     except Refused as error:
@@ -112,11 +111,11 @@ _LONGEST_WAIT = 5.0  # seconds between two attempts to start
 class Operator:
     """Watches, judges, and writes while it leads."""
 
-    def __init__(self, settings: Settings, config: SingleConfig) -> None:
+    def __init__(self, settings: Settings, api: ApiClient) -> None:
         # Two containers of one pod, one after the other, are two replicas.
         identity = f"{settings.identity}_{secrets.token_hex(4)}"
         self._settings = settings
-        self._api = Api(config)
+        self._api = api
         self._metrics = Metrics()
         self._ledger = Ledger()
         rules = Rules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
@@ -210,7 +209,7 @@ class Operator:
 async def _insist(call: Callable[[], Awaitable[Answer]]) -> Answer:
     """Return the result of an API server call; retry until it succeeds."""
     async for attempt in stamina.retry_context(
-        on=(Refused, httpx2.TransportError),
+        on=ApiError,
         attempts=None,
         timeout=None,
         wait_initial=0.2,
@@ -219,7 +218,7 @@ async def _insist(call: Callable[[], Awaitable[Answer]]) -> Answer:
         with attempt:
             try:
                 answer = await call()
-            except (Refused, httpx2.TransportError) as error:
+            except ApiError as error:
                 logger.warning("the API server does not do what is needed, trying again: %r", error)
                 raise
     return answer

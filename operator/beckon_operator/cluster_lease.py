@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from beckon_operator.api import Api, Refused, path_to
 from beckon_operator.lease import Conflict, Record
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import Refused, object_path
 
-_GROUP, _VERSION, _PLURAL = "coordination.k8s.io", "v1", "leases"
+_API_VERSION, _PLURAL = "coordination.k8s.io/v1", "leases"
 
 
 class ClusterLease:
     """A Lease in a namespace; an implementation of `lease.Leases`."""
 
-    def __init__(self, api: Api, namespace: str, name: str) -> None:
+    def __init__(self, api: ApiClient, namespace: str, name: str) -> None:
         self._api = api
         self._namespace, self._name = namespace, name
 
@@ -39,12 +40,12 @@ class ClusterLease:
             raise _conflict(error) from error
 
     def _path(self, name: str = "") -> str:
-        return path_to(_GROUP, _VERSION, _PLURAL, self._namespace, name)
+        return object_path(_API_VERSION, _PLURAL, self._namespace, name)
 
     def _document(self, record: Record) -> dict[str, Any]:
         metadata = {"name": self._name, "namespace": self._namespace}
         return {
-            "apiVersion": f"{_GROUP}/{_VERSION}",
+            "apiVersion": _API_VERSION,
             "kind": "Lease",
             "metadata": metadata | ({"resourceVersion": record.version} if record.version else {}),
             "spec": {

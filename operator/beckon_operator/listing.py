@@ -7,15 +7,16 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-import httpx2
-
-from beckon_operator.api import Api, Page, Refused, path_to
 from beckon_operator.cluster import Cluster
 from beckon_operator.kinds import Kind
 from beckon_operator.metrics import Metrics
+from beckon_operator.observed import parse_version
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import ApiError, Collection, Page, Refused
 
 logger = logging.getLogger(__name__)
 
+_PAGE = 500  # objects of a list that are read at once
 # Seconds in which a watch may still tell of what a list already has.
 _LAG = 2.0
 
@@ -25,7 +26,7 @@ class Listing:
 
     def __init__(
         self,
-        api: Api,
+        api: ApiClient,
         cluster: Cluster,
         kinds: tuple[Kind, ...],
         namespaces: tuple[str, ...],
@@ -40,7 +41,7 @@ class Listing:
     async def read_all(self) -> None:
         """Read every object of every kind.
 
-        Raises the errors of a request of `Api`.
+        Raises the errors of a request of `ApiClient`.
         """
         for kind in self._kinds:
             await self._read(kind)
@@ -50,7 +51,7 @@ class Listing:
         for kind in self._kinds:
             try:
                 await self._compare(kind)
-            except (Refused, httpx2.TransportError) as error:
+            except ApiError as error:
                 logger.warning("%s could not be compared: %r", kind.plural, error)
                 self._metrics.failures.labels("compare").inc()
 
@@ -68,7 +69,7 @@ class Listing:
             present: set[str] = set()
             version = 0
             async for page in self._pages(kind, namespace, metadata=True):
-                version = page.version
+                version = parse_version(page.version)
                 present.update(item["metadata"]["uid"] for item in page.items)
                 if not all(self._cluster.knows(kind, item["metadata"]) for item in page.items):
                     return True
@@ -83,11 +84,11 @@ class Listing:
             present = set()
             version = 0
             async for page in self._pages(kind, namespace, metadata=False):
-                version = page.version
+                version = parse_version(page.version)
                 for item in page.items:
                     present.add(item["metadata"]["uid"])
                     news += not self._cluster.knows(kind, item["metadata"])
-                    self._cluster.see(kind, item | {"apiVersion": kind.api_version, "kind": kind.name})
+                    self._cluster.see(kind, {**item, "apiVersion": kind.api_version, "kind": kind.name})
             for gone in self._cluster.missing(kind, present, version, namespace):
                 news += 1
                 self._cluster.lose(kind, gone)
@@ -100,11 +101,15 @@ class Listing:
         kind that is missing for a moment must not cost a single Tool: version 0 of the empty list is older
         than any object.
         """
+        collection = Collection(kind.api_version, kind.plural, namespace or None)
         try:
-            async for page in self._api.pages(
-                path_to(kind.group, kind.version, kind.plural, namespace), metadata=metadata
-            ):
+            rest = ""
+            while True:
+                page = await self._api.list_page(collection, rest, limit=_PAGE, metadata_only=metadata)
                 yield page
+                rest = page.rest
+                if not rest:
+                    return
         except Refused as error:
             if error.status != 404:
                 raise

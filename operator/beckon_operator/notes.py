@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx2
-
 from beckon_contract import tool_resources
 from beckon_contract.conditions import READY, Condition
 from beckon_contract.eventtypes import KIND as EVENT_TYPE
 from beckon_contract.eventtypes import NO_DESCRIPTION
-from beckon_operator.api import Api, Refused, path_to
 from beckon_operator.judging.verdicts import UndescribedEventType
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import ApiError, Refused, object_path
 
 logger = logging.getLogger(__name__)
 
-_GROUP, _VERSION = "events.k8s.io", "v1"
+_API_VERSION = "events.k8s.io/v1"
 _WAITING = 256  # more at once are dropped: a first start with thousands of Tools is no news
 _PAUSE = 0.05  # seconds between two: twenty a second
 _MAX_NOTE = 1024  # characters, Kubernetes' limit
@@ -99,7 +98,7 @@ def note_on_undescribed(skipped: UndescribedEventType) -> Note:
 class Notebook:
     """Posts Events one after another; drops those it cannot post."""
 
-    def __init__(self, api: Api, metrics: Metrics, identity: str) -> None:
+    def __init__(self, api: ApiClient, metrics: Metrics, identity: str) -> None:
         self._api = api
         self._metrics = metrics
         self._identity = identity
@@ -118,9 +117,9 @@ class Notebook:
         while True:
             note = await self._waiting.get()
             try:
-                path = path_to(_GROUP, _VERSION, "events", note.namespace)
+                path = object_path(_API_VERSION, "events", note.namespace)
                 await self._api.create(path, self._document(note))
-            except (Refused, httpx2.TransportError) as error:
+            except ApiError as error:
                 known = isinstance(error, Refused) and error.status == 409
                 self._metrics.events.labels("known" if known else "failed").inc()
                 if not known:
@@ -132,7 +131,7 @@ class Notebook:
 
     def _document(self, note: Note) -> Mapping[str, Any]:
         return {
-            "apiVersion": f"{_GROUP}/{_VERSION}",
+            "apiVersion": _API_VERSION,
             "kind": "Event",
             "metadata": {"name": note.name, "namespace": note.namespace},
             "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),

@@ -74,8 +74,12 @@ def read_observed(document: Mapping[str, Any]) -> Observed:
 
 
 def version_of(metadata: Mapping[str, Any]) -> int:
-    """Return `resourceVersion` as a number: versions of one resource can be compared (KEP-5504)."""
-    text = str(metadata.get("resourceVersion") or "")
+    """Return `resourceVersion` as a number."""
+    return parse_version(str(metadata.get("resourceVersion") or ""))
+
+
+def parse_version(text: str) -> int:
+    """Return a `resourceVersion` as a number: those of one resource can be compared (KEP-5504)."""
     return int(text) if text.isdecimal() else 0
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from beckon_contract.api_keys import new_entry, new_key
-from beckon_operator.api import Api, Refused, path_to
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import Refused, object_path
 
 logger = logging.getLogger(__name__)
 
@@ -20,22 +21,22 @@ _FIRST_ENTRY = "api-key"
 _FIRST_NAME = "first"
 
 
-async def ensure_shim_keys(api: Api, namespace: str, name: str) -> None:
+async def ensure_shim_keys(api: ApiClient, namespace: str, name: str) -> None:
     """Create the Secret with the shim's key unless it exists.
 
-    Raises the errors of a request of `Api`.
+    Raises the errors of a request of `ApiClient`.
     """
     if await _read(api, namespace, name) is None:
         data = {_SHIM_ENTRY: f"{secrets.token_hex(32)}\n"}
         await _create(api, _secret(namespace, name, "shim", data))
 
 
-async def ensure_first_key(api: Api, namespace: str, name: str) -> None:
+async def ensure_first_key(api: ApiClient, namespace: str, name: str) -> None:
     """Create the Secret of API keys with one key, unless it exists.
 
     The key can be read in the Secret `beckon-first-key`. That Secret is created first, and read if it exists,
     so that a stop between the two writes never leaves a key that opens nothing. Raises the errors of a
-    request of `Api`.
+    request of `ApiClient`.
     """
     if await _read(api, namespace, name) is not None:
         return
@@ -63,20 +64,20 @@ def _secret(namespace: str, name: str, component: str, data: Mapping[str, str]) 
     }
 
 
-async def _read(api: Api, namespace: str, name: str) -> dict[str, Any] | None:
+async def _read(api: ApiClient, namespace: str, name: str) -> dict[str, Any] | None:
     try:
-        return await api.get(path_to("", "v1", "secrets", namespace, name))
+        return await api.get(object_path("v1", "secrets", namespace, name))
     except Refused as error:
         if error.status != 404:
             raise
         return None
 
 
-async def _create(api: Api, document: dict[str, Any]) -> None:
+async def _create(api: ApiClient, document: dict[str, Any]) -> None:
     """Create a Secret, unless another replica was faster."""
     metadata = document["metadata"]
     try:
-        await api.create(path_to("", "v1", "secrets", metadata["namespace"]), document)
+        await api.create(object_path("v1", "secrets", metadata["namespace"]), document)
     except Refused as error:
         if error.status != 409:
             raise

@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import httpx2
 import stamina
 
-from beckon_operator.api import Api, Refused, is_passing, path_to
 from beckon_operator.cluster import Cluster
 from beckon_operator.kinds import TOOLS
 from beckon_operator.ledger import Action, Ledger
 from beckon_operator.metrics import Metrics
 from beckon_operator.notes import Notebook, note_on_undescribed, notes_of
 from beckon_operator.tools import ToolSeen, ToolWanted, document
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Writer:
     """
 
     def __init__(
-        self, api: Api, cluster: Cluster, ledger: Ledger, leads: Callable[[], bool], notebook: Notebook
+        self, api: ApiClient, cluster: Cluster, ledger: Ledger, leads: Callable[[], bool], notebook: Notebook
     ) -> None:
         self._api = api
         self._cluster = cluster
@@ -61,7 +61,7 @@ class Writer:
             started = time.monotonic()
             try:
                 action = await self.bring(namespace, name)
-            except (Refused, httpx2.TransportError, Stale) as error:
+            except (ApiError, Stale) as error:
                 metrics.failures.labels("write").inc()
                 logger.warning("Tool %s/%s was not written, and will be later: %s", namespace, name, error)
             except Exception:
@@ -98,7 +98,7 @@ class Writer:
             if tool is not None:
                 await self._write(tool, seen)
             elif seen is not None:
-                await self._api.delete(_path(namespace, name), seen.uid, seen.version)
+                await self._api.delete(_path(namespace, name), seen.uid, str(seen.version))
         except Refused as error:
             # Nothing can be created in a namespace that is gone; a Tool that exists can be read.
             if error.status not in _STALE or (action is Action.CREATE and error.status == 404):
@@ -141,8 +141,8 @@ class Writer:
 
 
 def _path(namespace: str, name: str = "") -> str:
-    return path_to(TOOLS.group, TOOLS.version, TOOLS.plural, namespace, name)
+    return object_path(TOOLS.api_version, TOOLS.plural, namespace, name)
 
 
 def _is_worth_another(error: Exception) -> bool:
-    return isinstance(error, Stale) or is_passing(error)
+    return isinstance(error, Stale) or is_temporary(error)

@@ -88,7 +88,7 @@ async def _serve(
     settings: Settings, keyring: Keyring, traced: Callable[[Handler, str | None], Handler] | None
 ) -> int:
     try:
-        cluster = _cluster(settings)
+        cluster = await _cluster(settings)
     except NotConfigured as error:
         return _refuse(f"{error} (BECKON_SHIM_BROKERS=cluster)")
     sockets = []
@@ -122,15 +122,15 @@ async def _serve(
     return 0
 
 
-def _cluster(settings: Settings) -> "Cluster | None":
+async def _cluster(settings: Settings) -> "Cluster | None":
     if settings.brokers == "template":
         return None
-    # 25 MB that the template mode has no use for
+    # memory and time that the template mode has no use for
     from beckon_shim.cluster import Account, Cluster  # noqa: PLC0415  # see above
     from beckon_sources.api_client import connect  # noqa: PLC0415  # see above
 
     account = Account(settings.pod_namespace, settings.service_account) if settings.service_account else None
-    return Cluster(connect(), settings.served_namespaces, account)
+    return Cluster(await connect("beckon-shim"), settings.served_namespaces, account)
 
 
 def _raise_file_limit(waiting: int) -> None:

@@ -1,6 +1,6 @@
 """The API server as the source of Brokers and their tokens.
 
-Imported only with `BECKON_SHIM_BROKERS=cluster`: its client costs 25 MB and a third of a second.
+Imported only with `BECKON_SHIM_BROKERS=cluster`, since its client costs memory and time.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from beckon_shim.bearers import Issued, NoToken
 from beckon_shim.brokers import BrokerTable
-from beckon_sources.api_client import Connection
+from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection, Refused, Unreachable
 from beckon_sources.reflector import Reflector
 from beckon_sources.watch_status import Contact
@@ -31,7 +31,7 @@ class Account:
 class Cluster:
     """The Brokers of these namespaces, or of all, and tokens for them."""
 
-    def __init__(self, server: Connection, namespaces: Sequence[str], account: Account | None) -> None:
+    def __init__(self, server: ApiClient, namespaces: Sequence[str], account: Account | None) -> None:
         contact = Contact(_CURES)
         self.brokers = BrokerTable(namespaces, contact)
         self._server = server

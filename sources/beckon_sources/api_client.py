@@ -1,26 +1,23 @@
-"""A small connection to the API server: lightkube's configuration, httpx2's requests.
+"""The client of the API server: lists, watches, reads and writes over aiohttp."""
 
-Not lightkube's own client: its watch has no limit for silence, repeats an ended watch at once and for ever,
-and takes U+0085 inside an object for the end of a line.
-"""
-
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
 
-import httpx2
-import orjson
-from lightkube.config.client_adapter import AsyncClient, ConnectionParams
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
-from lightkube.core.exceptions import ConfigError
+import aiohttp
 
+from beckon_sources.api_access import find_credentials
 from beckon_sources.api_types import (
-    ANSWER,
-    CONNECT,
-    SILENCE,
+    PAGE_SIZE,
+    ApiAccess,
     Change,
     Collection,
+    Credentials,
+    Document,
     NotConfigured,
     Page,
     Query,
@@ -36,22 +33,78 @@ from beckon_sources.api_types import (
 
 logger = logging.getLogger(__name__)
 
-_NO_ANSWER = (httpx2.HTTPError, ConfigError, OSError)  # the last two where credentials cannot be had
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+_JSON = "application/json"
+_METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+_CONNECT = 10.0  # seconds for a connection
+_ANSWER = 60.0  # seconds for a whole answer that is no watch
+_SILENCE = 90.0  # seconds; the API server sends a bookmark about once a minute
+_WATCH = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=_SILENCE)
+_FAILURES = (aiohttp.ClientError, NotConfigured, OSError)  # the last two where credentials cannot be read
 
 
-class Connection:
-    """A connection to one API server.
+@dataclass(frozen=True, slots=True)
+class _Call:
+    method: str
+    path: str
+    query: Query = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
 
-    Raises `Unreachable` and `Refused`, and nothing else.
+
+class ApiClient:
+    """Requests to one API server.
+
+    Raises `Unreachable` and `Refused`, and nothing else. It belongs to the event loop of its first request.
     """
 
-    def __init__(self, config: SingleConfig) -> None:
-        timeout = httpx2.Timeout(ANSWER, connect=CONNECT)
-        self._http = AsyncClient(config, ConnectionParams(timeout=timeout))
+    def __init__(self, credentials: Credentials, user_agent: str, *, answer_seconds: float = _ANSWER) -> None:
+        """Take credentials, the name for the server's log, and the longest silence in an answer.
 
-    async def page(self, collection: Collection, rest: str = "") -> Page:
-        """Return the first part of a list, or the part after `rest`."""
-        return read_page(await self._ask("GET", collection.path, page_query(rest)))
+        The API server also takes the name for the manager of the fields that are written.
+        """
+        self._credentials = credentials
+        self._headers = {"User-Agent": user_agent, "Accept": _JSON}
+        self._timeout = aiohttp.ClientTimeout(total=_ANSWER, sock_connect=_CONNECT, sock_read=answer_seconds)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """Return the object at a path."""
+        return await self._request(_Call("GET", path))
+
+    async def create(self, path: str, document: Document) -> dict[str, Any]:
+        """Create an object in the collection at a path; return it as it was stored."""
+        return await self._request(_write("POST", path, document))
+
+    async def replace(self, path: str, document: Document) -> dict[str, Any]:
+        """Replace the object at a path, unless its version has changed.
+
+        The document names the expected version.
+        """
+        return await self._request(_write("PUT", path, document))
+
+    async def patch(self, path: str, change: Document, patch_type: str = MERGE_PATCH) -> dict[str, Any]:
+        """Patch the object at a path; return it as it was stored."""
+        return await self._request(_write("PATCH", path, change, patch_type))
+
+    async def delete(self, path: str, uid: str, version: str) -> None:
+        """Delete the object at a path, if uid and version still match."""
+        conditions = {"uid": uid, "resourceVersion": version}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
+        await self._request(_write("DELETE", path, options))
+
+    async def list_page(
+        self, collection: Collection, rest: str = "", *, limit: int = PAGE_SIZE, metadata_only: bool = False
+    ) -> Page:
+        """Return the first page of a list, or the page at `rest`.
+
+        `rest` is the `continue` token of the page before.
+        """
+        headers = {"Accept": _METADATA} if metadata_only else {}
+        call = _Call("GET", collection.path, page_query(rest, limit), headers)
+        return read_page(await self._request(call))
 
     @asynccontextmanager
     async def watch(
@@ -61,84 +114,111 @@ class Connection:
 
         Ends early after a long silence, since the connection may be dead.
         """
-        timeout = httpx2.Timeout(CONNECT, read=SILENCE)
-        query = dict(watch_query(version, seconds))
-        request = self._http.build_request("GET", collection.path, params=query, timeout=timeout)
+        call = _Call("GET", collection.path, watch_query(version, seconds))
+        response = await self._send(call, _WATCH)
         try:
-            response = await self._http.send(request, stream=True)
-        except _NO_ANSWER as error:
-            raise Unreachable(first_line(error)) from None
-        try:
-            if response.status_code != 200:
-                raise refusal(response.status_code, await _content(response))
-            yield _changes(response)
+            if response.status != 200:
+                raise refusal(response.status, await _read_body(response))
+            yield _read_changes(response)
         finally:
-            await response.aclose()
-
-    async def create(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object at a path; return it from the server's answer."""
-        return await self._ask("POST", path, content=orjson.dumps(document))
+            response.close()
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        if self._session is not None:
+            await self._session.close()
 
-    async def _ask(
-        self, method: str, path: str, query: Query = (), content: bytes | None = None
-    ) -> dict[str, Any]:
-        headers = {"content-type": "application/json"} if content is not None else {}
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _request(self, call: _Call) -> dict[str, Any]:
+        response = await self._send(call, self._timeout)
         try:
-            response = await self._http.request(
-                method, path, params=dict(query), content=content, headers=headers
-            )
-        except _NO_ANSWER as error:
+            content = await _read_body(response)
+        finally:
+            response.release()
+        if not 200 <= response.status < 300:
+            raise refusal(response.status, content)
+        return read_document(content)
+
+    async def _send(self, call: _Call, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Send a request; after a 401 once more, if there are other credentials."""
+        try:
+            access = await self._credentials.access()
+            response = await self._send_with(access, call, timeout)
+            if response.status == 401 and (newer := await self._credentials.renew(access)):
+                response.close()
+                response = await self._send_with(newer, call, timeout)
+        except _FAILURES as error:
             raise Unreachable(first_line(error)) from None
-        if not response.is_success:
-            raise refusal(response.status_code, response.content)
-        return read_document(response.content)
+        return response
+
+    async def _send_with(
+        self, access: ApiAccess, call: _Call, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            # One watch a collection and namespace lasts for minutes, so the connections have no limit.
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=self._headers,
+                trust_env=True,
+            )
+        headers = dict(call.headers)
+        if access.authorization:
+            headers["Authorization"] = access.authorization
+        return await self._session.request(
+            call.method,
+            access.server + call.path,
+            params=call.query,
+            headers=headers,
+            data=call.content,
+            timeout=timeout,
+            allow_redirects=False,
+            ssl=access.tls or True,
+            server_hostname=access.server_name,
+            proxy=access.proxy,
+        )
 
 
-def connect() -> Connection:
-    """Connect to the cluster of this Pod or of the current kube context.
+async def connect(
+    user_agent: str, kubeconfig: str | None = None, *, answer_seconds: float = _ANSWER
+) -> ApiClient:
+    """Return a client for the cluster of this Pod or of a kubeconfig.
 
-    Nothing is sent yet. Raises `NotConfigured`, with the setting to change.
+    `find_credentials` says which. Nothing is sent yet. Raises `NotConfigured`, with the setting to change.
     """
-    try:
-        config = KubeConfig.from_env().get()
-        if config is not None:
-            return Connection(config)
-        reason = "the kubeconfig names no current context"
-    except Exception as error:  # whatever is wrong with a kubeconfig, it is not ours to judge
-        reason = first_line(error)
-    raise NotConfigured(f"there is no way to the API server: {reason}; run in a Pod or set KUBECONFIG")
+    return ApiClient(await find_credentials(kubeconfig), user_agent, answer_seconds=answer_seconds)
 
 
-async def _changes(response: httpx2.Response) -> AsyncIterator[Change]:
+def _write(method: str, path: str, document: Document, content_type: str = _JSON) -> _Call:
+    # Not by orjson: a schema may hold a number of more than 64 bits.
+    return _Call(method, path, (), {"Content-Type": content_type}, json.dumps(document).encode())
+
+
+async def _read_changes(response: aiohttp.ClientResponse) -> AsyncIterator[Change]:
+    """Yield the changes of a watch, one a line, however long the lines are."""
+    begun = bytearray()
     try:
-        async for line in _lines(response):
-            yield read_change(line)
-    except httpx2.ReadTimeout:
-        logger.debug("no word in %g s; watching anew", SILENCE)
-    except httpx2.HTTPError as error:
+        async for chunk in response.content.iter_any():
+            first, *rest = chunk.split(b"\n")
+            begun += first
+            for part in rest:
+                yield read_change(bytes(begun))
+                begun = bytearray(part)
+    except TimeoutError:
+        logger.debug("nothing for %g s; watching anew", _SILENCE)
+    except aiohttp.ClientError as error:
         raise Unreachable(first_line(error)) from None
 
 
-async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the complete lines of a response, split at line feeds only.
-
-    httpx2 ends lines at seven other characters, too.
-    """
-    begun = bytearray()
-    async for chunk in response.aiter_bytes():
-        first, *rest = chunk.split(b"\n")
-        begun += first
-        for part in rest:
-            yield bytes(begun)
-            begun = bytearray(part)
-
-
-async def _content(response: httpx2.Response) -> bytes:
+async def _read_body(response: aiohttp.ClientResponse) -> bytes:
     try:
-        return await response.aread()
-    except httpx2.HTTPError as error:
+        return await response.read()
+    except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(first_line(error)) from None

@@ -1,8 +1,8 @@
-"""The requests to an API server and its answers, for any client."""
+"""The access to an API server, its objects, collections, changes and errors."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
@@ -12,18 +12,20 @@ Name = tuple[str, str]
 """The namespace and the name of an object."""
 Query = Sequence[tuple[str, str | int]]
 
-CONNECT = 10.0  # seconds for a connection
-ANSWER = 60.0  # seconds for a whole answer that is no watch
-SILENCE = 90.0  # seconds; the API server sends a bookmark about once a minute
-_PAGE = 250  # objects of a list that are asked for at once
+PAGE_SIZE = 250  # objects of one page of a list
 _GONE = 410
+_MAX_MESSAGE = 300  # characters of an error message
 
 
-class Unreachable(Exception):
+class ApiError(Exception):
+    """A request to the API server without success."""
+
+
+class Unreachable(ApiError):
     """The API server gives no answer."""
 
 
-class Refused(Exception):
+class Refused(ApiError):
     """The API server answered with an error; the message is its own."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -46,6 +48,54 @@ class NotConfigured(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ApiAccess:
+    """The address and the credentials for a request.
+
+    `authorization` is a header; "" where a client certificate in `tls` takes its place. Without `proxy` the
+    variables of the environment count. `server_name` is the name in the certificate, if not the host.
+    """
+
+    server: str
+    authorization: str = field(default="", repr=False)
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+class Credentials(Protocol):
+    """The current access to an API server."""
+
+    async def access(self) -> ApiAccess:
+        """Return the access for the next request.
+
+        Raises `OSError` or `NotConfigured` if it cannot be read any more.
+        """
+        ...
+
+    async def renew(self, refused: ApiAccess) -> ApiAccess | None:
+        """Return another access than the one that was refused, or `None`.
+
+        Raises the errors of `access`.
+        """
+        ...
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Return True if the same request may succeed a moment later."""
+    return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.passing)
+
+
+def object_path(api_version: str, plural: str, namespace: str | None = None, name: str = "") -> str:
+    """Return the path of an object or a collection.
+
+    Without a name it is the collection; without a namespace, the collection of all namespaces.
+    """
+    root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    parts = (root, f"namespaces/{namespace}" if namespace else "", plural, name)
+    return "/".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
 class Collection:
     """The objects of one kind, such as `tools` of `beckon.dev/v1alpha1`.
 
@@ -59,8 +109,7 @@ class Collection:
     @property
     def path(self) -> str:
         """The path of the collection at the API server."""
-        within = f"/namespaces/{self.namespace}" if self.namespace else ""
-        return f"/apis/{self.api_version}{within}/{self.plural}"
+        return object_path(self.api_version, self.plural, self.namespace)
 
     def __str__(self) -> str:
         """Return it as a message names it."""
@@ -92,26 +141,6 @@ class Change:
         return version_of(self.document)
 
 
-class Server(Protocol):
-    """The requests of a follower to an API server.
-
-    They raise `Unreachable` and `Refused`, and nothing else.
-    """
-
-    async def page(self, collection: Collection, rest: str = "") -> Page:
-        """Return the first part of a list, or the part after `rest`."""
-        ...
-
-    def watch(
-        self, collection: Collection, version: str, seconds: int
-    ) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
-        """Watch the changes after a version, for `seconds` at most.
-
-        Ends early after a long silence, since the connection may be dead.
-        """
-        ...
-
-
 def name_of(document: Document) -> Name:
     """Return the namespace and the name of an object."""
     metadata: Document = document.get("metadata") or {}
@@ -123,9 +152,9 @@ def version_of(document: Document) -> str:
     return str((document.get("metadata") or {}).get("resourceVersion") or "")
 
 
-def page_query(rest: str) -> Query:
+def page_query(rest: str, limit: int) -> Query:
     """Return the query for a part of a list."""
-    return (("limit", _PAGE), *((("continue", rest),) if rest else ()))
+    return (("limit", limit), *((("continue", rest),) if rest else ()))
 
 
 def watch_query(version: str, seconds: int) -> Query:
@@ -159,7 +188,7 @@ def refusal(status: int, content: bytes) -> Refused:
     The API server explains itself in a `Status`; a proxy may not.
     """
     try:
-        message = str(read_document(content).get("message") or "")
+        message = str(read_document(content).get("message") or "")[:_MAX_MESSAGE]
     except Unreachable:
         message = ""
     return Refused(status, message or "the API server answered with an error")
@@ -176,6 +205,6 @@ def read_document(content: bytes) -> dict[str, Any]:
     return found
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return str(error).partition("\n")[0] or type(error).__name__

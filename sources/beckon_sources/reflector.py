@@ -6,16 +6,8 @@ import random
 import time
 from typing import Protocol
 
-from beckon_sources.api_types import (
-    Collection,
-    Document,
-    Name,
-    Refused,
-    Server,
-    Unreachable,
-    name_of,
-    version_of,
-)
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import Collection, Document, Name, Refused, Unreachable, name_of, version_of
 from beckon_sources.watch_status import Contact
 
 logger = logging.getLogger(__name__)
@@ -71,7 +63,7 @@ class Reflector:
 
     def __init__(
         self,
-        server: Server,
+        server: ApiClient,
         collection: Collection,
         sink: Sink,
         contact: Contact,
@@ -131,14 +123,14 @@ class Reflector:
 
     async def _list(self) -> None:
         seen: set[Name] = set()
-        page = await self._server.page(self._collection)
+        page = await self._server.list_page(self._collection)
         while True:
             for document in page.items:
                 seen.add(self._put(document))
             self._line.hear()
             if not page.rest:
                 break
-            page = await self._server.page(self._collection, page.rest)
+            page = await self._server.list_page(self._collection, page.rest)
         for name in self._versions.keys() - seen:
             self._drop(name)
         self._version = page.version

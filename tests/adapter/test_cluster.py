@@ -34,7 +34,7 @@ def event_types_at(*event_types: dict[str, Any]) -> contextlib.AbstractAsyncCont
 async def following(api: ApiServer, *namespaces: str) -> AsyncIterator[tuple[ClusterSource, RuleRegistry]]:
     carrying = Backends(way_to())
     book = RuleRegistry(has_rule, lambda resource: declare_tool(resource, carrying.by_annotation))
-    source = ClusterSource(api.connection(), namespaces or ("shop",), book)
+    source = ClusterSource(api.client(), namespaces or ("shop",), book)
     task = asyncio.create_task(source.follow())
     try:
         yield source, book

@@ -148,7 +148,7 @@ async def test_a_rule_that_comes_later_is_served_from_its_first_call_on(tmp_path
         ),
         ("BECKON_ADAPTER_ALLOWED_HOSTS", "[", "nor a list in YAML"),
         ("BECKON_ADAPTER_CREDENTIALS", "[{name: a, hosts: [], file: /k}]", "at least 1 item"),
-        ("KUBECONFIG", "/no/such/file", "there is no way to the API server"),
+        ("KUBECONFIG", "/no/such/file", "no access to an API server"),
     ],
 )
 async def test_a_setting_that_makes_no_sense_is_one_line(name: str, value: str, said: str) -> None:

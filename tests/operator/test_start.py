@@ -47,7 +47,7 @@ def test_without_a_way_to_the_api_server_it_says_so(tmp_path: Path) -> None:
     undecided = start(KUBECONFIG=str(tmp_path / "config"))
 
     assert (nowhere.returncode, undecided.returncode) == (2, 2)
-    assert "no way to the API server" in nowhere.stderr
+    assert "no access to an API server" in nowhere.stderr
     assert "context" in undecided.stderr
     assert "secret-token" not in undecided.stderr
 

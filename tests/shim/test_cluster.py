@@ -17,7 +17,7 @@ from tests.sources.api_server import ApiServer, api_server, refusing
 
 @contextlib.asynccontextmanager
 async def shim_in(api: ApiServer, *namespaces: str) -> AsyncIterator[Shim]:
-    cluster = Cluster(api.connection(), namespaces, None)
+    cluster = Cluster(api.client(), namespaces, None)
     async with shim_in_front_of(cluster=cluster, brokers="cluster", default_timeout=3) as shim:
         yield shim
 

@@ -182,7 +182,7 @@ def test_a_cluster_that_cannot_be_found_is_one_clear_line(
     monkeypatch.setenv("KUBECONFIG", "/nonexistent/config")
     line = refused(monkeypatch, capsys, brokers="cluster", keys=KEY)
     assert "/nonexistent/config" in line
-    assert "set KUBECONFIG (BECKON_SHIM_BROKERS=cluster)" in line
+    assert "set KUBECONFIG to a kubeconfig (BECKON_SHIM_BROKERS=cluster)" in line
 
 
 def test_without_keys_it_starts_only_where_calls_are_open(

@@ -26,7 +26,7 @@ ACCOUNT = Account("beckon", "beckon-shim")
 
 @contextlib.asynccontextmanager
 async def shim_with(api: ApiServer, account: Account | None = ACCOUNT) -> AsyncIterator[Shim]:
-    cluster = Cluster(api.connection(), (), account)
+    cluster = Cluster(api.client(), (), account)
     async with shim_in_front_of(cluster=cluster, brokers="cluster", default_timeout=3) as shim:
 
         async def is_ready() -> bool:

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from lightkube.config.kubeconfig import KubeConfig
-from lightkube.config.models import Cluster, User
 
-from beckon_sources.api_client import Connection
+from beckon_sources.api_client import ApiClient
+from beckon_sources.api_types import ApiAccess
 
 Document = dict[str, Any]
 Key = tuple[str, str, str]
@@ -28,6 +27,19 @@ Refuse = Callable[[web.Request], tuple[int, str] | None]
 
 _GROUP = "/apis/{group}/{version}"
 _TOKENS = "/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+
+
+@dataclass(frozen=True)
+class FixedCredentials:
+    """Credentials that never change."""
+
+    fixed: ApiAccess
+
+    async def access(self) -> ApiAccess:
+        return self.fixed
+
+    async def renew(self, refused: ApiAccess) -> None:
+        return None
 
 
 @dataclass
@@ -42,6 +54,8 @@ class ApiServer:
     issued: list[tuple[str, str]] = field(default_factory=list)
     """The path and the audience of each token; they are called secret-1, secret-2, …"""
     token_seconds: int = 3600
+    watched_from: list[int] = field(default_factory=list)
+    """The version that each watch began at."""
     version: int = 1
     oldest: int = 0
     """Versions below this one are expired."""
@@ -95,6 +109,12 @@ class ApiServer:
             task.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)
 
+    async def bookmark(self) -> None:
+        """Send the present version to every watch, without an object."""
+        self.version += 1
+        for plural in {plural for plural, _, _ in self.objects}:
+            await self._tell("BOOKMARK", plural, {"metadata": {"resourceVersion": str(self.version)}})
+
     async def _tell(self, kind: str, plural: str, document: Document) -> None:
         async with self._news:
             self._events.append((self.version, kind, plural, document))
@@ -105,11 +125,9 @@ class ApiServer:
         found: Document = self.objects["agents", namespace, name].get("status", {})
         return found
 
-    def connection(self) -> Connection:
-        """Return a connection to this server."""
-        config = KubeConfig.from_one(cluster=Cluster(server=self.url), user=User(token="a-token")).get()
-        assert config is not None
-        return Connection(config)
+    def client(self) -> ApiClient:
+        """Return a client of this server."""
+        return ApiClient(FixedCredentials(ApiAccess(self.url, "Bearer a-token")), "beckon-test")
 
     def kubeconfig(self, folder: Path) -> Path:
         """Write a kubeconfig for this server."""
@@ -150,6 +168,7 @@ class ApiServer:
         assert task is not None
         self._watches.add(task)
         seen = int(request.query["resourceVersion"])
+        self.watched_from.append(seen)
         try:
             if seen < self.oldest:
                 status = {"kind": "Status", "code": 410, "message": "too old resource version"}
@@ -158,7 +177,8 @@ class ApiServer:
             while True:
                 for version, kind, of, document in await self._after(seen):
                     seen = version
-                    if of == plural and namespace in (None, document["metadata"]["namespace"]):
+                    within = document["metadata"].get("namespace")
+                    if of == plural and (kind == "BOOKMARK" or namespace in (None, within)):
                         await response.write(_line(kind, document))
         finally:
             self._watches.discard(task)

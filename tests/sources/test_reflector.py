@@ -2,19 +2,17 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 import pytest
 from aiohttp import web
 
 from beckon_agent.agents.kubernetes import CURES
-from beckon_agent.agents.kubernetes_api import KubernetesApi
-from beckon_sources.api_client import connect
-from beckon_sources.api_types import Collection, Document, NotConfigured
+from beckon_sources.api_types import Collection, Document
 from beckon_sources.reflector import Reflector
 from beckon_sources.watch_status import Contact
 from tests.agent.cluster_objects import tool
@@ -74,19 +72,13 @@ class StartMirror(Protocol):
     ) -> AbstractAsyncContextManager[Mirror]: ...
 
 
-@pytest.fixture(params=["connection", "kubernetes"])
-def mirror(tmp_path: Path, request: pytest.FixtureRequest) -> StartMirror:
-    """What a mirror does, it does over either client."""
-
+@pytest.fixture
+def mirror() -> StartMirror:
     @asynccontextmanager
     async def start(server: ApiServer, namespace: str | None = "default") -> AsyncIterator[Mirror]:
         seen, contact = Seen(), Contact(CURES)
         collection = Collection("beckon.dev/v1alpha1", "tools", namespace)
-        client = (
-            await KubernetesApi.connect(str(server.kubeconfig(tmp_path)))
-            if request.param == "kubernetes"
-            else server.connection()
-        )
+        client = server.client()
         task = asyncio.create_task(Reflector(client, collection, seen, contact).run())
         try:
             yield Mirror(server, seen, contact)
@@ -279,22 +271,26 @@ async def test_an_object_that_we_stumble_over_stops_no_other(
     assert "tools: default/stumble is passed over" in caplog.text
 
 
-async def test_without_a_kubeconfig_and_outside_a_pod_it_is_said_what_to_do(tmp_path: Path) -> None:
-    for kubeconfig in ("", str(tmp_path / "missing")):
-        with pytest.raises(NotConfigured, match="set KUBECONFIG to a kubeconfig"):
-            await KubernetesApi.connect(kubeconfig)
+async def test_a_watch_that_is_cut_goes_on_after_the_last_bookmark(mirror: StartMirror) -> None:
+    """Else a quiet collection would have to be listed anew, once its last change is too old."""
+    async with api_server() as server:
+        await server.put("tools", tool("a"))
+        async with mirror(server) as mirrored:
+            await mirrored.shows("a")
+            begun, sent = server.version, time.monotonic()
+            await server.bookmark()
 
+            async def has_heard() -> bool:
+                return time.monotonic() - mirrored.contact.age > sent
 
-@pytest.mark.parametrize("kubeconfig", ["missing", "broken", "empty"])
-def test_the_small_connection_says_so_as_well(
-    kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "broken").write_text("{]")
-    (tmp_path / "empty").write_text("{}")
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / kubeconfig))
+            await eventually(has_heard)
+            server.oldest = begun + 1
+            await server.hang_up()
+            await server.put("tools", tool("b"))
+            await mirrored.shows("a", "b")
 
-    with pytest.raises(NotConfigured, match=r"no way to the API server: .+; run in a Pod or set KUBECONFIG$"):
-        connect()
+    assert server.watched_from == [begun, begun + 1]
+    assert len(server.lists) == 1
 
 
 async def test_text_that_some_take_for_the_end_of_a_line_arrives_whole(mirror: StartMirror) -> None:

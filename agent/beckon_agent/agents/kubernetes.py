@@ -6,8 +6,10 @@ writes once per period, and never because another did.
 """
 
 import asyncio
+import binascii
 import logging
 import random
+from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,17 +17,16 @@ from typing import Any, Protocol
 from beckon_agent.agents.answering import AnsweringReporter
 from beckon_agent.agents.configured import AgentEntry, Agents, Parts, Place
 from beckon_agent.agents.default_agent import Own
-from beckon_agent.agents.keys import KeyRing, SecretEntry
-from beckon_agent.agents.kubernetes_api import KubernetesApi, Secrets
+from beckon_agent.agents.keys import KeyRing, NoAnswer, NoSecret, SecretEntry
 from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, differs, status_of
 from beckon_agent.agents.kubernetes_tools import ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_contract import agent_resources, tool_resources
-from beckon_contract.resources import Key
 from beckon_contract.tools import Tool
+from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection as Objects
-from beckon_sources.api_types import Document, Refused, Unreachable
+from beckon_sources.api_types import Document, Refused, Unreachable, object_path
 from beckon_sources.reflector import Reflector
 from beckon_sources.watch_status import Contact
 
@@ -118,6 +119,42 @@ def _is_newer(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return isinstance(generation, int) and generation > wanted["observedGeneration"]
 
 
+class Secrets:
+    """Reads the Secrets named by Agents."""
+
+    def __init__(self, server: ApiClient) -> None:
+        self._server = server
+
+    async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
+        """Return the entries of a key's Secret.
+
+        Raises `NoSecret`, or `NoAnswer` if it may work later.
+        """
+        try:
+            found = await self._server.get(object_path("v1", "secrets", wanted.namespace, wanted.secret.name))
+            return {key: b64decode(text) for key, text in (found.get("data") or {}).items()}
+        except (Unreachable, binascii.Error) as error:
+            raise NoAnswer from error
+        except Refused as error:
+            if error.passing:
+                raise NoAnswer from error
+            raise (_missing(wanted) if error.status == 404 else _forbidden(wanted)) from error
+
+
+def _missing(wanted: SecretEntry) -> NoSecret:
+    name, key = wanted.secret.name, wanted.secret.key
+    command = f"kubectl -n {wanted.namespace} create secret generic {name} --from-literal={key}=…"
+    return NoSecret("SecretNotFound", f"there is no Secret {name}; write one: {command}")
+
+
+def _forbidden(wanted: SecretEntry) -> NoSecret:
+    message = (
+        f"the agent service may not read the Secret {wanted.secret.name}; "
+        f"add the name to the resourceNames of the Role beckon-agent in namespace {wanted.namespace}"
+    )
+    return NoSecret("SecretForbidden", message)
+
+
 _ACCOUNT = "give the service account the role beckon-agent in that namespace"
 CURES = {401: _ACCOUNT, 403: _ACCOUNT, 404: "are Beckon's resource definitions installed?"}
 
@@ -137,7 +174,7 @@ class Cluster:
 
     def __init__(
         self,
-        server: KubernetesApi,
+        server: ApiClient,
         own: Own,
         namespaces: Collection[str | None],
         periods: Periods | None = None,
@@ -156,7 +193,7 @@ class Cluster:
         )
         self._keeper = StatusKeeper(self._write_status, self._agents, self._status, every.statuses)
         scopes: Collection[str | None] = [None] if None in namespaces else sorted(filter(None, namespaces))
-        self._answering = AnsweringReporter(self._tools.stored, server.patch_tool, every.answering)
+        self._answering = AnsweringReporter(self._tools.stored, self._patch_tool, every.answering)
         self._reflectors = [
             Reflector(
                 server,
@@ -235,8 +272,12 @@ class Cluster:
         await self._keeper.run()
 
     async def _write_status(self, place: Place, status: Mapping[str, Any]) -> Document:
-        key = Key(tool_resources.GROUP, agent_resources.KIND, *place)
-        return await self._server.write_status(agent_resources.PLURAL, key, status)
+        path = object_path(tool_resources.API_VERSION, agent_resources.PLURAL, *place)
+        return await self._server.patch(f"{path}/status", {"status": status})
+
+    async def _patch_tool(self, place: Place, change: Document) -> Document:
+        path = object_path(tool_resources.API_VERSION, tool_resources.PLURAL, *place)
+        return await self._server.patch(path, change)
 
     def _status(self, entry: AgentEntry) -> dict[str, Any]:
         verdict = self._probes.verdict(entry.model.spec) if entry.model is not None else NOT_PROBED

@@ -5,7 +5,6 @@ import logging.config
 import signal
 import sys
 
-from lightkube import AsyncClient, ConfigError, KubeConfig
 from pydantic import ValidationError
 
 from beckon_operator.serving import CannotListen
@@ -14,6 +13,10 @@ from beckon_operator.webhook.service import Service
 from beckon_operator.webhook.settings import WebhookSettings
 from beckon_runtime.logs import log_config
 from beckon_runtime.settings import setting_problem
+from beckon_sources.api_client import connect
+from beckon_sources.api_types import NotConfigured
+
+_ANSWER = 10.0  # seconds of silence of the API server
 
 
 def main() -> int:
@@ -29,17 +32,13 @@ def main() -> int:
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("webhook", readable=readable, level=settings.log_level))
     try:
-        access = KubeConfig.from_env()
-    except (ConfigError, OSError) as error:
-        return _refuse(f"no access to a cluster: {error}; run it in one, or set KUBECONFIG")
-    try:
-        return asyncio.run(_serve(settings, access))
-    except CannotListen as error:
+        return asyncio.run(_serve(settings))
+    except (CannotListen, NotConfigured) as error:
         return _refuse(str(error))
 
 
-async def _serve(settings: WebhookSettings, access: KubeConfig) -> int:
-    client = AsyncClient(access, namespace=settings.namespace, field_manager="beckon-webhook")
+async def _serve(settings: WebhookSettings) -> int:
+    client = await connect("beckon-webhook", answer_seconds=_ANSWER)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

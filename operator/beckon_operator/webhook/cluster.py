@@ -8,12 +8,10 @@ import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from lightkube import ApiError, AsyncClient
-from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.admissionregistration_v1 import MutatingWebhookConfiguration
-from lightkube.resources.core_v1 import Secret
-from lightkube.types import PatchType
+from beckon_sources.api_client import STRATEGIC_MERGE_PATCH, ApiClient
+from beckon_sources.api_types import Refused, object_path, version_of
 
 _LABELS = {"app.kubernetes.io/name": "beckon", "app.kubernetes.io/component": "webhook"}
 
@@ -52,48 +50,46 @@ class Stored:
 class WebhookCluster:
     """The two objects of one webhook."""
 
-    def __init__(self, client: AsyncClient, namespace: str, secret: str, configuration: str) -> None:
+    def __init__(self, client: ApiClient, namespace: str, secret: str, configuration: str) -> None:
         self._client = client
-        self._namespace, self._secret, self._configuration = namespace, secret, configuration
+        self._namespace, self._secret = namespace, secret
+        self._configuration = object_path(
+            "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", name=configuration
+        )
 
     async def trust(self) -> Trust | None:
         """Return the trusted bundles, or `None` without a configuration."""
-        try:
-            found = await self._client.get(MutatingWebhookConfiguration, self._configuration)
-        except ApiError as error:
-            if error.response.status_code == 404:
-                return None
-            raise
+        found = await self._read(self._configuration)
+        if found is None:
+            return None
         bundles = {
-            one.name: base64.b64decode(one.clientConfig.caBundle or "") for one in found.webhooks or ()
+            str(one["name"]): base64.b64decode(one["clientConfig"].get("caBundle") or "")
+            for one in found.get("webhooks") or ()
         }
-        return Trust(bundles, _version(found.metadata))
+        return Trust(bundles, version_of(found))
 
     async def stored(self) -> Stored:
         """Return the Secret."""
-        try:
-            found = await self._client.get(Secret, self._secret, namespace=self._namespace)
-        except ApiError as error:
-            if error.response.status_code == 404:
-                return Stored({})
-            raise
-        data = {name: base64.b64decode(value) for name, value in (found.data or {}).items()}
-        return Stored(data, _version(found.metadata))
+        found = await self._read(object_path("v1", "secrets", self._namespace, self._secret))
+        if found is None:
+            return Stored({})
+        data = {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
+        return Stored(data, version_of(found))
 
     async def store(self, data: Mapping[str, bytes], before: Stored) -> None:
         """Write the data of the Secret; raise `WriteConflict` if it changed."""
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         async with _guarded():
             if not before.version:
-                metadata = ObjectMeta(name=self._secret, namespace=self._namespace, labels=_LABELS)
-                await self._client.create(Secret(metadata=metadata, type="Opaque", data=encoded))
+                metadata = {"name": self._secret, "namespace": self._namespace, "labels": _LABELS}
+                secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata}
+                path = object_path("v1", "secrets", self._namespace)
+                await self._client.create(path, {**secret, "data": encoded})
                 return
             # A merge patch keeps what others have put on the object; null takes a key away.
             gone = dict.fromkeys(before.data.keys() - data.keys())
             patch = {"metadata": {"resourceVersion": before.version}, "data": {**gone, **encoded}}
-            await self._client.patch(
-                Secret, self._secret, patch, namespace=self._namespace, patch_type=PatchType.MERGE
-            )
+            await self._client.patch(object_path("v1", "secrets", self._namespace, self._secret), patch)
 
     async def publish(self, bundle: bytes, before: Trust) -> None:
         """Make the API server trust a bundle.
@@ -104,18 +100,23 @@ class WebhookCluster:
         webhooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in before.bundles]
         patch = {"metadata": {"resourceVersion": before.version}, "webhooks": webhooks}
         async with _guarded():
-            await self._client.patch(MutatingWebhookConfiguration, self._configuration, patch)
+            # A strategic patch, which merges the list of webhooks by their names.
+            await self._client.patch(self._configuration, patch, STRATEGIC_MERGE_PATCH)
+
+    async def _read(self, path: str) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(path)
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
 
 
 @asynccontextmanager
 async def _guarded() -> AsyncIterator[None]:
     try:
         yield
-    except ApiError as error:
-        if error.response.status_code == 409:
+    except Refused as error:
+        if error.status == 409:
             raise WriteConflict from error
         raise
-
-
-def _version(metadata: ObjectMeta | None) -> str:
-    return (metadata.resourceVersion if metadata else None) or ""

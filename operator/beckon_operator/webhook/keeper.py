@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import httpx2
 import stamina
 
 from beckon_operator.webhook.certificates import Pair, Unusable, is_valid
@@ -19,6 +18,7 @@ from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster, Write
 from beckon_operator.webhook.holdings import Holdings, read_holdings
 from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.rotation import Policy, Step, decide, take
+from beckon_sources.api_types import ApiError, is_temporary
 
 logger = logging.getLogger("beckon_operator.webhook")
 
@@ -138,7 +138,7 @@ class Keeper:
             self._problem = f"the certificates cannot be looked after: {text}"
         if text != self._complaint:
             self._complaint = text
-            unforeseen = None if isinstance(error, WriteConflict | httpx2.HTTPError) else error
+            unforeseen = None if isinstance(error, WriteConflict | ApiError) else error
             logger.warning(
                 "the certificates cannot be looked after: %s; trying again", text, exc_info=unforeseen
             )
@@ -173,9 +173,7 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 def _passes(error: Exception) -> bool:
     """Return True if a failure may be over in a moment."""
-    if isinstance(error, httpx2.HTTPStatusError):
-        return error.response.status_code in {408, 429} or error.response.status_code >= 500
-    return isinstance(error, WriteConflict | httpx2.TransportError)
+    return isinstance(error, WriteConflict) or is_temporary(error)
 
 
 def _read(stored: Stored) -> Holdings | None:

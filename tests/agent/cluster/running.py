@@ -11,7 +11,6 @@ import httpx
 
 from beckon_agent.agents.default_agent import Own
 from beckon_agent.agents.kubernetes import Cluster, Periods
-from beckon_agent.agents.kubernetes_api import KubernetesApi
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.app import build_app
 from beckon_agent.core.run_types import Agent, Limits
@@ -60,7 +59,7 @@ async def running_cluster(
     shim: str = "http://127.0.0.1:9",
 ) -> AsyncIterator[RunningCluster]:
     """Serve; `model` is the base URL of the service's own model server."""
-    api = await KubernetesApi.connect(str(server.kubeconfig(folder)))
+    api = server.client()
     agent = Agent("beckon", "default", OWN_PROMPT, Limits(steps=3, seconds=20, call_timeout=5))
     metrics = Metrics()
     async with api, aiohttp.ClientSession() as session:

@@ -65,7 +65,7 @@ async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told
             "the namespace 'default' that BECKON_AGENT_NAMESPACE names is not among",
         ),
         ({"BECKON_NAMESPACES": "*", "KUBECONFIG": "/nowhere"}, "cannot follow BECKON_NAMESPACES:"),
-        ({"BECKON_NAMESPACES": "*"}, "run in a pod with a service account, or set KUBECONFIG"),
+        ({"BECKON_NAMESPACES": "*"}, "run in a Pod, or set KUBECONFIG to a kubeconfig"),
     ],
     ids=["name", "own", "kubeconfig", "no-pod"],
 )
@@ -82,11 +82,11 @@ async def test_a_wrong_setting_is_told_in_one_line(settings: dict[str, str], sai
 async def test_without_the_client_of_the_api_server_it_says_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['kubernetes'] = None")
     path = os.pathsep.join((str(tmp_path), str(ROOT)))
-    process = await start(BECKON_PORT="0", BECKON_NAMESPACES="default", PYTHONPATH=path)
+    process = await start(BECKON_PORT="0", BECKON_NAMESPACES="default", KUBECONFIG="/any", PYTHONPATH=path)
     _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     assert process.returncode == 2
-    assert "without the package kubernetes: run make setup, or install beckon-agent[cluster]" in said.decode()
+    assert "a kubeconfig takes the Python package kubernetes, which `make setup` installs" in said.decode()
     assert "Traceback" not in said.decode()
 
 

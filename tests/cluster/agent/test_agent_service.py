@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from beckon_agent.agents.kubernetes_api import KubernetesApi
+from beckon_sources.api_client import ApiClient, connect
 from beckon_sources.api_types import Change, Collection, Refused
 from tests.agent.cluster_objects import agent as agent_document
 from tests.agent.cluster_objects import tool as tool_document
@@ -252,8 +252,8 @@ async def test_a_version_that_the_server_no_longer_knows_is_told_as_gone(home: K
     rights(home, home.namespace)
     put_tool(home, "a.tool")
     collection = Collection("beckon.dev/v1alpha1", "tools", home.namespace)
-    async with await KubernetesApi.connect(str(kubeconfig(home, tmp_path))) as api:
-        page = await api.page(collection)
+    async with await connect("beckon-test", str(kubeconfig(home, tmp_path))) as api:
+        page = await api.list_page(collection)
         with pytest.raises(Refused) as caught:
             await all_changes(api, collection, "1")
         quiet = await all_changes(api, collection, page.version)
@@ -263,6 +263,6 @@ async def test_a_version_that_the_server_no_longer_knows_is_told_as_gone(home: K
     assert {change.type for change in quiet} <= {"BOOKMARK"}
 
 
-async def all_changes(api: KubernetesApi, collection: Collection, version: str) -> list[Change]:
+async def all_changes(api: ApiClient, collection: Collection, version: str) -> list[Change]:
     async with api.watch(collection, version, 3) as changes:
         return [change async for change in changes]

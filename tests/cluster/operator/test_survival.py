@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from lightkube.config.kubeconfig import KubeConfig
 
-from beckon_operator.api import Api
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import Rules
 from beckon_operator.kinds import EVENT_TYPES, TOOLS
 from beckon_operator.ledger import Ledger
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
+from beckon_sources.api_client import connect
 from tests.cluster.kube import Kube, until
 from tests.cluster.operator.account import Account
 from tests.cluster.operator.objects import SHIM, apply, becomes, broker, event_type, replies, trigger
@@ -162,18 +161,13 @@ async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace
     apply(namespace, event_type("there"), event_type("gone"))
     ledger, metrics = Ledger(), Metrics()
     judge = Judge(ledger, Rules(SHIM), metrics)
-    config = KubeConfig.from_file(account.kubeconfig).get()
-    assert config is not None
-    api = Api(config)
-    try:
+    async with await connect("beckon-test", str(account.kubeconfig)) as api:
         listing = Listing(api, judge.cluster, (TOOLS, EVENT_TYPES), (namespace.namespace,), metrics)
         await listing.read_all()
         namespace.run("delete", "eventtype", "gone")
         apply(namespace, event_type("new"), event_type("there", {"description": "Better."}))
 
         await listing.compare()
-    finally:
-        await api.close()
 
     found = {one.name: one.resource.spec["description"] for one in judge.cluster.objects(EVENT_TYPES)}
     assert found == {"there": "Better.", "new": "The weather."}

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
 import pytest
-from lightkube import AsyncClient, KubeConfig
 
 from beckon_operator.webhook.certificates import new_authority
 from beckon_operator.webhook.cluster import Stored, WebhookCluster, WriteConflict
 from beckon_operator.webhook.keeper import utc_now
+from beckon_sources.api_client import connect
 from tests.cluster.kube import Kube
 
 CERTIFICATE = new_authority(timedelta(days=1), utc_now()).certificate_pem
@@ -39,9 +39,8 @@ def configuration(kube: Kube) -> Iterator[str]:
 
 @pytest.fixture
 async def cluster(namespace: Kube, configuration: str) -> AsyncIterator[WebhookCluster]:
-    client = AsyncClient(KubeConfig.from_file(os.environ["KUBECONFIG"]))
-    yield WebhookCluster(client, namespace.namespace, "certificates", configuration)
-    await client.close()
+    async with await connect("beckon-webhook", os.environ["KUBECONFIG"]) as client:
+        yield WebhookCluster(client, namespace.namespace, "certificates", configuration)
 
 
 async def test_a_secret_is_made_once(cluster: WebhookCluster) -> None:
@@ -91,8 +90,7 @@ async def test_the_trust_of_every_webhook_is_changed_by_who_has_seen_its_last_ve
 
 
 async def test_a_configuration_that_is_not_there_is_no_failure(namespace: Kube) -> None:
-    client = AsyncClient(KubeConfig.from_file(os.environ["KUBECONFIG"]))
-    cluster = WebhookCluster(client, namespace.namespace, "certificates", "t-wh-nowhere")
+    async with await connect("beckon-webhook", os.environ["KUBECONFIG"]) as client:
+        cluster = WebhookCluster(client, namespace.namespace, "certificates", "t-wh-nowhere")
 
-    assert await cluster.trust() is None
-    await client.close()
+        assert await cluster.trust() is None

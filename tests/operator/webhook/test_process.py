@@ -101,7 +101,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         ("settle_seconds", "1e8", "nine times settle_seconds"),
         ("extra_names", "a.b,-x", "'-x' is neither"),
         ("BECKON_LOG_LEVEL", "loud", "BECKON_LOG_LEVEL: "),
-        ("KUBECONFIG", "/nowhere/kubeconfig", "no access to a cluster"),
+        ("KUBECONFIG", "/nowhere/kubeconfig", "no access to an API server"),
     ],
 )
 def test_a_wrong_setting_is_told_in_one_line(
