@@ -21,8 +21,7 @@ def main() -> int:
         with alone(own):
             # All packages at the beginning: apt refuses to work twice at the same time.
             packages.install((*packages.NEEDED, *PACKAGES))
-            for product in programs.PRODUCTS:
-                programs.build(own, product)
+            programs.build_all(own, tuple(programs.PRODUCTS))
         built_images(own)
     except ClusterError as error:
         sys.stderr.write(f"prepare: {error}\n")

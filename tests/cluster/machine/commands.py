@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -45,6 +46,41 @@ def output(
     if done.returncode:
         raise ClusterError(f"`{shown(words)}` failed: {complaint(done.stderr or done.stdout)}")
     return done.stdout.decode(errors="replace")
+
+
+def follow(
+    command: Sequence[str | Path],
+    on_line: Callable[[str], None],
+    *,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run `command`, and pass each line of its standard error to `on_line` when it comes.
+
+    Raises `ClusterError` with its last lines if it fails. Standard output is dropped. An exception, such as
+    that of Ctrl-C, ends the command, too.
+    """
+    words = [str(word) for word in command]
+    last: deque[str] = deque(maxlen=20)
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            for line in process.stderr or ():
+                last.append(line)
+                on_line(line.strip())
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        raise ClusterError(f"`{shown(words)}` failed: {complaint(' '.join(last).encode())}")
 
 
 def succeeds(command: Sequence[str | Path]) -> bool:

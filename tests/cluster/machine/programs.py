@@ -2,9 +2,11 @@
 
 import hashlib
 import shutil
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.cluster.machine.commands import ClusterError, Step, output, say
+from tests.cluster.machine.commands import ClusterError, Step, follow, output, say
 from tests.cluster.machine.places import PROGRAMS, Places
 
 PRODUCTS = {
@@ -15,14 +17,31 @@ PRODUCTS = {
     "helm": "helm.sh/helm/v3",
     "kube-score": "github.com/zegl/kube-score",
 }
+LINTER = "kube-score"
+"""Built when the lint of the manifests runs: a cluster does without it."""
 STAMP = "built-from"
+REPORT_SECONDS = 20.0
 # Static programs run in empty images; -buildvcs=false keeps the result independent of this checkout's commit.
 ENVIRONMENT = {"CGO_ENABLED": "0"}
 FLAGS = ("-trimpath", "-buildvcs=false")
 
 
-def build(places: Places, product: str) -> Path:
+def build_all(places: Places, products: Sequence[str]) -> None:
+    """Build the programs of these products, and report what is left after each build."""
+    for number, product in enumerate(products):
+        build(places, product, left=products[number + 1 :])
+
+
+def for_cluster() -> list[str]:
+    """Return the products that a cluster needs."""
+    return [product for product in PRODUCTS if product != LINTER]
+
+
+def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
     """Build the programs of `product` unless the cache has them from the same files and flags.
+
+    `left` names the products to be built later, for the report. An interrupted build continues where it was:
+    Go stores each package that it has compiled.
 
     Returns their folder; raises `ClusterError` when there is no `go`, or when the build fails.
     """
@@ -35,17 +54,50 @@ def build(places: Places, product: str) -> Path:
         raise ClusterError(
             "building the cluster's programs needs `go`: install Go from go.dev/dl and put it on PATH"
         )
-    say(f"programs: building {product} {version(product)} (minutes when Go has never built it here)")
+    later = f"; then {', '.join(left)}" if left else ""
+    say(f"programs: building {product} {version(product)} (minutes when Go has never built it here{later})")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
     try:
         with Step(f"programs: {product} built"):
-            output(["go", "build", *flags, "-o", f"{folder}/", "tool"], cwd=module, environment=ENVIRONMENT)
+            follow(
+                ["go", "build", "-v", *flags, "-o", f"{folder}/", "tool"],
+                _BuildProgress(product, _count_packages(module)).take_line,
+                cwd=module,
+                environment=ENVIRONMENT,
+            )
     except ClusterError as problem:
         cure = "; install a newer Go from go.dev/dl" if "requires go >=" in str(problem) else ""
         raise ClusterError(f"{problem}{cure}") from None
     (folder / STAMP).write_text(stamp)
     return folder
+
+
+def _count_packages(module: Path) -> int:
+    """Return the number of packages in the programs of a module."""
+    return len(output(["go", "list", "-deps", "tool"], cwd=module, environment=ENVIRONMENT).split())
+
+
+class _BuildProgress:
+    """Lines about a build: the packages that Go has compiled, of all of them, and the time."""
+
+    def __init__(self, product: str, packages: int) -> None:
+        self._product = product
+        self._packages = packages
+        self._compiled = 0
+        self._started = self._reported = time.monotonic()
+
+    def take_line(self, line: str) -> None:
+        """Count a line of `go build -v`: the name of a compiled package, or a download."""
+        if line and " " not in line:
+            self._compiled += 1
+        now = time.monotonic()
+        if now - self._reported >= REPORT_SECONDS:
+            self._reported = now
+            say(
+                f"programs: {self._product}: {self._compiled} packages compiled, of {self._packages} at most "
+                f"({now - self._started:.0f} s; Ctrl-C is safe, the next start continues)"
+            )
 
 
 def fingerprint(module: Path, flags: tuple[str, ...]) -> str:

@@ -48,8 +48,7 @@ def start(places: Places) -> None:
         tell(places)
         return
     packages.install()
-    for product in programs.PRODUCTS:
-        programs.build(places, product)
+    programs.build_all(places, programs.for_cluster())
     if left := cleanup.traces(places):
         say(f"former cluster: found {', '.join(left)}")
         say(f"former cluster: removed {cleanup.clean(places)}")
