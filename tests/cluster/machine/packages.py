@@ -28,9 +28,9 @@ def install(needed: Sequence[str] = NEEDED) -> None:
 
 def installed(package: str) -> bool:
     """Whether Debian's package manager has it ready."""
-    return succeeds(["dpkg-query", "--show", package]) and "installed" in output(
-        ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
-    )
+    # A package that another one only mentions is known, with the status `not-installed`.
+    query = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
+    return succeeds(query) and output(query) == "installed"
 
 
 def require_root() -> None:
