@@ -2,19 +2,14 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+
+from supply_chain.sbom import IMAGES as IMAGES  # each image, a target of the Dockerfile, and its rooms
 
 ROOT = Path(__file__).resolve().parents[3]
 VERSION = "0.1.0"
 
-# Each image, a target of the Dockerfile, and the rooms whose packages it holds.
-IMAGES: Mapping[str, tuple[str, ...]] = {
-    "agent": ("contract", "runtime", "manifests", "kube", "demo", "agent"),
-    "shim": ("contract", "runtime", "kube", "shim"),
-    "operator": ("contract", "runtime", "operator"),
-    "tools": ("contract", "runtime", "manifests", "kube", "tools", "adapter"),
-}
 RECIPE = ("Dockerfile", ".dockerignore", "requirements-build.lock")
 
 
