@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from supply_chain.sbom import IMAGES
 from tests.cluster.images.base import base, make
-from tests.cluster.images.inputs import IMAGES, ROOT, VERSION, reference, snapshot, tar_name
+from tests.cluster.images.inputs import ROOT, VERSION, reference, snapshot, tar_name
 from tests.cluster.images.lending import lent
 from tests.cluster.images.store import store
 from tests.cluster.machine import packages

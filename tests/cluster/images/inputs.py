@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from supply_chain.sbom import IMAGES as IMAGES  # each image, a target of the Dockerfile, and its rooms
+from supply_chain.sbom import IMAGES
 
 ROOT = Path(__file__).resolve().parents[3]
 VERSION = "0.1.0"

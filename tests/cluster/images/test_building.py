@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from supply_chain.sbom import IMAGES
 from tests.cluster.images.building import built_images
-from tests.cluster.images.inputs import IMAGES, ROOT, snapshot, tar_name
+from tests.cluster.images.inputs import ROOT, snapshot, tar_name
 from tests.cluster.images.lending import lent
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

@@ -7,10 +7,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from supply_chain.sbom import IMAGES
 from tests.cluster.images.archive import measure
 from tests.cluster.images.base import SOURCES
 from tests.cluster.images.containers import Image
-from tests.cluster.images.inputs import IMAGES, ROOT, VERSION, reference
+from tests.cluster.images.inputs import ROOT, VERSION, reference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
+from supply_chain.sbom import IMAGES
 from tests.cluster.images.containers import Image
-from tests.cluster.images.inputs import IMAGES
 from tests.cluster.machine.commands import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
