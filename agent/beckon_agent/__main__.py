@@ -105,7 +105,9 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
             pace = EnginePace.from_hold(settings.lease_seconds)
-            engine = RunEngine(store, service, holder, pace, keep_seconds=keep_seconds, announce=late.send)
+            engine = RunEngine(
+                store, service, holder, pace, keep_seconds=keep_seconds, announce=late.send_answer
+            )
             policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
                 service,

@@ -23,12 +23,18 @@ from beckon_agent.api.chat.memory import HandedCalls
 from beckon_agent.api.chat.routes import ChatRuns
 from beckon_agent.api.events import routes as events
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ApiError, ProblemError, problem_response, refusal
+from beckon_agent.api.http.errors import (
+    STORE_UNAVAILABLE,
+    ApiError,
+    ProblemError,
+    problem_response,
+    refuse_request,
+)
 from beckon_agent.api.http.middleware import BodyLimit, RequestIds, allowed_methods
 from beckon_agent.api.http.openapi import describe_app
 from beckon_agent.api.http.streaming import ClientGone, StreamPace
 from beckon_agent.api.late_replies import LateReplySink
-from beckon_agent.api.mcp.server import McpSettings, mount
+from beckon_agent.api.mcp.server import McpSettings, mount_mcp
 from beckon_agent.api.responses import routes as responses
 from beckon_agent.api.runs import approvals
 from beckon_agent.api.runs import routes as runs
@@ -84,7 +90,7 @@ def build_app(
         if storage is not None:
             tasks.append(asyncio.create_task(_keep_up(storage.engine.serve(), "stored runs")))
         try:
-            async with face.serving():
+            async with face.serve_sessions():
                 yield
         finally:
             for task in tasks:
@@ -95,22 +101,24 @@ def build_app(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
     stored = None if storage is None else ChatRuns(storage.engine, owner_of, storage.store_chats)
-    app.include_router(chat.router(service, pace or StreamPace(), _memory_of(storage), stored))
+    app.include_router(chat.make_router(service, pace or StreamPace(), _memory_of(storage), stored))
     for routes in _always(service, pace or StreamPace(), storage):
         app.include_router(routes)
     if storage is not None:
         app.include_router(
-            responses.router(storage.engine, storage.store, service, pace or StreamPace(), owner_of)
+            responses.make_router(storage.engine, storage.store, service, pace or StreamPace(), owner_of)
         )
-        app.include_router(events.router(service, storage.engine, storage.rules))
-        app.include_router(runs.router(storage.store, pace or StreamPace(), owner_of))
-        app.include_router(approvals.router(storage.store, storage.engine, owner_of))
-        app.include_router(replays.router(storage.store, service, pace or StreamPace(), owner_of))
+        app.include_router(events.make_router(service, storage.engine, storage.rules))
+        app.include_router(runs.make_router(storage.store, pace or StreamPace(), owner_of))
+        app.include_router(approvals.make_router(storage.store, storage.engine, owner_of))
+        app.include_router(replays.make_router(storage.store, service, pace or StreamPace(), owner_of))
         late = LateReplies(storage.store, service.registry, storage.engine.look_for_runs)
         count, attribute = service.metrics.late_reply, storage.rules.reply_attribute
-        app.include_router(late_replies.router(LateReplySink(late, storage.reply_keys, count, attribute)))
-    face = mount(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
-    app.router.routes.extend(page.routes())
+        app.include_router(
+            late_replies.make_router(LateReplySink(late, storage.reply_keys, count, attribute))
+        )
+    face = mount_mcp(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
+    app.router.routes.extend(page.make_routes())
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     describe_app(app)
@@ -122,9 +130,9 @@ def build_app(
 def _always(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:
     """Yield the routes independent of stored runs."""
     for room in (models, explain):
-        yield room.router(service)
-    yield tools.router(service, pace)
-    yield operations.router(service, None if storage is None else StoreHealth(storage.store.counters))
+        yield room.make_router(service)
+    yield tools.make_router(service, pace)
+    yield operations.make_router(service, None if storage is None else StoreHealth(storage.store.counters))
 
 
 def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:
@@ -148,7 +156,7 @@ async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:
 
 async def _store_unavailable(request: Request, error: Exception) -> Response:
     logger.warning("request %s: the store does not answer: %s", request_id(), error)
-    return refusal(request.url.path, 503, STORE_UNAVAILABLE)
+    return refuse_request(request.url.path, 503, STORE_UNAVAILABLE)
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -156,7 +164,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ApiError)
     async def face_error(_: Request, error: ApiError) -> Response:
-        return error.response()
+        return error.to_response()
 
     @app.exception_handler(ProblemError)
     async def problem_error(_: Request, error: ProblemError) -> Response:
@@ -169,12 +177,14 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> Response:
         message, field = _first_problem(request, error)
-        return refusal(request.url.path, 400, message, field)
+        return refuse_request(request.url.path, 400, message, field)
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         path = request.url.path
-        answer = refusal(path, error.status_code, f"{request.method} {path[:_SHOWN_PATH]}: {error.detail}")
+        answer = refuse_request(
+            path, error.status_code, f"{request.method} {path[:_SHOWN_PATH]}: {error.detail}"
+        )
         answer.headers.update(error.headers or {})
         if error.status_code == 405:
             answer.headers["allow"] = allowed_methods(app.router.routes, request.scope)
@@ -182,7 +192,9 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, _: Exception) -> Response:
-        return refusal(request.url.path, 500, "an unexpected error; the log of the agent has the details")
+        return refuse_request(
+            request.url.path, 500, "an unexpected error; the log of the agent has the details"
+        )
 
 
 def _first_problem(request: Request, error: RequestValidationError) -> tuple[str, str | None]:

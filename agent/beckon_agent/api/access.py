@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from beckon_agent.api.http.errors import refusal
+from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.api.late_replies import PATH as LATE_REPLIES
 from beckon_agent.api.page import is_page
 from beckon_agent.auth.authentication import Authenticator
@@ -34,15 +34,15 @@ class ProtectedResource:
         self._issuer = issuer
         self._public_url = public_url.rstrip("/")
 
-    def serves(self, scope: Scope) -> bool:
+    def is_metadata(self, scope: Scope) -> bool:
         """Return True if a request is for the metadata."""
         path: str = scope["path"]
         is_metadata = path == WELL_KNOWN or path.startswith(f"{WELL_KNOWN}/")
         return is_metadata and scope["method"] in ("GET", "HEAD")
 
-    def answer(self, scope: Scope) -> Response:
+    def to_response(self, scope: Scope) -> Response:
         """Return the metadata of the path behind the well-known one."""
-        base, path = self._base(scope), scope["path"].removeprefix(WELL_KNOWN)
+        base, path = self._base_url(scope), scope["path"].removeprefix(WELL_KNOWN)
         if base is None or not _PATH.fullmatch(path):
             return Response(status_code=404)
         document = {
@@ -52,17 +52,17 @@ class ProtectedResource:
         }
         return JSONResponse(document, headers={"cache-control": "max-age=3600", "vary": "host"})
 
-    def parameter(self, scope: Scope) -> str:
+    def challenge_parameter(self, scope: Scope) -> str:
         """Return the challenge parameter with the address of the metadata.
 
         It is empty if the address is not known.
         """
-        base, path = self._base(scope), scope["path"]
+        base, path = self._base_url(scope), scope["path"]
         if base is None or not _PATH.fullmatch(path):
             return ""
         return f', resource_metadata="{base}{WELL_KNOWN}{path if path != "/" else ""}"'
 
-    def _base(self, scope: Scope) -> str | None:
+    def _base_url(self, scope: Scope) -> str | None:
         if self._public_url:
             return self._public_url
         host = Request(scope).headers.get("host", "")
@@ -108,11 +108,11 @@ class AuthMiddleware:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         elif scope["path"] in OPEN_PATHS or is_page(scope):
-            await self._serve(await self._identify_or_none(scope), scope, receive, send)
+            await self._serve_principal(await self._identify_or_none(scope), scope, receive, send)
         elif self._open_to_brokers and _is_from_broker(scope):
-            await self._serve(EVENTS, scope, receive, send)
-        elif self._resource is not None and self._resource.serves(scope):
-            await self._resource.answer(scope)(scope, receive, send)
+            await self._serve_principal(EVENTS, scope, receive, send)
+        elif self._resource is not None and self._resource.is_metadata(scope):
+            await self._resource.to_response(scope)(scope, receive, send)
         else:
             await self._serve_known(scope, receive, send)
 
@@ -121,15 +121,15 @@ class AuthMiddleware:
         try:
             who = await self._authenticator.identify(scope["headers"])
         except NotLetIn as error:
-            answer = refusal(path, 401, str(error))
-            answer.headers["www-authenticate"] = self._challenge(error, scope)
+            answer = refuse_request(path, 401, str(error))
+            answer.headers["www-authenticate"] = self._write_challenge(error, scope)
             await answer(scope, receive, send)
         except KeysUnavailable as error:
-            await refusal(path, 503, str(error))(scope, receive, send)
+            await refuse_request(path, 503, str(error))(scope, receive, send)
         else:
-            await self._serve(who, scope, receive, send)
+            await self._serve_principal(who, scope, receive, send)
 
-    async def _serve(self, who: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_principal(self, who: Principal, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["principal"] = who
         with acting_as(who):
             await self._app(scope, receive, send)
@@ -140,13 +140,13 @@ class AuthMiddleware:
         except (NotLetIn, KeysUnavailable):
             return UNAUTHENTICATED
 
-    def _challenge(self, error: NotLetIn, scope: Scope) -> str:
+    def _write_challenge(self, error: NotLetIn, scope: Scope) -> str:
         """Return the `WWW-Authenticate` header of a 401 (RFC 6750, section 3).
 
         It has no error code if the request had no credential.
         """
         tried = ', error="invalid_token"' if error.tried else ""
-        resource = "" if self._resource is None else self._resource.parameter(scope)
+        resource = "" if self._resource is None else self._resource.challenge_parameter(scope)
         return f'Bearer realm="beckon"{tried}{resource}'
 
 

@@ -9,7 +9,13 @@ from fastapi import APIRouter, Query
 from typing_extensions import TypedDict
 
 from beckon_agent.api.http.errors import ProblemError, problem_responses
-from beckon_agent.api.http.openapi import JsonResponse, PageFields, answer, leads_to, operation
+from beckon_agent.api.http.openapi import (
+    JsonResponse,
+    PageFields,
+    describe_answer,
+    describe_operation,
+    link_to,
+)
 from beckon_agent.api.tools import AgentName, ToolDocument, chosen_agent, tool_document
 from beckon_agent.service import Service
 from beckon_agent.tools.explain import Explanation, Station
@@ -62,9 +68,9 @@ class CataloguePage(PageFields):
 
 _ERRORS = {"_503": "The agent cannot take requests now.", "default": "Any other error, in the same shape."}
 _LIST = {
-    **answer(
+    **describe_answer(
         "EventTypes, and how many of each state there are that the words find.",
-        entry=leads_to(
+        entry=link_to(
             "explainEventType",
             namespace="$response.body#/data/0/namespace",
             event_type="$response.body#/data/0/event_type",
@@ -73,7 +79,7 @@ _LIST = {
     **problem_responses(_400="A value cannot be read.", _404="There is no agent of this name.", **_ERRORS),
 }
 _ONE = {
-    **answer("The EventType; `tool` is what a model sees of it."),
+    **describe_answer("The EventType; `tool` is what a model sees of it."),
     **problem_responses(_404="There is no such EventType, or no such agent.", **_ERRORS),
 }
 
@@ -103,18 +109,18 @@ class _Row:
         return f"{self.found.namespace}/{self.found.event_type or self.found.origin}"
 
     @property
-    def text(self) -> str:
+    def search_text(self) -> str:
         """The text searched by queries."""
         found = self.found
         said = (found.name, found.type, found.description) if isinstance(found, Tool) else (found.message,)
         return " ".join((found.namespace, found.event_type, found.origin, *said)).casefold()
 
 
-def router(service: Service) -> APIRouter:
+def make_router(service: Service) -> APIRouter:
     """Return the routes of the catalogue."""
     routes = APIRouter()
 
-    @routes.get("/catalogue", **operation("listEventTypes", _LIST))
+    @routes.get("/catalogue", **describe_operation("listEventTypes", _LIST))
     async def list_event_types(  # each is a parameter of the query
         *,
         wanted: Words = "",
@@ -125,12 +131,12 @@ def router(service: Service) -> APIRouter:
     ) -> JsonResponse[CataloguePage]:
         """List EventTypes with their conditions: tools, and what is none with the reason."""
         source = chosen_agent(service, agent).catalogue
-        rows = _rows(source.current, wanted)
+        rows = _find_rows(source.current, wanted)
         states = [row.state for row in rows]
         chosen = [row for row in rows if state is None or row.state == state]
         first = 0 if after is None else bisect_right(chosen, after, key=lambda row: row.id)
         shown = chosen[first : first + limit]
-        data = [_entry(row, source.explain(row.found.namespace, row.found.event_type)) for row in shown]
+        data = [_to_entry(row, source.explain(row.found.namespace, row.found.event_type)) for row in shown]
         return JsonResponse(
             {
                 "object": "list",
@@ -146,39 +152,39 @@ def router(service: Service) -> APIRouter:
             }
         )
 
-    @routes.get("/catalogue/{namespace}/{event_type}", **operation("explainEventType", _ONE))
-    async def explain(
+    @routes.get("/catalogue/{namespace}/{event_type}", **describe_operation("explainEventType", _ONE))
+    async def explain_event_type(
         namespace: str, event_type: str, agent: AgentName = None
     ) -> JsonResponse[ExplainedEventType]:
         """Return an EventType with its conditions, the way of its calls, and what a model sees of it."""
         source = chosen_agent(service, agent).catalogue
         wanted = (namespace, event_type)
-        for row in _rows(source.current, ""):
+        for row in _find_rows(source.current, ""):
             if (row.found.namespace, row.found.event_type) == wanted:
-                return JsonResponse(_whole(row, source.explain(*wanted)))
+                return JsonResponse(_to_explained(row, source.explain(*wanted)))
         detail = f"there is no EventType {event_type[:80]!r} in namespace {namespace[:80]!r}"
         raise ProblemError(Problem(404, "unknown-event-type", "Unknown EventType", detail))
 
     return routes
 
 
-def _rows(catalogue: Catalogue, query: str) -> list[_Row]:
+def _find_rows(catalogue: Catalogue, query: str) -> list[_Row]:
     """Return the rows with all words of a query, by id."""
     every: list[_Row] = [
-        *_of("ready", catalogue.tools.values()),
-        *_of("refused", catalogue.refusals),
-        *_of("skipped", catalogue.skipped),
+        *_rows_of("ready", catalogue.tools.values()),
+        *_rows_of("refused", catalogue.refusals),
+        *_rows_of("skipped", catalogue.skipped),
     ]
     words = query.casefold().split()
-    found = every if not words else [row for row in every if all(word in row.text for word in words)]
+    found = every if not words else [row for row in every if all(word in row.search_text for word in words)]
     return sorted(found, key=lambda row: row.id)
 
 
-def _of(state: State, found: Iterable[Found]) -> list[_Row]:
+def _rows_of(state: State, found: Iterable[Found]) -> list[_Row]:
     return [_Row(state, one) for one in found]
 
 
-def _entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
+def _to_entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
     found = row.found
     return {
         "id": row.id,
@@ -188,14 +194,14 @@ def _entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
         "type": known.type if known else "",
         "description": known.description if known else "",
         "state": row.state,
-        "conditions": known.conditions if known else [_bare(found)],
+        "conditions": known.conditions if known else [_bare_condition(found)],
     }
 
 
-def _whole(row: _Row, known: Explanation | None) -> ExplainedEventType:
+def _to_explained(row: _Row, known: Explanation | None) -> ExplainedEventType:
     tool = row.found if isinstance(row.found, Tool) else None
     return {
-        **_entry(row, known),
+        **_to_entry(row, known),
         "origin": row.found.origin,
         "route": known.route if known else [],
         "findings": known.findings if known else [],
@@ -203,7 +209,7 @@ def _whole(row: _Row, known: Explanation | None) -> ExplainedEventType:
     }
 
 
-def _bare(found: Found) -> Condition:
+def _bare_condition(found: Found) -> Condition:
     """Return the only condition of an EventType without an explanation.
 
     An example is a document that is no object.

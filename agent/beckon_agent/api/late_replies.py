@@ -55,7 +55,7 @@ class LateReplySink:
     reply_attribute: str = "replyid"
 
 
-def router(face: LateReplySink) -> APIRouter:
+def make_router(face: LateReplySink) -> APIRouter:
     """Return the route."""
     routes = APIRouter()
 
@@ -72,35 +72,37 @@ def router(face: LateReplySink) -> APIRouter:
         try:
             event = from_http(request.headers.raw, await request.body())
         except EventFormatError as error:
-            raise _problem(415, "unsupported-event", "Unsupported event", str(error)) from None
+            raise _to_problem(415, "unsupported-event", "Unsupported event", str(error)) from None
         except EventError as error:
-            raise _problem(400, "invalid-event", "Invalid event", str(error)) from None
-        call = _proven(event, face)
+            raise _to_problem(400, "invalid-event", "Invalid event", str(error)) from None
+        call = _prove_call(event, face)
         try:
-            became = await _take(event, call, face.replies)
+            became = await _store_reply(event, call, face.replies)
         except StoreUnavailable as error:
-            raise _problem(503, "unavailable", "Unavailable", str(error)) from error
+            raise _to_problem(503, "unavailable", "Unavailable", str(error)) from error
         face.count(became.name.lower())
         logger.info("request %s: late reply to call %s: %s", request_id(), call, became.name.lower())
         if became is LateReplyResult.UNKNOWN:
-            raise _problem(410, "unknown-call", "Unknown call", f"no run that is kept made the call {call}")
+            raise _to_problem(
+                410, "unknown-call", "Unknown call", f"no run that is kept made the call {call}"
+            )
         return Response(status_code=202)
 
     return routes
 
 
-async def _take(event: CloudEvent, call: str, replies: LateReplies) -> LateReplyResult:
+async def _store_reply(event: CloudEvent, call: str, replies: LateReplies) -> LateReplyResult:
     if is_report(event.extensions):
         report = read_report(event)
         if report is None:
-            raise _problem(400, "invalid-report", "Invalid report", "its data has no number 'progress'")
+            raise _to_problem(400, "invalid-report", "Invalid report", "its data has no number 'progress'")
         return await replies.store_report(call, report)
     if is_acceptance(event.extensions):
         return await replies.store_acceptance(call)
     return await replies.store_answer(call, from_event(event), event)
 
 
-def _proven(event: CloudEvent, face: LateReplySink) -> str:
+def _prove_call(event: CloudEvent, face: LateReplySink) -> str:
     """Return the id of the call proven by a reply.
 
     Raises `ProblemError`, and counts the reply as refused, if nothing is proven.
@@ -118,16 +120,16 @@ def _call_of(event: CloudEvent, face: LateReplySink) -> str:
     call, token = event.extensions.get(CAUSE), event.extensions.get(attribute)
     if not face.keys:
         missing = "the agent has no keys to know replies by; set BECKON_SHIM_KEYS_FILE to those of the shim"
-        raise _problem(403, "no-keys", "No keys", missing)
+        raise _to_problem(403, "no-keys", "No keys", missing)
     if not isinstance(call, str):
         unnamed = f"the reply does not name its call; set its attribute {CAUSE!r} to the id of the call"
-        raise _problem(400, "unnamed-call", "Unnamed call", unnamed)
+        raise _to_problem(400, "unnamed-call", "Unnamed call", unnamed)
     if not isinstance(token, str) or not face.keys.is_proven(token, call):
         logger.warning("request %s: a late reply does not belong to its call", request_id())
         forged = f"the attribute {attribute!r} is not the one that was given with the call"
-        raise _problem(403, "not-of-this-call", "Not of this call", forged)
+        raise _to_problem(403, "not-of-this-call", "Not of this call", forged)
     return call
 
 
-def _problem(status: int, slug: str, title: str, detail: str) -> ProblemError:
+def _to_problem(status: int, slug: str, title: str, detail: str) -> ProblemError:
     return ProblemError(for_dead_letter(Problem(status, slug, title, detail)))

@@ -8,11 +8,11 @@ from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.errors import ApiError, openai_responses
-from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
+from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
 from beckon_agent.service import Service
 
 _SHOWN_AGENTS = 20
-_LINK = leads_to("retrieveModel", name="$response.body#/data/0/id")
+_LINK = link_to("retrieveModel", name="$response.body#/data/0/id")
 
 
 class ModelDocument(TypedDict):
@@ -59,21 +59,21 @@ def not_served(found: UnavailableAgent) -> str:
     return f"the agent {found.name!r} takes no requests now ({found.reason}): {found.message}"
 
 
-def router(service: Service) -> APIRouter:
+def make_router(service: Service) -> APIRouter:
     """Return the routes of the model list."""
     routes = APIRouter()
     created = int(time.time())
 
-    def document(hosted: AgentHandle) -> ModelDocument:
+    def to_document(hosted: AgentHandle) -> ModelDocument:
         return {"id": hosted.name, "object": "model", "created": created, "owned_by": "beckon"}
 
-    listed = answer("The agents.", retrieve=_LINK), openai_responses(default="Any error.")
+    listed = describe_answer("The agents.", retrieve=_LINK), openai_responses(default="Any error.")
 
-    @routes.get("/v1/models", **operation("listModels", *listed))
+    @routes.get("/v1/models", **describe_operation("listModels", *listed))
     async def list_models() -> JsonResponse[ModelList]:
         """List the agents, each a model in OpenAI's sense."""
         agents = service.registry.hosted()
-        return JsonResponse({"object": "list", "data": [document(hosted) for hosted in agents]})
+        return JsonResponse({"object": "list", "data": [to_document(hosted) for hosted in agents]})
 
     errors = openai_responses(
         _404="There is no agent of this name.",
@@ -83,10 +83,10 @@ def router(service: Service) -> APIRouter:
 
     @routes.get(
         "/v1/models/{name:path}",  # an agent of another namespace is namespace/name
-        **operation("retrieveModel", answer("The agent."), errors),
+        **describe_operation("retrieveModel", describe_answer("The agent."), errors),
     )
     async def get_model(name: str) -> JsonResponse[ModelDocument]:
         """Describe one agent."""
-        return JsonResponse(document(find_agent(service, name)))
+        return JsonResponse(to_document(find_agent(service, name)))
 
     return routes

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.http.errors import ProblemError, problem_responses
-from beckon_agent.api.http.openapi import Answers, JsonResponse, answer, operation
+from beckon_agent.api.http.openapi import Answers, JsonResponse, describe_answer, describe_operation
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.service import Service
 from beckon_agent.store.health import StoreHealth
@@ -42,7 +42,7 @@ _UNSTORED = (
     "stored gets 503 until the store can be written again"
 )
 _READY: Answers = {
-    **answer("Requests are welcome."),
+    **describe_answer("Requests are welcome."),
     503: {
         "description": "The agent shuts down, has not read its tools yet, or cannot write its store.",
         "content": {"application/json": {}},
@@ -54,24 +54,24 @@ _NO_METRICS = (
 )
 
 
-def router(service: Service, store: StoreHealth | None = None) -> APIRouter:
+def make_router(service: Service, store: StoreHealth | None = None) -> APIRouter:
     """Return the routes for operators.
 
     Without `store`, `/readyz` checks no store.
     """
     routes = APIRouter()
 
-    @routes.get("/healthz", **operation("healthz", answer("The process lives.")))
-    async def healthz() -> JsonResponse[Alive]:
+    @routes.get("/healthz", **describe_operation("healthz", describe_answer("The process lives.")))
+    async def answer_health() -> JsonResponse[Alive]:
         """Answer that the process lives, and which service it is."""
         return JsonResponse({"status": "ok", "service": "beckon-agent"})
 
-    @routes.get("/readyz", **operation("readyz", _READY))
-    async def readyz() -> JsonResponse[Readiness]:
+    @routes.get("/readyz", **describe_operation("readyz", _READY))
+    async def answer_readiness() -> JsonResponse[Readiness]:
         """Answer whether requests are welcome, and what the agent works with."""
         registry = service.registry
         default = registry.find(registry.default)
-        status = _status(service)
+        status = _read_status(service)
         if status == "ready" and store is not None and not await store.is_writable():
             status = "store_unavailable"
         state: Readiness = {
@@ -97,8 +97,8 @@ def metrics_app(service: Service) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/metrics")
-    async def metrics() -> Response:
-        return _metrics(service)
+    async def answer_metrics() -> Response:
+        return _metrics_response(service)
 
     return app
 
@@ -107,19 +107,19 @@ def _add_metrics(routes: APIRouter, service: Service, may_read: Callable[[Princi
     refused = problem_responses(_403="The operator lets the caller see no metrics.")
 
     @routes.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, responses=refused)
-    async def metrics() -> Response:
+    async def answer_metrics() -> Response:
         """Return the numbers for Prometheus."""
         if not may_read(current_principal()):
             raise ProblemError(Problem(403, "forbidden", "Forbidden", _NO_METRICS))
-        return _metrics(service)
+        return _metrics_response(service)
 
 
-def _metrics(service: Service) -> Response:
+def _metrics_response(service: Service) -> Response:
     text = service.metrics.to_text(tools=service.registry.tools, running=service.running)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-def _status(service: Service) -> Status:
+def _read_status(service: Service) -> Status:
     if service.draining:
         return "draining"
     return "ready" if service.registry.complete else "starting"

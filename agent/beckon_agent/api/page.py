@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
-from beckon_agent.api.http.errors import refusal
+from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.page.files import FOLDER, Page, PageMissing, load_page
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def is_page(scope: Scope) -> bool:
     return scope["method"] in ("GET", "HEAD") and (path == "/" or path.startswith(_FILES))
 
 
-def routes(folder: Path = FOLDER) -> list[BaseRoute]:
+def make_routes(folder: Path = FOLDER) -> list[BaseRoute]:
     """Return the routes of the page in a folder.
 
     If there is no page, the only route answers a 503 that says how to get it.
@@ -65,29 +65,34 @@ def routes(folder: Path = FOLDER) -> list[BaseRoute]:
     except PageMissing as error:
         said = str(error)
         logger.warning("no page at /: %s", said)
-        return [Route("/", lambda _: refusal("/", 503, said))]
+        return [Route("/", lambda _: refuse_request("/", 503, said))]
     packed = [Middleware(GZipMiddleware, minimum_size=1000)]
     return [
-        Route("/", partial(_document, page), middleware=packed),
-        Route(f"/{page.address}/{{path:path}}", partial(_file, page), middleware=packed),
+        Route("/", partial(_answer_page, page), middleware=packed),
+        Route(f"/{page.address}/{{path:path}}", partial(_answer_file, page), middleware=packed),
     ]
 
 
-async def _document(page: Page, request: Request) -> Response:
+async def _answer_page(page: Page, request: Request) -> Response:
     tag = f'"{page.address}"'
-    headers = {**_HEADERS, "content-security-policy": _policy(page), "cache-control": "no-cache", "etag": tag}
+    headers = {
+        **_HEADERS,
+        "content-security-policy": _write_policy(page),
+        "cache-control": "no-cache",
+        "etag": tag,
+    }
     if request.headers.get("if-none-match", "").removeprefix("W/") == tag:
         return Response(status_code=304, headers=headers)
     return Response(page.index, headers=headers, media_type="text/html")
 
 
-async def _file(page: Page, request: Request) -> Response:
+async def _answer_file(page: Page, request: Request) -> Response:
     found = page.files.get(request.path_params["path"])
     if found is None:
-        return refusal(request.url.path, 404, "the page has no such file; reload it")
+        return refuse_request(request.url.path, 404, "the page has no such file; reload it")
     headers = {**_HEADERS, "cache-control": _NEVER_CHANGES}
     return Response(found.content, headers=headers, media_type=found.media_type)
 
 
-def _policy(page: Page) -> str:
+def _write_policy(page: Page) -> str:
     return "; ".join(f"{name} {value}" for name, value in _POLICY.items()).replace("@map@", page.import_map)

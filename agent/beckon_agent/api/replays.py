@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError, problem_responses
-from beckon_agent.api.http.openapi import answer, operation
+from beckon_agent.api.http.openapi import describe_answer, describe_operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, event_bytes
 from beckon_agent.api.models import not_served
 from beckon_agent.api.responses.create import OwnerOf
@@ -27,7 +27,7 @@ from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_runtime.problem import Problem
 
 _RESPONSES = {
-    **answer(
+    **describe_answer(
         "Server-sent events: `call` for each call that was made for real, and at the end `report`, or "
         "`error` in its place."
     ),
@@ -90,16 +90,16 @@ class ReplayDocument(TypedDict):
     differences: Sequence[Difference]
 
 
-def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
+def make_router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
     """Return the routes; `owner_of` returns the caller's id."""
     routes = APIRouter()
     replayer = Replayer(store, service)
 
-    @routes.post("/runs/{run_id}/replay", **operation("replayRun", _RESPONSES))
-    async def replay(run_id: str, body: ReplayRequest, request: Request) -> EventStream:
+    @routes.post("/runs/{run_id}/replay", **describe_operation("replayRun", _RESPONSES))
+    async def replay_run(run_id: str, body: ReplayRequest, request: Request) -> EventStream:
         """Play a stored run again, with the model's answers and the results of its calls as recorded."""
         wish = Wish(body.live_tools, body.effects)
-        with _problems():
+        with _problem_errors():
             run = await find_run(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)
             recording = await replayer.prepare_recording(run, wish, hosted)
@@ -111,12 +111,12 @@ def router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) 
 
 
 @contextmanager
-def _problems() -> Iterator[None]:
+def _problem_errors() -> Iterator[None]:
     """Turn errors before the start of a replay into problem documents."""
     try:
         yield
     except CannotReplay as error:
-        raise _problem(error) from error
+        raise _to_problem(error) from error
     except NoRoom as error:
         raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
     except LimitReached as error:
@@ -140,7 +140,7 @@ def _agent_of(service: Service, run: StoredRun) -> AgentHandle:
     raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")
 
 
-def _problem(error: CannotReplay) -> ProblemError:
+def _to_problem(error: CannotReplay) -> ProblemError:
     members = {"tools": list(error.tools)} if isinstance(error, MayHaveEffects) else {}
     title = error.code.replace("-", " ").capitalize()
     return ProblemError(Problem(409, error.code, title, str(error), members))
@@ -150,8 +150,8 @@ async def _server_sent(
     stream: PacedStream[LiveCall | ReplayReport], keep_alive: float
 ) -> AsyncGenerator[bytes]:
     try:
-        async for items in stream.batches(keep_alive):
-            yield b"".join(map(_line, items)) or KEEP_ALIVE
+        async for items in stream.yield_batches(keep_alive):
+            yield b"".join(map(_to_sse, items)) or KEEP_ALIVE
     except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
         yield event_bytes("error", {"detail": str(error)})
     except Exception:
@@ -161,7 +161,7 @@ async def _server_sent(
         await stream.close()
 
 
-def _line(item: LiveCall | ReplayReport) -> bytes:
+def _to_sse(item: LiveCall | ReplayReport) -> bytes:
     if isinstance(item, LiveCall):
         return event_bytes("call", call_document(item))
     return event_bytes("report", report_document(item))

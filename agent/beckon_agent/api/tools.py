@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.errors import ProblemError, problem_responses
-from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
+from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import (
     KEEP_ALIVE,
     EventStream,
@@ -84,10 +84,10 @@ async def _answer_or_stream(
     failed call.
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
-        return JsonResponse(_result(await unless_gone(request.receive, call)))
+        return JsonResponse(_to_result(await unless_gone(request.receive, call)))
     stream = PacedStream(with_reports(call))
     try:
-        first = await unless_gone(request.receive, stream.take())
+        first = await unless_gone(request.receive, stream.take_item())
     except BaseException:
         await stream.close()
         raise
@@ -96,7 +96,7 @@ async def _answer_or_stream(
     await stream.close()
     if first is None:
         raise RuntimeError("a call ended without an outcome")
-    return JsonResponse(_result(first))
+    return JsonResponse(_to_result(first))
 
 
 async def _call_stream(
@@ -104,7 +104,7 @@ async def _call_stream(
 ) -> AsyncGenerator[bytes]:
     try:
         yield _call_event(first)
-        async for items in stream.batches(keep_alive):
+        async for items in stream.yield_batches(keep_alive):
             yield b"".join(map(_call_event, items)) or KEEP_ALIVE
     finally:
         await stream.close()
@@ -114,7 +114,7 @@ def _call_event(item: ProgressReport | CallFinished) -> bytes:
     if isinstance(item, ProgressReport):
         return event_bytes("progress", _report_document(item))
     try:
-        return event_bytes("result", _result(item))
+        return event_bytes("result", _to_result(item))
     except ProblemError as error:
         return event_bytes("problem", error.problem.document())
 
@@ -134,7 +134,7 @@ _STATUS = {
     "outcome_unknown": 504,
 }
 _RESPONSES = {
-    **answer(
+    **describe_answer(
         "The tool's result, and how many seconds it took; or, in a stream, `progress` as often as the tool "
         "reports it, and at the end `result` or `problem`."
     ),
@@ -152,7 +152,7 @@ _RESPONSES = {
 }
 
 _LISTED = {
-    **answer("The tools.", call=leads_to("callTool", name="$response.body#/tools/0/name")),
+    **describe_answer("The tools.", call=link_to("callTool", name="$response.body#/tools/0/name")),
     **problem_responses(
         _404="There is no agent of this name.",
         _503="The agent cannot take requests now.",
@@ -161,11 +161,11 @@ _LISTED = {
 }
 
 
-def router(service: Service, pace: StreamPace) -> APIRouter:
+def make_router(service: Service, pace: StreamPace) -> APIRouter:
     """Return the routes of tools."""
     routes = APIRouter()
 
-    @routes.get("/tools", **operation("listTools", _LISTED))
+    @routes.get("/tools", **describe_operation("listTools", _LISTED))
     async def list_tools(agent: AgentName = None) -> JsonResponse[ToolList]:
         """List the tools as a model sees them, and what was refused or skipped, with the reason."""
         catalogue = chosen_agent(service, agent).catalogue.current
@@ -177,7 +177,7 @@ def router(service: Service, pace: StreamPace) -> APIRouter:
             }
         )
 
-    @routes.post("/tools/{name}", **operation("callTool", _RESPONSES))
+    @routes.post("/tools/{name}", **describe_operation("callTool", _RESPONSES))
     async def call_tool(
         name: str, arguments: Annotated[dict[str, Any], Body()], request: Request, agent: AgentName = None
     ) -> JsonResponse[ToolResult] | EventStream:
@@ -200,10 +200,10 @@ def router(service: Service, pace: StreamPace) -> APIRouter:
     return routes
 
 
-def _result(finished: CallFinished) -> ToolResult:
+def _to_result(finished: CallFinished) -> ToolResult:
     """Return the result of a call; raise `ProblemError` if it failed."""
     if finished.failed:
-        raise ProblemError(_problem(finished.result))
+        raise ProblemError(_to_problem(finished.result))
     return {"result": finished.result, "seconds": round(finished.seconds, 3)}
 
 
@@ -242,7 +242,7 @@ def tool_document(tool: Tool) -> ToolDocument:
     }
 
 
-def _problem(result: object) -> Problem:
+def _to_problem(result: object) -> Problem:
     error: Mapping[str, Any] = {}
     if isinstance(result, Mapping) and isinstance(result.get("error"), Mapping):
         error = result["error"]

@@ -42,7 +42,7 @@ ECHO = asks_for(("test_echo", {"text": "x"}))
 async def chat(agent: RunningAgent, store: Store, owner: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Serve the face of an agent that keeps what it did, for one owner."""
     app = FastAPI()
-    face = routes.router(
+    face = routes.make_router(
         agent.service, StreamPace(), lambda _, hosted: HandedCalls(store, owner, hosted.name)
     )
     app.include_router(face)
@@ -173,7 +173,7 @@ async def test_a_choice_of_the_client_is_for_the_first_answer(
     assert answer["message"]["content"] == "Done."
     # Only some servers take it, which a test cannot be: here it must have come as far as the run.
     body = {"model": "beckon", "messages": [user("go")], "tool_choice": choice}
-    assert ChatRequest.model_validate(body).options().first_choice == choice
+    assert ChatRequest.model_validate(body).to_options().first_choice == choice
 
 
 async def test_a_client_that_wants_no_tools_hands_in_none(start_agent: StartAgent, store: Store) -> None:

@@ -26,7 +26,7 @@ Door = Callable[[ASGIApp], ASGIApp]
 async def serving(door: Door = open_door, folder: Path = FOLDER) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the page and nothing else."""
     async with (
-        served(door(Starlette(routes=page.routes(folder)))) as url,
+        served(door(Starlette(routes=page.make_routes(folder)))) as url,
         httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client,
     ):
         yield client

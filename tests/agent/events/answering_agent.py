@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.api.events.routes import router
+from beckon_agent.api.events.routes import make_router
 from beckon_agent.api.http.errors import ProblemError, problem_response
 from beckon_agent.api.http.middleware import BodyLimit
 from beckon_agent.api.http.streaming import ClientGone
@@ -164,7 +164,7 @@ def _noted(app: ASGIApp, paths: list[str]) -> ASGIApp:
 
 def _app(service: Service, engine: Engine, chosen: Setup) -> FastAPI:
     app = FastAPI()
-    app.include_router(router(service, engine, chosen.rules))
+    app.include_router(make_router(service, engine, chosen.rules))
     app.add_middleware(BodyLimit, limit=chosen.max_bytes)
 
     @app.exception_handler(ProblemError)

@@ -197,7 +197,7 @@ class Rig:
             rules = EventRules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
             late = LateAnswers(session, rules)
             holder = f"test-{secrets.token_hex(4)}"
-            engine = RunEngine(store, service, holder, BEAT, announce=late.send)
+            engine = RunEngine(store, service, holder, BEAT, announce=late.send_answer)
             kept = RunStorage(store, engine, rules, ReplyKeys(KEY))
             app = build_app(service, open_door, max_request_bytes=200_000, storage=kept)
             url = await stack.enter_async_context(served(app, self.port))

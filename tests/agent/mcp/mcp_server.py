@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.api.http.middleware import BodyLimit, RequestIds
-from beckon_agent.api.mcp.server import McpFace, McpSettings, mount
+from beckon_agent.api.mcp.server import McpFace, McpSettings, mount_mcp
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.model.client import ModelClient
 from beckon_agent.run.model_turn import DialectModel
@@ -106,11 +106,11 @@ async def mcp_server(
         @asynccontextmanager
         async def lifespan(_: FastAPI) -> AsyncIterator[None]:
             assert face is not None
-            async with face.serving():
+            async with face.serve_sessions():
                 yield
 
         app = FastAPI(lifespan=lifespan)
-        face = mount(app, service, settings or McpSettings())
+        face = mount_mcp(app, service, settings or McpSettings())
         app.add_middleware(BodyLimit, limit=BODY_LIMIT)
         async with served(around(app)) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield McpServer(url, service, face, catalogue, http)

@@ -145,12 +145,12 @@ async def test_nobody_cancels_the_call_of_another(tmp_path: Path) -> None:
     cancellations, key, heard = Cancellations(store.counters, 0.01), ("a" * 32, "7"), list[str]()
     try:
         with acting_as(bob):
-            await cancellations.announce(key)
+            await cancellations.announce_call(key)
         with acting_as(ada), contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("bob")), 0.3)
+            await asyncio.wait_for(cancellations.listen_for(key, lambda: heard.append("bob")), 0.3)
         with acting_as(ada):
-            await cancellations.announce(key)
-            await asyncio.wait_for(cancellations.listen(key, lambda: heard.append("ada")), PATIENCE)
+            await cancellations.announce_call(key)
+            await asyncio.wait_for(cancellations.listen_for(key, lambda: heard.append("ada")), PATIENCE)
     finally:
         await store.aclose()
     assert heard == ["ada"]

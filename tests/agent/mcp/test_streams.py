@@ -182,7 +182,7 @@ async def listeners(server: McpServer, number: int) -> None:
     """Wait until so many listen."""
 
     async def listening() -> bool:
-        return server.face.listening == number
+        return server.face.count_listeners == number
 
     await eventually(listening)
 

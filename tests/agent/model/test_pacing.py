@@ -35,13 +35,13 @@ async def test_an_item_is_not_lost_when_the_wait_for_it_ends() -> None:
     source = Source()
     paced = PacedStream(source.items())
 
-    assert await paced.take() == 1
-    assert not await paced.ready(0.01)
-    assert not await paced.ready(0.01)
+    assert await paced.take_item() == 1
+    assert not await paced.is_ready(0.01)
+    assert not await paced.is_ready(0.01)
     source.gate.set()
-    assert await paced.ready(5)
-    assert await paced.take() == 2
-    assert await paced.take() is None
+    assert await paced.is_ready(5)
+    assert await paced.take_item() == 2
+    assert await paced.take_item() is None
     await paced.close()
 
 
@@ -49,11 +49,11 @@ async def test_what_the_stream_raises_is_raised_where_its_item_is_taken() -> Non
     source = Source()
     source.gate.set()
     paced = PacedStream(source.items(fails=True))
-    await paced.begin(5)
+    await paced.wait_for_first(5)
 
-    assert await paced.take() == 1
+    assert await paced.take_item() == 1
     with pytest.raises(ValueError, match="broken"):
-        await paced.take()
+        await paced.take_item()
     await paced.close()
 
 
@@ -65,7 +65,7 @@ async def test_a_failure_before_the_first_item_is_raised_at_the_beginning() -> N
     paced = PacedStream(failing())
 
     with pytest.raises(ValueError, match="invalid literal"):
-        await paced.begin(5)
+        await paced.wait_for_first(5)
     await paced.close()
 
 
@@ -73,7 +73,7 @@ async def test_what_is_there_is_taken_at_once_and_a_failure_after_it() -> None:
     source = Source()
     source.gate.set()
     paced = PacedStream(source.items(fails=True))
-    await paced.begin(5)
+    await paced.wait_for_first(5)
     async with asyncio.timeout(PATIENCE):
         await source.ended.wait()
 
@@ -92,7 +92,7 @@ async def test_a_stream_that_nobody_takes_is_read_only_a_little_ahead() -> None:
             yield number
 
     paced = PacedStream(endless())
-    await paced.begin(5)
+    await paced.wait_for_first(5)
     for _ in range(100):
         await asyncio.sleep(0)
     ahead = len(read)
@@ -108,8 +108,8 @@ async def test_closing_ends_the_stream_wherever_it_is(taken: int) -> None:
     source = Source()
     paced = PacedStream(source.items())
     for _ in range(taken):
-        await paced.take()
-    assert await paced.ready(0.01) is (taken == 0)
+        await paced.take_item()
+    assert await paced.is_ready(0.01) is (taken == 0)
 
     await paced.close()
 
@@ -130,8 +130,8 @@ async def test_a_failure_that_nobody_took_is_not_complained_about() -> None:
     source = Source()
     source.gate.set()
     paced = PacedStream(source.items(fails=True))
-    await paced.take()
-    await paced.ready(5)
+    await paced.take_item()
+    await paced.is_ready(5)
 
     await paced.close()
     del paced

@@ -16,7 +16,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from beckon_agent.api.http.streaming import StreamPace
-from beckon_agent.api.responses.routes import router
+from beckon_agent.api.responses.routes import make_router
 from beckon_agent.api.runs import approvals
 from beckon_agent.api.runs import routes as runs
 from beckon_agent.app import _add_error_handlers
@@ -128,9 +128,9 @@ def said(document: Mapping[str, Any]) -> str:
 def face_app(engine: Engine, store: Store, service: Service, pace: StreamPace) -> FastAPI:
     """Return the face as an application of its own."""
     app = FastAPI()
-    app.include_router(router(engine, store, service, pace, by_header))
-    app.include_router(runs.router(store, pace, by_header))
-    app.include_router(approvals.router(store, engine, by_header))
+    app.include_router(make_router(engine, store, service, pace, by_header))
+    app.include_router(runs.make_router(store, pace, by_header))
+    app.include_router(approvals.make_router(store, engine, by_header))
     _add_error_handlers(app)
     return app
 

@@ -22,7 +22,7 @@ def stored_run(
         agent="beckon",
         face="responses",
         input=[],
-        request={ECHO: CreateRequest().echo()},
+        request={ECHO: CreateRequest().to_echo()},
         background=background,
         status=status,
         created_at=1.0,

@@ -42,9 +42,9 @@ FINISHED = RunFinished("stop", Usage(1, 2), ())
 def told(events: Sequence[RunEvent], part: int = 1) -> list[Event]:
     """Return all events of a part, each valid by OpenAI's types."""
     encoder = Encoder(stored_run(), part)
-    found = encoder.begin()
+    found = encoder.begin_response()
     for happened in events:
-        found = found + encoder.feed(happened, 5.0)
+        found = found + encoder.feed_event(happened, 5.0)
     for event in found:
         _EVENT.validate_python(event, strict=True)
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
@@ -162,8 +162,8 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
         parts = [Encoder(stored_run(), part) for part in (1, 2)]
         for event in events:
             for encoder in parts:
-                encoder.feed(event)
-        return [encoder.document(stored_run()) for encoder in parts]
+                encoder.feed_event(event)
+        return [encoder.to_document(stored_run()) for encoder in parts]
 
     assert outputs(list(events_of_turns(stored_run(), past))) == outputs(live)
 

@@ -102,9 +102,9 @@ BODIES = st.builds(
 def test_any_body_is_read_or_refused(body: dict[str, Any], alone: bool) -> None:
     try:
         request = CreateRequest.model_validate(body)
-        request.check()
-        request.options()
-        echo = request.echo()
+        request.check_support()
+        request.to_options()
+        echo = request.to_echo()
         messages = to_messages(request.input, alone=alone)
     except (ValidationError, ApiError):
         return

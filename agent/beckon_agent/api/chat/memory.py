@@ -32,7 +32,7 @@ class HandedCalls:
     owner: str
     agent: str
 
-    async def keep(self, run: str, added: Sequence[Message]) -> None:
+    async def store_messages(self, run: str, added: Sequence[Message]) -> None:
         """Store the messages added by a run to its conversation.
 
         Nothing is stored if the client sees all of them.
@@ -43,7 +43,7 @@ class HandedCalls:
         await self.store.runs.create(new, holder=run, seconds=_HOLD_SECONDS)
         await self.store.runs.end_run(run, run, Ended("completed", "client_call", added=()))
 
-    async def restored(self, messages: Sequence[Message]) -> list[Message]:
+    async def restore_messages(self, messages: Sequence[Message]) -> list[Message]:
         """Return a conversation with the messages hidden from its client.
 
         The ids of calls are the model's own again.
@@ -86,15 +86,15 @@ def _with_own_ids(message: Message) -> Message:
     match message.get("role"):
         case "assistant" if calls := json_values.as_sequence(message.get("tool_calls")):
             own = [
-                {**json_values.as_mapping(call), "id": _own(json_values.as_mapping(call).get("id"))}
+                {**json_values.as_mapping(call), "id": _own_id(json_values.as_mapping(call).get("id"))}
                 for call in calls
             ]
             return {**message, "tool_calls": own}
         case "tool":
-            return {**message, "tool_call_id": _own(message.get("tool_call_id"))}
+            return {**message, "tool_call_id": _own_id(message.get("tool_call_id"))}
     return message
 
 
-def _own(call_id: object) -> str:
+def _own_id(call_id: object) -> str:
     found = _HANDED.fullmatch(json_values.as_text(call_id))
     return found[2] if found else json_values.as_text(call_id)

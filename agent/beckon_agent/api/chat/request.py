@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.request import FunctionTool
-from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.api.responses.validation import read_part, unsupported_error
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_types import ClientTool, Options
@@ -39,7 +39,7 @@ def first_choice(choice: object) -> object:
     )
     if json_values.as_mapping(choice).get("type") != "function" or not name:
         message = "must be 'auto', 'none', 'required', or an object that names a function"
-        raise unsupported("tool_choice", message)
+        raise unsupported_error("tool_choice", message)
     return {"type": "function", "function": {"name": name}}
 
 
@@ -49,11 +49,11 @@ def _client_tool(tool: Mapping[str, object], place: str) -> ClientTool:
             f"tools of the type {str(tool.get('type'))[:40]!r} are not offered: the agent brings the "
             "cluster's tools itself, and calls them; a request may bring tools of the type 'function'"
         )
-        raise unsupported(f"{place}.type", message)
+        raise unsupported_error(f"{place}.type", message)
     function = tool.get("function")
     if not isinstance(function, Mapping):
         raise ApiError(400, f"{place}.function: must be an object", code="invalid_request", param=place)
-    said = read(FunctionTool, {**function, "type": "function"}, f"{place}.function")
+    said = read_part(FunctionTool, {**function, "type": "function"}, f"{place}.function")
     return ClientTool(said.name, said.description or "", said.parameters or _NO_PARAMETERS)
 
 
@@ -150,16 +150,16 @@ class ChatRequest(BaseModel):
         """True if a stream is to end with its usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
-    def conversation(self) -> list[Message]:
+    def to_messages(self) -> list[Message]:
         """Return the messages as plain data, without unset fields."""
         return [message.model_dump(exclude_unset=True) for message in self.messages]
 
-    def options(self) -> Options:
+    def to_options(self) -> Options:
         """Return the options of the request for its run."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         sent = self.model_extra or {}
         unwanted = "none" in (self.tool_choice, self.function_call)
-        use_tools = not (unwanted or is_side_request(self.conversation()))
+        use_tools = not (unwanted or is_side_request(self.to_messages()))
         return Options(
             use_tools=use_tools,
             temperature=self.temperature,
@@ -170,7 +170,7 @@ class ChatRequest(BaseModel):
             client_tools=client_tools(self.tools or ()) if use_tools else (),
         )
 
-    def check(self) -> None:
+    def check_support(self) -> None:
         """Raise `ApiError` for an unsupported or blank request.
 
         The message has the rule and the way out.

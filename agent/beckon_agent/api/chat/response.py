@@ -161,28 +161,28 @@ class Completion:
 
     handed: int = field(default=0, init=False)
 
-    def opening(self) -> bytes:
+    def opening_chunk(self) -> bytes:
         """Return the first chunk, with the role."""
-        return self._chunk({"role": "assistant", "content": ""})
+        return self._write_chunk({"role": "assistant", "content": ""})
 
-    def chunk(self, event: RunEvent) -> bytes | None:
+    def to_chunk(self, event: RunEvent) -> bytes | None:
         """Return the chunk for an event.
 
         `None` if the event is not sent to clients.
         """
         match event:
             case TextDelta(text):
-                return self._chunk({"content": text})
+                return self._write_chunk({"content": text})
             case ReasoningDelta(text):
-                return self._chunk({"reasoning_content": text})
+                return self._write_chunk({"reasoning_content": text})
             case CallStarted() | CallProgressed() | CallFinished() if self.with_events:
-                return self._chunk({}, beckon=call_document(event))
+                return self._write_chunk({}, beckon=call_document(event))
             case ClientCallRequested():
-                call: ChatToolCallDelta = {"index": self.handed, **self._handed(event)}
+                call: ChatToolCallDelta = {"index": self.handed, **self._to_tool_call(event)}
                 self.handed += 1
-                return self._chunk({"tool_calls": [call]})
+                return self._write_chunk({"tool_calls": [call]})
             case RunFinished(ending):
-                return self._chunk({}, finish_reason=finish_reason(ending))
+                return self._write_chunk({}, finish_reason=finish_reason(ending))
         return None
 
     def usage_chunk(self, usage: Usage | None) -> bytes:
@@ -190,14 +190,14 @@ class Completion:
 
         Only streams with `include_usage` have it.
         """
-        return self._data({"choices": [], "usage": usage_document(usage)})
+        return self._to_sse({"choices": [], "usage": usage_document(usage)})
 
-    def whole(self, events: list[RunEvent]) -> ChatCompletion:
+    def to_document(self, events: list[RunEvent]) -> ChatCompletion:
         """Return the answer to a request without `stream`."""
         text = "".join(event.text for event in events if isinstance(event, TextDelta))
         reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
         finished = next(event for event in events if isinstance(event, RunFinished))
-        handed = [self._handed(event) for event in events if isinstance(event, ClientCallRequested)]
+        handed = [self._to_tool_call(event) for event in events if isinstance(event, ClientCallRequested)]
         content = None if handed and not text else text
         message: ChatAnswer = {"role": "assistant", "content": content, "refusal": None}
         if handed:
@@ -225,17 +225,17 @@ class Completion:
             document["beckon"] = {"events": calls}
         return document
 
-    def _handed(self, call: ClientCallRequested) -> ChatToolCall:
+    def _to_tool_call(self, call: ClientCallRequested) -> ChatToolCall:
         function: ChatFunction = {"name": call.name, "arguments": call.arguments}
         return {"id": handed_id(self.run, call.id), "type": "function", "function": function}
 
-    def _chunk(
+    def _write_chunk(
         self, delta: ChatDelta, *, finish_reason: FinishReason | None = None, **extra: CallDocument
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return self._data({"choices": [choice], **extra})
+        return self._to_sse({"choices": [choice], **extra})
 
-    def _data(self, members: dict[str, object]) -> bytes:
+    def _to_sse(self, members: dict[str, object]) -> bytes:
         head = {
             "id": self.id,
             "object": "chat.completion.chunk",

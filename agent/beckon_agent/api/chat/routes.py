@@ -13,7 +13,7 @@ from beckon_agent.api.chat.memory import HandedCalls
 from beckon_agent.api.chat.request import ChatRequest
 from beckon_agent.api.chat.response import ChatCompletion, Completion
 from beckon_agent.api.http.errors import EXPECTED, ApiError, api_errors, openai_responses, to_api_error
-from beckon_agent.api.http.openapi import JsonResponse, answer, operation
+from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, unless_gone
 from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses.tool_choice import check_tools
@@ -48,11 +48,11 @@ class ChatRuns:
     owner_of: Callable[[Request], str]
     always: bool = False
 
-    def wanted(self, store: bool | None) -> bool:
+    def is_stored(self, store: bool | None) -> bool:
         """True if the run of a request is to be stored."""
         return self.always if store is None else store
 
-    async def begin(
+    async def begin_run(
         self, request: Request, hosted: AgentHandle, run: str, messages: Sequence[Message], options: Options
     ) -> AsyncGenerator[RunEvent]:
         """Store and start a run; return its events.
@@ -61,9 +61,9 @@ class ChatRuns:
         """
         new = NewRun(id=run, owner=self.owner_of(request), agent=hosted.name, face=FACE, input=messages)
         await self.engine.start(Ask(new, hosted, options, options.client_tools))
-        return self._events(run)
+        return self._follow_run(run)
 
-    async def _events(self, run: str) -> AsyncGenerator[RunEvent]:
+    async def _follow_run(self, run: str) -> AsyncGenerator[RunEvent]:
         """Yield the events of a run.
 
         The client also waits while a person decides on a call.
@@ -83,7 +83,7 @@ class ChatRuns:
 
 _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
-    **answer("A chat completion, or with `stream` its chunks as server-sent events."),
+    **describe_answer("A chat completion, or with `stream` its chunks as server-sent events."),
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
@@ -99,7 +99,7 @@ MemoryOf = Callable[[Request, AgentHandle], HandedCalls]
 """What is kept for who asks of an agent."""
 
 
-def router(
+def make_router(
     service: Service, pace: StreamPace, memory_of: MemoryOf | None = None, stored: ChatRuns | None = None
 ) -> APIRouter:
     """Return the routes of chat completions.
@@ -108,37 +108,41 @@ def router(
     """
     routes = APIRouter()
 
-    @routes.post("/v1/chat/completions", **operation("createChatCompletion", _RESPONSES))
-    async def create(body: ChatRequest, request: Request) -> JsonResponse[ChatCompletion] | EventStream:
+    @routes.post("/v1/chat/completions", **describe_operation("createChatCompletion", _RESPONSES))
+    async def create_completion(
+        body: ChatRequest, request: Request
+    ) -> JsonResponse[ChatCompletion] | EventStream:
         """Answer a conversation, calling the cluster's tools on the way."""
-        body.check()
+        body.check_support()
         hosted = find_agent(service, body.model)
-        options = body.options()
+        options = body.to_options()
         check_tools(options, hosted.catalogue.current.tools)
         completion = Completion(hosted.name, body.beckon.events)
         memory = None if memory_of is None else memory_of(request, hosted)
         with api_errors():
-            messages = await _conversation(body, memory)
+            messages = await _restore_messages(body, memory)
         with api_errors():
-            if stored is not None and stored.wanted(body.store):
-                run = await stored.begin(request, hosted, completion.id, messages, options)
+            if stored is not None and stored.is_stored(body.store):
+                run = await stored.begin_run(request, hosted, completion.id, messages, options)
             else:
                 await service.admit(hosted, completion.id)
                 run = service.run(hosted, messages, options, admitted=completion.id)
         events = PacedStream(_remember_run(run, completion.run, memory))
         if not body.stream:
-            found = await unless_gone(request.receive, _all(events))
-            return JsonResponse(completion.whole(found))
-        await unless_gone(request.receive, _begun(events, pace.first_event))
-        return EventStream(_stream(completion, events, pace, with_usage=body.wants_usage), pace.stalled)
+            found = await unless_gone(request.receive, _collect_events(events))
+            return JsonResponse(completion.to_document(found))
+        await unless_gone(request.receive, _wait_for_first(events, pace.first_event))
+        return EventStream(
+            _stream_chunks(completion, events, pace, with_usage=body.wants_usage), pace.stalled
+        )
 
     return routes
 
 
-async def _conversation(body: ChatRequest, memory: HandedCalls | None) -> list[Message]:
+async def _restore_messages(body: ChatRequest, memory: HandedCalls | None) -> list[Message]:
     """Return the messages, with the steps of earlier runs between them."""
-    messages = body.conversation()
-    return messages if memory is None else await memory.restored(messages)
+    messages = body.to_messages()
+    return messages if memory is None else await memory.restore_messages(messages)
 
 
 async def _remember_run(
@@ -151,14 +155,14 @@ async def _remember_run(
     async with aclosing(events):
         async for event in events:
             if memory is not None and isinstance(event, RunFinished) and event.ending == "client_call":
-                await memory.keep(run, event.messages)
+                await memory.store_messages(run, event.messages)
             yield event
 
 
-async def _all(events: PacedStream[RunEvent]) -> list[RunEvent]:
+async def _collect_events(events: PacedStream[RunEvent]) -> list[RunEvent]:
     found: list[RunEvent] = []
     try:
-        while (event := await events.take()) is not None:
+        while (event := await events.take_item()) is not None:
             found.append(event)
     except EXPECTED as error:
         raise to_api_error(error) from error
@@ -167,14 +171,14 @@ async def _all(events: PacedStream[RunEvent]) -> list[RunEvent]:
     return found
 
 
-async def _begun(events: PacedStream[RunEvent], seconds: float) -> None:
+async def _wait_for_first(events: PacedStream[RunEvent], seconds: float) -> None:
     """Wait for the first event, and raise an error before it.
 
     Such an error gets an HTTP status of its own.
     """
     begun = False
     try:
-        await events.begin(seconds)
+        await events.wait_for_first(seconds)
         begun = True
     except EXPECTED as error:
         raise to_api_error(error) from error
@@ -183,25 +187,25 @@ async def _begun(events: PacedStream[RunEvent], seconds: float) -> None:
             await events.close()
 
 
-async def _stream(
+async def _stream_chunks(
     completion: Completion, events: PacedStream[RunEvent], pace: StreamPace, *, with_usage: bool
 ) -> AsyncGenerator[bytes]:
     try:
-        yield completion.opening()
-        async for happened in events.batches(pace.keep_alive):
+        yield completion.opening_chunk()
+        async for happened in events.yield_batches(pace.keep_alive):
             yield (
                 b"".join(_to_chunks(completion, happened, with_usage=with_usage)) if happened else KEEP_ALIVE
             )
         yield _DONE
     except Exception as error:  # the status is sent: only the stream can report the error
-        yield b"data: " + orjson.dumps(to_api_error(error).document()) + b"\n\n"
+        yield b"data: " + orjson.dumps(to_api_error(error).to_document()) + b"\n\n"
     finally:
         await events.close()
 
 
 def _to_chunks(completion: Completion, events: Iterable[RunEvent], *, with_usage: bool) -> Iterator[bytes]:
     for event in events:
-        chunk = completion.chunk(event)
+        chunk = completion.to_chunk(event)
         if chunk is not None:
             yield chunk
         if isinstance(event, RunFinished) and with_usage:

@@ -35,7 +35,7 @@ class LateAnswers:
     session: aiohttp.ClientSession
     rules: EventRules
 
-    async def send(self, run: StoredRun, hosted: AgentHandle, events: Sequence[RunEvent]) -> None:
+    async def send_answer(self, run: StoredRun, hosted: AgentHandle, events: Sequence[RunEvent]) -> None:
         """Send the awaited answer of a suspended run; never raises.
 
         It does nothing for runs of other protocols, or if no answer is awaited.
@@ -45,11 +45,11 @@ class LateAnswers:
         replier = replier_of(run, hosted, self.rules)
         coming = RunAnswerReader()
         for event in events:
-            coming.feed(event)
-        if not replier.awaited or coming.found is None:
+            coming.feed_event(event)
+        if not replier.is_awaited or coming.found is None:
             return
         try:
-            await self._send(_reply(replier, coming.found))
+            await self._send_reply(_to_reply(replier, coming.found))
         except (_NotTaken, aiohttp.ClientError, TimeoutError) as error:
             logger.error(  # noqa: TRY400  # a Broker that is away needs no traceback
                 "the answer of run %s is lost: the Broker at %s has not taken it: %s",
@@ -58,7 +58,7 @@ class LateAnswers:
                 str(error) or type(error).__name__,
             )
 
-    async def _send(self, reply: CloudEvent) -> None:
+    async def _send_reply(self, reply: CloudEvent) -> None:
         headers, body = to_binary(reply)
         async for attempt in stamina.retry_context(
             on=(_NotTaken, aiohttp.ClientError, TimeoutError), attempts=_TRIES, timeout=30.0
@@ -71,8 +71,8 @@ class LateAnswers:
                         raise _NotTaken(f"it answers {response.status}")
 
 
-def _reply(replier: Replier, found: RunAnswer | Unanswered) -> CloudEvent:
+def _to_reply(replier: Replier, found: RunAnswer | Unanswered) -> CloudEvent:
     """Return the reply; its id is the same however often the run ends."""
     if isinstance(found, RunAnswer):
-        return replier.answer(found)
-    return replier.failure(Reason.TOOL_FAILED, f"the agent failed: {found.message}")
+        return replier.write_answer(found)
+    return replier.write_failure(Reason.TOOL_FAILED, f"the agent failed: {found.message}")

@@ -46,11 +46,11 @@ def message_of(event: CloudEvent, *, awaited: bool) -> Message:
 
 def _question_of(event: CloudEvent) -> str:
     if event.data is None:
-        return _described(event, "")
+        return _describe_event(event, "")
     if is_json(event.datacontenttype):
-        return _from_json(event, _json(event))
+        return _from_json(event, _read_json(event))
     if (event.datacontenttype or "").lower().startswith("text/"):
-        return _decoded(event)
+        return _decode_data(event)
     raise EventFormatError(
         f"an agent reads JSON and text, and the data of this event is {event.datacontenttype}"
     )
@@ -62,7 +62,7 @@ def _from_json(event: CloudEvent, data: object) -> str:
     if isinstance(data, Mapping) and isinstance(question := data.get(QUESTION), str) and question.strip():
         rest = _without_question(event)
         return f"{question}\n\n{rest}" if rest else question
-    return _described(event, _decoded(event).strip())
+    return _describe_event(event, _decode_data(event).strip())
 
 
 def _without_question(event: CloudEvent) -> str:
@@ -80,7 +80,7 @@ def _without_question(event: CloudEvent) -> str:
     return "{" + ", ".join(rest) + "}" if rest else ""
 
 
-def _described(event: CloudEvent, data: str) -> str:
+def _describe_event(event: CloudEvent, data: str) -> str:
     """Return the text of an event without a question.
 
     The attributes hold no line breaks.
@@ -90,7 +90,7 @@ def _described(event: CloudEvent, data: str) -> str:
     return "\n".join(["An event has come.", *lines, *(["data:", data] if data else [])])
 
 
-def _json(event: CloudEvent) -> object:
+def _read_json(event: CloudEvent) -> object:
     data = event.json()
     try:
         check_depth(data)
@@ -99,7 +99,7 @@ def _json(event: CloudEvent) -> object:
     return data
 
 
-def _decoded(event: CloudEvent) -> str:
+def _decode_data(event: CloudEvent) -> str:
     try:
         return (event.data or b"").decode()
     except UnicodeDecodeError:
@@ -122,7 +122,7 @@ class RunAnswer:
     usage: Usage | None
     elsewhere: int = 0
 
-    def data(self) -> bytes:
+    def to_data(self) -> bytes:
         """Return the data of the reply, as JSON.
 
         It is `{"answer": …}`, or the answer itself if that is a JSON object. An answer that did not end
@@ -136,7 +136,7 @@ class RunAnswer:
         return orjson.dumps(members)
 
     @property
-    def nothing(self) -> bool:
+    def is_nothing(self) -> bool:
         """True if the agent has nothing to say."""
         return self.text in ("", NOTHING)
 
@@ -159,7 +159,7 @@ class RunAnswerReader:
         self.found: RunAnswer | Unanswered | None = None
         self._before = self._latest = ""  # what the model says on its way to the answer is not the answer
 
-    def feed(self, event: RunEvent) -> None:
+    def feed_event(self, event: RunEvent) -> None:
         """Read the next event."""
         self.found = None
         match event:
@@ -187,7 +187,7 @@ async def read_answer(events: AsyncIterator[tuple[int, RunEvent]]) -> RunAnswer 
     """
     coming = RunAnswerReader()
     async for _, event in events:
-        coming.feed(event)
+        coming.feed_event(event)
     return coming.found
 
 
@@ -206,29 +206,29 @@ class Replier:
     token: AttributeValue | None
 
     @property
-    def awaited(self) -> bool:
+    def is_awaited(self) -> bool:
         """True if an answer is awaited."""
         return self.token is not None
 
-    def answer(self, said: RunAnswer) -> CloudEvent:
+    def write_answer(self, said: RunAnswer) -> CloudEvent:
         """Return the reply with an answer."""
         left = self.chain.to_attributes(self.agent.limits.tokens, said.usage, said.elsewhere)
         attributes = {**left, **usage_attribute(said.usage, said.elsewhere)}
-        return self._reply(said.data(), attributes)
+        return self._write_reply(said.to_data(), attributes)
 
-    def failure(self, reason: Reason, message: str) -> CloudEvent:
+    def write_failure(self, reason: Reason, message: str) -> CloudEvent:
         """Return the reply with a failure, in the form of tool failures."""
-        return self._reply(
+        return self._write_reply(
             orjson.dumps(failure(reason, message)), self.chain.to_attributes(self.agent.limits.tokens, None)
         )
 
-    def accepted(self) -> CloudEvent:
+    def write_acceptance(self) -> CloudEvent:
         """Return the reply announcing a later answer."""
         return replace(
-            self._reply(None, {STATE: ACCEPTED}), id=f"{self.run_id}.accepted", datacontenttype=None
+            self._write_reply(None, {STATE: ACCEPTED}), id=f"{self.run_id}.accepted", datacontenttype=None
         )
 
-    def _reply(self, data: bytes | None, attributes: dict[str, AttributeValue]) -> CloudEvent:
+    def _write_reply(self, data: bytes | None, attributes: dict[str, AttributeValue]) -> CloudEvent:
         extensions = self.event.extensions
         carried_on = {name: extensions[name] for name in _CARRIED if name in extensions}
         carried_on |= carried()  # the reply belongs to the span in which the event was taken

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.events.messages import REPLY_SUFFIX, Replier, message_of
 from beckon_agent.api.http.errors import ProblemError
-from beckon_agent.api.http.openapi import reference
+from beckon_agent.api.http.openapi import schema_reference
 from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.records import NewRun, StoredRun
 from beckon_agent.core.run_types import Limits, Options
@@ -58,7 +58,7 @@ EVENT: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/cloudevents+json": {"schema": reference(StructuredEvent)},
+            "application/cloudevents+json": {"schema": schema_reference(StructuredEvent)},
             "application/json": {"schema": {}},
             "text/plain": {"schema": {"type": "string"}},
         },
@@ -105,7 +105,7 @@ class AcceptedEvent:
         """The id of its run, the same for each of its deliveries."""
         return self.replier.run_id
 
-    def ask(self) -> Ask:
+    def to_ask(self) -> Ask:
         """Return the run to start; raise `EventError` for unreadable data."""
         attributes = self.event.attributes()
         new = NewRun(
@@ -113,25 +113,27 @@ class AcceptedEvent:
             owner=self.owner,
             agent=self.hosted.name,
             face=FACE,
-            input=[message_of(self.event, awaited=self.replier.awaited)],
+            input=[message_of(self.event, awaited=self.replier.is_awaited)],
             request={"event": attributes},
             background=True,  # a Broker that hangs up comes again, and finds it
         )
-        agent = replace(self.hosted.agent, limits=self._limits())
+        agent = replace(self.hosted.agent, limits=self._reduce_limits())
         return Ask(new, replace(self.hosted, agent=agent), Options(chain=self.chain))
 
-    def _limits(self) -> Limits:
+    def _reduce_limits(self) -> Limits:
         """Return the agent's limits, reduced to those of the event.
 
         These are the tokens left in the chain of agents, and the seconds until the event expires.
         """
         limits = self.hosted.agent.limits
         return replace(
-            limits, tokens=self.chain.token_limit(limits.tokens), seconds=min(limits.seconds, self.left)
+            limits,
+            tokens=self.chain.token_limit(limits.tokens),
+            seconds=min(limits.seconds, self.seconds_left),
         )
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """The seconds until the event expires; infinite without an expiry."""
         return inf if self.expires is None else self.expires - time.time()
 
@@ -148,26 +150,26 @@ def accept_event(
         return None
     chain = CallBudget.from_event(event)
     if chain.depth > rules.max_depth:
-        raise _refused(
+        raise _refuse_event(
             "too-deep",
             f"this would be agent {chain.depth} in a chain of agents that call each other, and the limit is "
             f"{rules.max_depth} ({DEPTH}, BECKON_MAX_DEPTH)",
         )
     if chain.budget is not None and chain.budget <= 0:
-        raise _refused(
+        raise _refuse_event(
             "no-budget", f"the chain of agents that this event belongs to has no tokens left ({BUDGET})"
         )
-    replier = _replier(event, hosted, run_id_of(event, hosted.name, owner), rules)
-    return AcceptedEvent(event, hosted, owner, chain, _expiry(event), replier)
+    replier = _make_replier(event, hosted, run_id_of(event, hosted.name, owner), rules)
+    return AcceptedEvent(event, hosted, owner, chain, _read_expiry(event), replier)
 
 
 def replier_of(run: StoredRun, hosted: AgentHandle, rules: EventRules) -> Replier:
     """Return the replier for the event of a stored run."""
     event = from_structured(orjson.dumps(run.request["event"]))
-    return _replier(event, hosted, run.id, rules)
+    return _make_replier(event, hosted, run.id, rules)
 
 
-def _replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: EventRules) -> Replier:
+def _make_replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: EventRules) -> Replier:
     token = event.attributes().get(rules.correlation_attribute)
     return Replier(event, hosted.agent, run_id, CallBudget.from_event(event), rules.reply_attribute, token)
 
@@ -193,7 +195,7 @@ def run_id_of(event: CloudEvent, agent: str, owner: str) -> str:
     return f"event_{digest.hexdigest()[:40]}"
 
 
-def _expiry(event: CloudEvent) -> float | None:
+def _read_expiry(event: CloudEvent) -> float | None:
     written = event.extensions.get("expirytime")
     if written is None:
         return None
@@ -202,5 +204,5 @@ def _expiry(event: CloudEvent) -> float | None:
     return parse_expiry(written)
 
 
-def _refused(slug: str, detail: str) -> ProblemError:
+def _refuse_event(slug: str, detail: str) -> ProblemError:
     return ProblemError(for_dead_letter(Problem(403, slug, slug.replace("-", " ").capitalize(), detail)))

@@ -58,32 +58,32 @@ _RESPONSES: Answers = {
 }
 
 
-def router(service: Service, engine: Engine, rules: EventRules | None = None) -> APIRouter:
+def make_router(service: Service, engine: Engine, rules: EventRules | None = None) -> APIRouter:
     """Return the routes of events."""
     routes = APIRouter()
     event_runs = _EventRuns(engine, rules or EventRules())
 
-    async def answered(request: Request, agent: str) -> Response:
+    async def answer_event(request: Request, agent: str) -> Response:
         try:
-            event = _read(request, await request.body())
-            hosted = _chosen(service, agent)
+            event = _read_event(request, await request.body())
+            hosted = _find_agent(service, agent)
             taken = accept_event(event, hosted, owner_of(request), event_runs.rules)
             if taken is None:
                 return Response(status_code=204)
-            with _joined(request, event):
-                answer = event_runs.answer(taken, preferred_wait(request.headers.raw))
+            with _join_trace(request, event):
+                answer = event_runs.answer_event(taken, preferred_wait(request.headers.raw))
                 return await unless_gone(request.receive, answer)
         except EventFormatError as error:
-            raise _problem(415, "unsupported-event", "Unsupported event", str(error)) from None
+            raise _to_problem(415, "unsupported-event", "Unsupported event", str(error)) from None
         except EventError as error:
-            raise _problem(400, "invalid-event", "Invalid event", str(error)) from None
+            raise _to_problem(400, "invalid-event", "Invalid event", str(error)) from None
 
     @routes.post(
         "/events", operation_id="takeEvent", response_model=None, responses=_RESPONSES, openapi_extra=EVENT
     )
     async def take_event(request: Request) -> Response:
         """Let the service's own agent answer an event."""
-        return await answered(request, service.registry.default)
+        return await answer_event(request, service.registry.default)
 
     @routes.post(
         "/events/{agent:path}",
@@ -94,7 +94,7 @@ def router(service: Service, engine: Engine, rules: EventRules | None = None) ->
     )
     async def take_event_of(agent: str, request: Request) -> Response:
         """Let an agent answer an event; one of another namespace is NAMESPACE/NAME."""
-        return await answered(request, agent)
+        return await answer_event(request, agent)
 
     return routes
 
@@ -107,51 +107,51 @@ class _EventRuns:
     rules: EventRules
     waiting: int = field(default=0, init=False)
 
-    async def answer(self, taken: AcceptedEvent, preferred: float | None) -> Response:
+    async def answer_event(self, taken: AcceptedEvent, preferred: float | None) -> Response:
         """Return the answer to an event, from its new or existing run."""
         if self.waiting >= self.rules.max_waiting:
-            raise _problem(
+            raise _to_problem(
                 503, "overloaded", "Overloaded", "too many events wait for their answers; come again"
             )
         self.waiting += 1
         try:
-            return await self._answer(taken, preferred)
+            return await self._answer_event(taken, preferred)
         except (NoRoom, StoreUnavailable) as error:
-            raise _problem(503, "overloaded", "Overloaded", str(error)) from error
+            raise _to_problem(503, "overloaded", "Overloaded", str(error)) from error
         except LimitReached as error:
             wait = {"retry_after": error.retry_after}
-            raise _problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait) from error
+            raise _to_problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait) from error
         finally:
             self.waiting -= 1
 
-    async def _answer(self, taken: AcceptedEvent, preferred: float | None) -> Response:
+    async def _answer_event(self, taken: AcceptedEvent, preferred: float | None) -> Response:
         run = await self.engine.get(taken.run_id)
         if run is None:
-            if taken.left <= 0:
+            if taken.seconds_left <= 0:
                 return _failure_response(taken, "the event had expired when it came; the agent was not asked")
-            await self._start(taken)
+            await self._start_run(taken)
         # What is over is told however late it is: it only has to be read.
-        patience = None if run is not None and run.status in FINAL else _patience(taken, preferred)
+        patience = None if run is not None and run.status in FINAL else _seconds_to_wait(taken, preferred)
         try:
             async with asyncio.timeout(patience), aclosing(self.engine.follow(taken.run_id)) as events:
                 found = await read_answer(events)
         except TimeoutError:
-            if taken.left <= 0:
+            if taken.seconds_left <= 0:
                 return _failure_response(taken, "the event expired before the agent had an answer")
             still = "the agent still works on this event; deliver it again for the answer"
-            raise _problem(503, "still-running", "Still running", still) from None
-        return _response(taken, found or await self._ended(taken), self.rules)
+            raise _to_problem(503, "still-running", "Still running", still) from None
+        return _to_response(taken, found or await self._read_outcome(taken), self.rules)
 
-    async def _ended(self, taken: AcceptedEvent) -> Unanswered:
+    async def _read_outcome(self, taken: AcceptedEvent) -> Unanswered:
         """Return the result of a run ended from outside, such as a deleted one."""
         run = await self.engine.get(taken.run_id)
         if run is None:
             return Unanswered("failed", "the run was deleted")
         return Unanswered("failed", (run.error or {}).get("message") or f"the run is {run.status}")
 
-    async def _start(self, taken: AcceptedEvent) -> None:
+    async def _start_run(self, taken: AcceptedEvent) -> None:
         try:
-            await self.engine.start(taken.ask())
+            await self.engine.start(taken.to_ask())
         except RunExists:  # a second delivery was here at the same time
             return
         logger.info(
@@ -166,16 +166,16 @@ class _EventRuns:
         )
 
 
-def _response(taken: AcceptedEvent, found: RunAnswer | Unanswered, rules: EventRules) -> Response:
+def _to_response(taken: AcceptedEvent, found: RunAnswer | Unanswered, rules: EventRules) -> Response:
     if isinstance(found, RunAnswer):
-        if found.nothing and not taken.replier.awaited:
+        if found.is_nothing and not taken.replier.is_awaited:
             return Response(status_code=202)
-        return _event(taken.replier.answer(found))
+        return _event_response(taken.replier.write_answer(found))
     if found.why == "suspended":
-        if not taken.replier.awaited:
+        if not taken.replier.is_awaited:
             return Response(status_code=202)
         if rules.sink:
-            return _event(taken.replier.accepted())
+            return _event_response(taken.replier.write_acceptance())
         # What the calling model knows as: no answer in time, and the work may still go on.
         return _failure_response(taken, f"{found.message}; run {taken.run_id} goes on once that has come")
     logger.warning("request %s: run %s failed: %s", request_id(), taken.run_id, found.message)
@@ -187,27 +187,27 @@ def _failure_response(taken: AcceptedEvent, message: str, reason: Reason = Reaso
 
     Otherwise raise a 424, so that the event becomes a dead letter.
     """
-    if taken.replier.awaited:
-        return _event(taken.replier.failure(reason, message))
-    raise _problem(424, "no-answer", "No answer", f"{message} (run {taken.run_id})")
+    if taken.replier.is_awaited:
+        return _event_response(taken.replier.write_failure(reason, message))
+    raise _to_problem(424, "no-answer", "No answer", f"{message} (run {taken.run_id})")
 
 
-def _event(event: CloudEvent) -> Response:
+def _event_response(event: CloudEvent) -> Response:
     headers, body = to_binary(event)
     return Response(body, 200, dict(headers))
 
 
-def _patience(taken: AcceptedEvent, preferred: float | None) -> float:
+def _seconds_to_wait(taken: AcceptedEvent, preferred: float | None) -> float:
     """Return for how many seconds a delivery waits for its run."""
     limit = taken.hosted.agent.limits.seconds + _MARGIN
-    return min(limit if preferred is None else min(preferred, limit), taken.left)
+    return min(limit if preferred is None else min(preferred, limit), taken.seconds_left)
 
 
-def _read(request: Request, body: bytes) -> CloudEvent:
+def _read_event(request: Request, body: bytes) -> CloudEvent:
     return from_http(request.headers.raw, body)
 
 
-def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
+def _join_trace(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
     """Continue the trace of the event if the request has none.
 
     Not every Broker sends one.
@@ -217,20 +217,20 @@ def _joined(request: Request, event: CloudEvent) -> AbstractContextManager[None]
     return nullcontext() if joined else resume_trace(event.extensions)
 
 
-def _chosen(service: Service, name: str) -> AgentHandle:
+def _find_agent(service: Service, name: str) -> AgentHandle:
     match service.registry.find(name):
         case AgentHandle() as found:
             return found
         case UnavailableAgent() as found:
-            raise _problem(503, "agent-not-ready", "Agent not ready", not_served(found))
+            raise _to_problem(503, "agent-not-ready", "Agent not ready", not_served(found))
     if not service.registry.complete:
         starting = "the agents are not all known yet; come again"
-        raise _problem(503, "overloaded", "Overloaded", starting)
+        raise _to_problem(503, "overloaded", "Overloaded", starting)
     detail = f"there is no agent {name[:80]!r}; post to /events/NAME with one of: {known_agents(service)}"
-    raise _problem(404, "unknown-agent", "Unknown agent", detail)
+    raise _to_problem(404, "unknown-agent", "Unknown agent", detail)
 
 
-def _problem(
+def _to_problem(
     status: int, slug: str, title: str, detail: str, members: Mapping[str, object] | None = None
 ) -> ProblemError:
     return ProblemError(for_dead_letter(Problem(status, slug, title, detail, members or {})))

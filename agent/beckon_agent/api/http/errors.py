@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict
 
-from beckon_agent.api.http.openapi import Answers, errors
+from beckon_agent.api.http.openapi import Answers, describe_errors
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import request_id
 from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
@@ -56,7 +56,7 @@ class ApiError(Exception):
         self.param = param
         self.retry_after = retry_after
 
-    def document(self) -> ErrorDocument:
+    def to_document(self) -> ErrorDocument:
         """Return OpenAI's error object."""
         fields: ErrorFields = {
             "message": self.message,
@@ -68,10 +68,10 @@ class ApiError(Exception):
             fields["type"] = "rate_limit_error"
         return {"error": fields}
 
-    def response(self) -> JSONResponse:
+    def to_response(self) -> JSONResponse:
         """Return the whole HTTP answer."""
         headers = {"retry-after": str(self.retry_after)} if self.status in (429, 503) else None
-        return JSONResponse(self.document(), self.status, headers=headers)
+        return JSONResponse(self.to_document(), self.status, headers=headers)
 
 
 EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
@@ -101,13 +101,13 @@ def to_api_error(error: Exception) -> ApiError:
         case ModelError():
             logger.warning("request %s: the model failed: %s", request_id(), error)
             # The model server is upstream of this service.
-            return ApiError(502, f"the model server failed: {error}{_cure(error)}", code="model_error")
+            return ApiError(502, f"the model server failed: {error}{_find_cure(error)}", code="model_error")
         case _:
             logger.error("request %s: the run failed", request_id(), exc_info=error)
             return ApiError(500, "an unexpected error; the agent's log has it", code="internal_error")
 
 
-def _cure(error: ModelError) -> str:
+def _find_cure(error: ModelError) -> str:
     """Return the cure of a model's failure, for the operator."""
     if isinstance(error, ModelAuthError):
         return "; check OPENAI_API_KEY, or the Secret that the Agent names"
@@ -121,7 +121,7 @@ def _cure(error: ModelError) -> str:
 
 def openai_responses(**meanings: str) -> Answers:
     """Return the OpenAPI of error answers in OpenAI's shape, as `errors`."""
-    return errors(ErrorDocument, "application/json", **meanings)
+    return describe_errors(ErrorDocument, "application/json", **meanings)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def problem_response(problem: Problem) -> Response:
 
 def problem_responses(**meanings: str) -> Answers:
     """Return the OpenAPI of error answers as problem documents, as `errors`."""
-    return errors(ProblemDocument, MEDIA_TYPE, **meanings)
+    return describe_errors(ProblemDocument, MEDIA_TYPE, **meanings)
 
 
 _OPENAI_PATHS = "/v1/"
@@ -182,13 +182,13 @@ _CODES = {
 }
 
 
-def refusal(path: str, status: int, message: str, param: str | None = None) -> Response:
+def refuse_request(path: str, status: int, message: str, param: str | None = None) -> Response:
     """Return the answer to a refused request.
 
     The path decides its shape, the status its code.
     """
     code = _CODES.get(status, "invalid_request")
     if path.startswith(_OPENAI_PATHS):
-        return ApiError(status, message, code=code, param=param).response()
+        return ApiError(status, message, code=code, param=param).to_response()
     slug = code.replace("_", "-")
     return problem_response(Problem(status, slug, slug.replace("-", " ").capitalize(), message))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beckon_agent.api.http.errors import refusal
+from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.core.context import set_request_id
 
 _DISCARDED_BYTES = 16 * 1024 * 1024
@@ -39,29 +39,29 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         try:
-            self._check(_declared(scope["headers"]))
+            self._check_size(_declared_length(scope["headers"]))
             async with asyncio.timeout(self._seconds):
-                first = await self._read(receive)
+                first = await self._read_body(receive)
         except _TooLarge:
             message = (
                 f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
             )
-            await _discard(receive)
-            await _refuse(scope, receive, send, 413, message)
+            await _discard_body(receive)
+            await _refuse_body(scope, receive, send, 413, message)
             return
         except TimeoutError:
-            await _refuse(
+            await _refuse_body(
                 scope, receive, send, 408, f"the body did not come within {self._seconds:g} seconds"
             )
             return
         pending = [first]
 
-        async def replayed() -> Message:
+        async def replay_body() -> Message:
             return pending.pop() if pending else await receive()
 
-        await self._app(scope, replayed, send)
+        await self._app(scope, replay_body, send)
 
-    async def _read(self, receive: Receive) -> Message:
+    async def _read_body(self, receive: Receive) -> Message:
         """Return the whole body as one message, or the client's disconnect."""
         body = bytearray()
         while True:
@@ -69,22 +69,22 @@ class BodyLimit:
             if message["type"] != "http.request":
                 return message
             body += message.get("body", b"")
-            self._check(len(body))
+            self._check_size(len(body))
             if not message.get("more_body", False):
                 return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._limit:
             raise _TooLarge
 
 
-def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int:
+def _declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
     """Return the length announced by the client, 0 for none."""
     text = next((value for name, value in headers if name == b"content-length"), b"")
     return int(text) if text.isdigit() else 0
 
 
-async def _discard(receive: Receive) -> None:
+async def _discard_body(receive: Receive) -> None:
     """Read on for a while, so the client sees the answer.
 
     A client that is cut off while it sends never sees it.
@@ -99,8 +99,8 @@ async def _discard(receive: Receive) -> None:
                     return
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
-    answer = refusal(scope["path"], status, message)
+async def _refuse_body(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
+    answer = refuse_request(scope["path"], status, message)
     answer.headers["connection"] = "close"  # the rest of the body is not worth reading
     await answer(scope, receive, send)
 
@@ -125,11 +125,11 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        chosen = _chosen(scope["headers"])
+        chosen = _choose_id(scope["headers"])
         set_request_id(chosen)
         whole = False
 
-        async def stamped(message: Message) -> None:
+        async def send_stamped(message: Message) -> None:
             nonlocal whole
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (_HEADER, chosen.encode())]
@@ -138,14 +138,14 @@ class RequestIds:
             await send(message)
 
         try:
-            await self._app(scope, receive, stamped)
+            await self._app(scope, receive, send_stamped)
         except Exception:
             logger.exception("request %s: %s %r failed", chosen, scope["method"], scope["path"])
             if not whole:
                 raise  # the server breaks the connection: no client takes half an answer for a whole one
 
 
-def _chosen(headers: Iterable[tuple[bytes, bytes]]) -> str:
+def _choose_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
     for name, value in headers:
         if name == _HEADER and _SANE.fullmatch(value):
             return value.decode()

@@ -58,7 +58,7 @@ class ListPage(PageFields, Generic[Document]):
     data: list[Document]
 
 
-def reference(kind: type) -> dict[str, Any]:
+def schema_reference(kind: type) -> dict[str, Any]:
     """Return a reference to the schema of a type, for a description by hand."""
     known = _referenced.setdefault(kind.__name__, kind)
     if known is not kind:
@@ -66,24 +66,24 @@ def reference(kind: type) -> dict[str, Any]:
     return {"$ref": f"{_COMPONENTS}{kind.__name__}"}
 
 
-def errors(kind: type, media_type: str, **meanings: str) -> Answers:
+def describe_errors(kind: type, media_type: str, **meanings: str) -> Answers:
     """Return the description of error answers with documents of one type.
 
     Each argument is a description, with the status as its name, such as `_404`.
     """
-    content = {media_type: {"schema": reference(kind)}}
+    content = {media_type: {"schema": schema_reference(kind)}}
     return {
         name.removeprefix("_"): {"description": meaning, "content": content}
         for name, meaning in meanings.items()
     }
 
 
-def answer(meaning: str, **links: dict[str, Any]) -> Answers:
+def describe_answer(meaning: str, **links: dict[str, Any]) -> Answers:
     """Return the description of a 200; its content is the return type of the route."""
     return {200: {"description": meaning, **({"links": links} if links else {})}}
 
 
-def operation(name: str, *answers: Answers) -> dict[str, Any]:
+def describe_operation(name: str, *answers: Answers) -> dict[str, Any]:
     """Return the arguments of a route's decorator that describe an operation.
 
     FastAPI is to make nothing of the return type: an answer is sent as it was built.
@@ -94,7 +94,7 @@ def operation(name: str, *answers: Answers) -> dict[str, Any]:
     return {"operation_id": name, "response_model": None, "responses": responses}
 
 
-def leads_to(operation: str, **parameters: str) -> dict[str, Any]:
+def link_to(operation: str, **parameters: str) -> dict[str, Any]:
     """Return a link to an operation.
 
     `parameters` are the places of its parameters in this answer or request.
@@ -107,7 +107,7 @@ def describe_app(app: FastAPI) -> None:
     described = app.openapi
     complete: dict[str, Any] = {}
 
-    def openapi() -> dict[str, Any]:
+    def complete_description() -> dict[str, Any]:
         if not complete:
             complete.update(described())
             _add_answers(app, complete)
@@ -115,7 +115,7 @@ def describe_app(app: FastAPI) -> None:
             complete["security"] = [{"bearer": []}, {}]  # a service on loopback may let in anyone
         return complete
 
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the description
+    app.openapi = complete_description  # type: ignore[method-assign]  # FastAPI's own way to extend the description
 
 
 class _AnswerSchemas(GenerateJsonSchema):
@@ -131,7 +131,7 @@ def _add_answers(app: FastAPI, document: dict[str, Any]) -> None:
     for route in iter_route_contexts(app.routes):
         methods = document["paths"].get(route.path_format, {})
         for method in (route.methods or set()) if methods else ():
-            contents += _contents(route.endpoint, methods[method.lower()]["responses"])
+            contents += _json_contents(route.endpoint, methods[method.lower()]["responses"])
     mode: JsonSchemaMode = "serialization"
     kinds = [kind for _, kind in contents] + list(_referenced.values())
     inputs = [(index, mode, TypeAdapter(kind)) for index, kind in enumerate(kinds)]
@@ -146,12 +146,12 @@ def _add_answers(app: FastAPI, document: dict[str, Any]) -> None:
             raise ValueError(f"two types of the description have the name {name}")
 
 
-def _contents(endpoint: Any, responses: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
+def _json_contents(endpoint: Any, responses: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     """Yield the JSON contents of a route's answers, to be filled, and their types.
 
     Streams are described at once. FastAPI's guess of JSON is removed where there is none.
     """
-    kinds = list(_kinds(endpoint.__annotations__.get("return")))
+    kinds = list(_union_members(endpoint.__annotations__.get("return")))
     documents = [get_args(kind)[0] for kind in kinds if get_origin(kind) is JsonResponse]
     for status, described in responses.items():
         content = described.setdefault("content", {})
@@ -165,10 +165,10 @@ def _contents(endpoint: Any, responses: dict[str, Any]) -> Iterator[tuple[dict[s
             del described["content"]
 
 
-def _kinds(annotation: Any) -> Iterator[Any]:
+def _union_members(annotation: Any) -> Iterator[Any]:
     """Yield the members of a union, or the type itself."""
     if get_origin(annotation) is None or get_origin(annotation) is JsonResponse:
         yield annotation
         return
     for member in get_args(annotation):
-        yield from _kinds(member)
+        yield from _union_members(member)

@@ -36,13 +36,13 @@ class EventStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the whole answer."""
         try:
-            await unless_gone(receive, self._send(send))
+            await unless_gone(receive, self._send_chunks(send))
         except ClientGone:
             return
         finally:
             await self._chunks.aclose()
 
-    async def _send(self, send: Send) -> None:
+    async def _send_chunks(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for chunk in self._chunks:
             async with asyncio.timeout(self._stalled):
@@ -91,18 +91,18 @@ class PacedStream(Generic[Item]):
         self._waiting: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
 
-    async def ready(self, seconds: float | None) -> bool:
+    async def is_ready(self, seconds: float | None) -> bool:
         """Return True if an item, the end or a failure has come.
 
         It waits for at most `seconds`, without limit for `None`.
         """
         if self._reading is None:
-            self._reading = asyncio.create_task(self._read())
+            self._reading = asyncio.create_task(self._read_ahead())
         if self._came or self._over:
             return True
         loop = asyncio.get_running_loop()
         self._waiting = waiting = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, _settle, waiting)
+        timer = None if seconds is None else loop.call_later(seconds, _settle_future, waiting)
         try:
             await waiting
         finally:
@@ -111,22 +111,22 @@ class PacedStream(Generic[Item]):
                 timer.cancel()
         return bool(self._came) or self._over
 
-    async def begin(self, seconds: float) -> None:
+    async def wait_for_first(self, seconds: float) -> None:
         """Wait for the first item, at most `seconds`.
 
         Raises the stream's failure if that comes first.
         """
-        if await self.ready(seconds) and not self._came and self._failure is not None:
+        if await self.is_ready(seconds) and not self._came and self._failure is not None:
             raise self._failure
 
-    async def take(self) -> Item | None:
+    async def take_item(self) -> Item | None:
         """Return the next item, `None` at the end.
 
         Raises the stream's failure.
         """
-        await self.ready(None)
+        await self.is_ready(None)
         if not self._came:
-            self._end()
+            self._raise_failure()
             return None
         item = self._came.popleft()
         self._make_room()
@@ -137,21 +137,21 @@ class PacedStream(Generic[Item]):
 
         Waits for the first of them. Raises the stream's failure.
         """
-        await self.ready(None)
+        await self.is_ready(None)
         if not self._came:
-            self._end()
+            self._raise_failure()
         items = list(self._came)
         self._came.clear()
         self._make_room()
         return items
 
-    async def batches(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
+    async def yield_batches(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
         """Yield the items in batches as they come.
 
         An empty batch comes after every `keep_alive` seconds without an item.
         """
         while True:
-            while not await self.ready(keep_alive):
+            while not await self.is_ready(keep_alive):
                 yield []
             items = await self.take_all()
             if not items:
@@ -165,7 +165,7 @@ class PacedStream(Generic[Item]):
             await asyncio.gather(self._reading, return_exceptions=True)
         await self._items.aclose()
 
-    async def _read(self) -> None:
+    async def _read_ahead(self) -> None:
         try:
             async for item in self._items:
                 self._came.append(item)
@@ -182,20 +182,20 @@ class PacedStream(Generic[Item]):
             self._over = True
             self._wake_reader()
 
-    def _end(self) -> None:
+    def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
     def _wake_reader(self) -> None:
         if self._waiting is not None:
-            _settle(self._waiting)
+            _settle_future(self._waiting)
 
     def _make_room(self) -> None:
         if self._room is not None:
-            _settle(self._room)
+            _settle_future(self._room)
 
 
-def _settle(waiting: asyncio.Future[None]) -> None:
+def _settle_future(waiting: asyncio.Future[None]) -> None:
     if not waiting.done():
         waiting.set_result(None)
 

@@ -36,9 +36,11 @@ def to_call_result(call: CallFinished, *, any_json: bool) -> dict[str, object]:
     result = call.result
     parts = result if isinstance(result, list) else [result]
     if any(_is_media(part) for part in parts):
-        content = [_media(part, call.name) if _is_media(part) else _text(part) for part in parts]
+        content = [
+            _media_content(part, call.name) if _is_media(part) else _text_content(part) for part in parts
+        ]
         return {"content": content, "resultType": "complete"}
-    members: dict[str, object] = {"content": [_text(result)], "resultType": "complete"}
+    members: dict[str, object] = {"content": [_text_content(result)], "resultType": "complete"}
     if call.failed:
         members["isError"] = True
     if isinstance(result, Mapping) or (any_json and not isinstance(result, str | None)):
@@ -46,7 +48,7 @@ def to_call_result(call: CallFinished, *, any_json: bool) -> dict[str, object]:
     return members
 
 
-def _text(result: object) -> dict[str, object]:
+def _text_content(result: object) -> dict[str, object]:
     return {"type": "text", "text": result if isinstance(result, str) else dumps(result).decode()}
 
 
@@ -56,7 +58,7 @@ def _is_media(part: object) -> TypeGuard[Mapping[str, str]]:
     )
 
 
-def _media(part: Mapping[str, str], name: str) -> dict[str, object]:
+def _media_content(part: Mapping[str, str], name: str) -> dict[str, object]:
     """Return a picture or a sound as content of its type.
 
     Any other bytes become an embedded resource.
@@ -91,40 +93,40 @@ class McpCalls:
         self._report_every = report_every
         self._running: dict[Key, anyio.CancelScope] = {}
 
-    async def make(self, wanted: RequestedCall, key: Key) -> CallFinished:
+    async def make_call(self, wanted: RequestedCall, key: Key) -> CallFinished:
         """Make a call and return its outcome.
 
         Raises `MCPError` if its client has cancelled it.
         """
-        with anyio.CancelScope() as scope, self._known(key, scope):
+        with anyio.CancelScope() as scope, self._register_call(key, scope):
             try:
-                async with self._reported(wanted):
+                async with self._report_progress(wanted):
                     return await self._service.call(wanted.hosted, wanted.name, wanted.arguments)
             except (NoRoom, StoreUnavailable) as error:
-                return _refused(
+                return _to_refusal(
                     wanted, failed_outcome(Reason.UNDELIVERABLE, f"the tool was not called: {error}")
                 )
             except LimitReached as error:
-                return _refused(
+                return _to_refusal(
                     wanted, failed_outcome(Reason.DENIED, str(error), retry_after=error.retry_after)
                 )
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
 
-    async def cancel(self, key: Key) -> None:
+    async def cancel_call(self, key: Key) -> None:
         """Cancel a call in progress, here or at another replica."""
         scope = self._running.get(key)
         if scope is not None:
             scope.cancel()
         else:
-            await self._cancellations.announce(key)
+            await self._cancellations.announce_call(key)
 
     @contextlib.contextmanager
-    def _known(self, key: Key, scope: anyio.CancelScope) -> Iterator[None]:
+    def _register_call(self, key: Key, scope: anyio.CancelScope) -> Iterator[None]:
         if key[0] is None:  # ids of requests are unique in a session, and nowhere else
             yield
             return
         self._running[key] = scope
-        listening = asyncio.create_task(self._cancellations.listen(key, scope.cancel))
+        listening = asyncio.create_task(self._cancellations.listen_for(key, scope.cancel))
         try:
             yield
         finally:
@@ -132,11 +134,11 @@ class McpCalls:
             if self._running.get(key) is scope:
                 del self._running[key]
 
-    def _reported(self, wanted: RequestedCall) -> contextlib.AbstractAsyncContextManager[None]:
+    def _report_progress(self, wanted: RequestedCall) -> contextlib.AbstractAsyncContextManager[None]:
         if wanted.send_progress is None:
             return contextlib.nullcontext()
-        return ProgressSender(wanted.name, wanted.send_progress, self._report_every).sending()
+        return ProgressSender(wanted.name, wanted.send_progress, self._report_every).send_progress()
 
 
-def _refused(wanted: RequestedCall, outcome: CallOutcome) -> CallFinished:
+def _to_refusal(wanted: RequestedCall, outcome: CallOutcome) -> CallFinished:
     return CallFinished("", wanted.name, outcome.result, outcome.failed, 0)

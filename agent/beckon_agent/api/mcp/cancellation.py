@@ -34,27 +34,27 @@ class Cancellations:
         self._look_every = look_every
         self._noting: set[asyncio.Task[None]] = set()
 
-    async def announce(self, key: Key) -> None:
+    async def announce_call(self, key: Key) -> None:
         """Announce a call cancelled by the current principal to other replicas."""
         if self._counters is None or key[0] is None:
             return
         # A notification has its answer at once, and what serves it ends with that.
-        noting = asyncio.create_task(self._note(self._counters, _name(key)))
+        noting = asyncio.create_task(self._note_cancellation(self._counters, _counter_name(key)))
         self._noting.add(noting)
         noting.add_done_callback(self._noting.discard)
         await asyncio.shield(noting)
 
-    async def _note(self, counters: Counters, name: str) -> None:
+    async def _note_cancellation(self, counters: Counters, name: str) -> None:
         try:
             await counters.take_amount(name, 1, limit=_ANY_NUMBER, window=_REMEMBERED)
         except StoreUnavailable as error:
             logger.warning("a call is not cancelled at other replicas: %s", error)
 
-    async def listen(self, key: Key, cancel: Callable[[], None]) -> None:
+    async def listen_for(self, key: Key, cancel: Callable[[], None]) -> None:
         """Cancel a call of the current principal once another replica announces it."""
         if self._counters is None or key[0] is None:
             return
-        name, cancelled = _name(key), False
+        name, cancelled = _counter_name(key), False
         while not cancelled:
             await asyncio.sleep(self._look_every)
             try:
@@ -66,6 +66,6 @@ class Cancellations:
         cancel()
 
 
-def _name(key: Key) -> str:
+def _counter_name(key: Key) -> str:
     said = orjson.dumps([current_principal().id, *key])
     return f"mcp-cancelled|{hashlib.sha256(said).hexdigest()}"

@@ -34,9 +34,9 @@ class Listener:
         self._service = service
         self._agent = agent
         self._asker = contextvars.copy_context()  # the roster shows each principal what it may use
-        self.seen = self.look()
+        self.seen = self.read_tools()
 
-    async def changed(self) -> bool:
+    async def wait_for_change(self) -> bool:
         """Wait for a change or the end of the service.
 
         Returns `True` for a change, `False` at the end.
@@ -45,16 +45,16 @@ class Listener:
         self._news.clear()
         return not self.ended
 
-    def look(self) -> Mapping[str, Tool]:
+    def read_tools(self) -> Mapping[str, Tool]:
         """Return the current tools, as the listener's principal sees them."""
         found = self._asker.run(self._service.registry.find, self._agent)
         return found.catalogue.current.tools if isinstance(found, AgentHandle) else {}
 
-    def notify(self) -> None:
+    def notify_change(self) -> None:
         """Report a change to the listener."""
         self._news.set()
 
-    def end(self) -> None:
+    def end_stream(self) -> None:
         """End the listener; no more changes are reported."""
         self.ended = True
         self._news.set()
@@ -73,47 +73,47 @@ class Changes:
         return len(self._listeners)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if no more listeners are admitted."""
         return len(self) >= self._most
 
     @contextlib.contextmanager
-    def listening(self, agent: str) -> Iterator[Listener]:
+    def listen_to(self, agent: str) -> Iterator[Listener]:
         """Wait for the changes of an agent's tools in this block; raises `TooManyListeners`."""
-        if self.full:
+        if self.is_full:
             raise TooManyListeners(TOO_MANY)
         listener = Listener(self._service, agent)
         self._listeners.add(listener)
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self._compare_tools())
         try:
             yield listener
         finally:
             self._listeners.discard(listener)
 
-    async def stop(self) -> None:
+    async def stop_streams(self) -> None:
         """End all streams, and stop looking for changes."""
-        self._end()
+        self._end_streams()
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
 
-    async def _look(self) -> None:
+    async def _compare_tools(self) -> None:
         while self._listeners:
             if self._service.draining:
-                self._end()
+                self._end_streams()
             compared = _Compared()
             for listener in self._listeners:
-                now = listener.look()
-                if compared.differ(listener.seen, now):
-                    listener.notify()
+                now = listener.read_tools()
+                if compared.are_different(listener.seen, now):
+                    listener.notify_change()
                 listener.seen = now
             await asyncio.sleep(_LOOK_SECONDS)
         self._looking = None
 
-    def _end(self) -> None:
+    def _end_streams(self) -> None:
         for listener in self._listeners:
-            listener.end()
+            listener.end_stream()
 
 
 class _Compared:
@@ -126,7 +126,7 @@ class _Compared:
         # The lists are kept with the verdict, for as long as their addresses name them.
         self._known: dict[tuple[int, int], tuple[bool, object, object]] = {}
 
-    def differ(self, before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:
+    def are_different(self, before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:
         if before is now:
             return False
         key = (id(before), id(now))

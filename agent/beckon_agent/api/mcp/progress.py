@@ -38,14 +38,14 @@ class ProgressSender:
         self._over = False
 
     @contextlib.asynccontextmanager
-    async def sending(self) -> AsyncIterator[None]:
+    async def send_progress(self) -> AsyncIterator[None]:
         """Send the progress of the call made in this block.
 
         If the block ends without an error, it waits until the last report is sent.
         """
         sending = asyncio.create_task(self._send_reports())
         try:
-            with listen_to_reports(self._hear):
+            with listen_to_reports(self._take_report):
                 yield
             self._over = True
             self._news.set()
@@ -57,7 +57,7 @@ class ProgressSender:
         finally:
             sending.cancel()
 
-    def _hear(self, report: ProgressReport) -> None:
+    def _take_report(self, report: ProgressReport) -> None:
         self._newest = report
         self._news.set()
 
@@ -74,9 +74,9 @@ class ProgressSender:
             self._news.clear()
             report, self._newest = self._newest, None
             if report is not None:
-                await self._report(report)
+                await self._send_report(report)
 
-    async def _report(self, report: ProgressReport) -> None:
+    async def _send_report(self, report: ProgressReport) -> None:
         self._total = report.total
         self._last = report.done if report.done > self._last else self._a_little_more()
         await self._send(self._last, self._total, report.message or None)

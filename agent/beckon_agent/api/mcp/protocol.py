@@ -43,14 +43,14 @@ def tools_page(tools: Mapping[str, Tool], cursor: str | None) -> dict[str, objec
 
     The cursor is the last name on the page, so that changes between two pages lose no tool.
     """
-    found = [_declared(tool) for tool in islice(_after(tools, cursor), PAGE + 1)]
+    found = [_declare_tool(tool) for tool in islice(_tools_after(tools, cursor), PAGE + 1)]
     if len(found) <= PAGE:
         return {"tools": found, "resultType": "complete"}
     cursor = f"{_CURSOR}{found[PAGE - 1]['name']}"
     return {"tools": found[:PAGE], "nextCursor": cursor, "resultType": "complete"}
 
 
-def _after(tools: Mapping[str, Tool], cursor: str | None) -> Iterable[Tool]:
+def _tools_after(tools: Mapping[str, Tool], cursor: str | None) -> Iterable[Tool]:
     if cursor is None:
         return tools.values()
     if not cursor.startswith(_CURSOR):
@@ -59,7 +59,7 @@ def _after(tools: Mapping[str, Tool], cursor: str | None) -> Iterable[Tool]:
     return (tool for name, tool in tools.items() if name > last)
 
 
-def _declared(tool: Tool) -> dict[str, object]:
+def _declare_tool(tool: Tool) -> dict[str, object]:
     return {
         "name": tool.name,
         "title": tool.event_type,
@@ -93,16 +93,18 @@ class Protocol(Server[Any]):
             version=version("beckon-agent"),
             title="Beckon",
             cache_hints={"tools/list": _FRESH},
-            get_tool_input_schema=_schema,
+            get_tool_input_schema=_load_schema,
         )
         self._calling = calling
         self._changes = changes
-        self.middleware.append(_guarded)
-        self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list)
-        self.add_request_handler("tools/call", types.CallToolRequestParams, self._call)
-        self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+        self.middleware.append(_guard_handler)
+        self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
+        self.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
+        self.add_request_handler(
+            "subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen_to_changes
+        )
         self.add_notification_handler(
-            "notifications/cancelled", types.CancelledNotificationParams, self._cancelled
+            "notifications/cancelled", types.CancelledNotificationParams, self._cancel_call
         )
 
     def create_initialization_options(
@@ -118,26 +120,26 @@ class Protocol(Server[Any]):
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
-    async def _list(self, _: Context, params: types.PaginatedRequestParams) -> HandlerResult:
+    async def _list_tools(self, _: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         try:
             return tools_page(request_info.current.get().hosted.catalogue.current.tools, params.cursor)
         except BadCursor as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
-    async def _call(self, context: Context, params: types.CallToolRequestParams) -> HandlerResult:
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> HandlerResult:
         now = request_info.current.get()
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
-        finished = await self._calling.make(wanted, (now.session, context.request_id))
-        if finished.failed and (message := _unknown(finished.result)):
+        finished = await self._calling.make_call(wanted, (now.session, context.request_id))
+        if finished.failed and (message := _unknown_tool(finished.result)):
             raise MCPError(types.INVALID_PARAMS, message)
         return to_call_result(finished, any_json=context.protocol_version in MODERN_PROTOCOL_VERSIONS)
 
-    async def _cancelled(self, _: Context, params: types.CancelledNotificationParams) -> None:
-        await self._calling.cancel((request_info.current.get().session, params.request_id))
+    async def _cancel_call(self, _: Context, params: types.CancelledNotificationParams) -> None:
+        await self._calling.cancel_call((request_info.current.get().session, params.request_id))
 
-    async def _listen(
+    async def _listen_to_changes(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Stream changes of the tools until the service ends.
@@ -151,11 +153,13 @@ class Protocol(Server[Any]):
             params=types.SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
         )
         try:
-            with self._changes.listening(request_info.current.get().hosted.name) as listener:
+            with self._changes.listen_to(request_info.current.get().hosted.name) as listener:
                 await context.session.send_notification(acknowledged, context.request_id)
-                while await listener.changed():
+                while await listener.wait_for_change():
                     if wanted:
-                        await context.session.send_notification(_changed(meta), context.request_id)
+                        await context.session.send_notification(
+                            _change_notification(meta), context.request_id
+                        )
         except TooManyListeners as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         return types.SubscriptionsListenResult(_meta=meta)
@@ -176,14 +180,14 @@ class Handlers:
             for plain in (False, True)
         )
 
-    async def run(self, begun: asyncio.Event, stopping: asyncio.Event) -> None:
+    async def run_managers(self, begun: asyncio.Event, stopping: asyncio.Event) -> None:
         """Start and stop the SDK's session managers in one task."""
         async with self.streaming.run(), self.plain.run():
             begun.set()
             await stopping.wait()
 
 
-def _schema(name: str) -> Mapping[str, Any] | None:
+def _load_schema(name: str) -> Mapping[str, Any] | None:
     tool = request_info.current.get().hosted.catalogue.current.tools.get(name)
     return tool.parameters if tool else None
 
@@ -193,7 +197,7 @@ def _progress_sender(context: Context) -> SendProgress | None:
     return context.session.report_progress if wanted else None
 
 
-def _unknown(result: object) -> str | None:
+def _unknown_tool(result: object) -> str | None:
     """Return the message of a call to an unknown tool.
 
     MCP reports it as an error of the request, since it is no failure of a tool. `None` for other results.
@@ -204,11 +208,11 @@ def _unknown(result: object) -> str | None:
     return None
 
 
-def _changed(meta: dict[str, Any]) -> types.ToolListChangedNotification:
+def _change_notification(meta: dict[str, Any]) -> types.ToolListChangedNotification:
     return types.ToolListChangedNotification(params=types.NotificationParams(_meta=meta))
 
 
-async def _guarded(ctx: Context, call_next: CallNext) -> HandlerResult:
+async def _guard_handler(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Log an unexpected error, and answer without its details."""
     try:
         return await call_next(ctx)

@@ -47,18 +47,18 @@ _BEGUN = b": changes of the tools are told here\n\n"
 _CHANGED = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
 
 
-async def frames(changes: Changes, agent: str, keep_alive: float) -> AsyncGenerator[bytes]:
+async def yield_frames(changes: Changes, agent: str, keep_alive: float) -> AsyncGenerator[bytes]:
     """Yield server-sent events until the service ends.
 
     The stream ends at once if there are too many listeners by now.
     """
     try:
-        with changes.listening(agent) as listener:
+        with changes.listen_to(agent) as listener:
             yield _BEGUN
             while not listener.ended:
                 try:
                     async with asyncio.timeout(keep_alive):
-                        changed = await listener.changed()
+                        changed = await listener.wait_for_change()
                 except TimeoutError:
                     yield KEEP_ALIVE
                 else:
@@ -88,12 +88,12 @@ def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
     Any body is accepted: the SDK refuses a wrong one.
     """
     try:
-        message = _members(orjson.loads(body))
+        message = _as_members(orjson.loads(body))
     except orjson.JSONDecodeError:
         message = {}
     method = message.get("method")
-    called = _members(message.get("params")) if method == "tools/call" else {}
-    reported = "progressToken" in _members(called.get("_meta"))
+    called = _as_members(message.get("params")) if method == "tools/call" else {}
+    reported = "progressToken" in _as_members(called.get("_meta"))
     return Opening(method == "initialize", reported or _is_slow(called.get("name"), hosted))
 
 
@@ -102,7 +102,7 @@ def _is_slow(name: object, hosted: AgentHandle) -> bool:
     return tool is not None and (tool.timeout or hosted.agent.limits.call_timeout) > _SILENCE
 
 
-def _members(value: object) -> Mapping[str, object]:
+def _as_members(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
@@ -141,17 +141,17 @@ class McpFace:
         self._stopping = asyncio.Event()
 
     @property
-    def listening(self) -> int:
+    def count_listeners(self) -> int:
         """The number of clients waiting for changes of the tools."""
         return len(self._changes)
 
     @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
+    async def serve_sessions(self) -> AsyncIterator[None]:
         """Serve in this block; all streams end with it."""
         try:
             yield
         finally:
-            await self._changes.stop()
+            await self._changes.stop_streams()
             self._stopping.set()
             if self._running is not None:
                 await self._running
@@ -162,7 +162,7 @@ class McpFace:
         trimmed = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         request = Request({**scope, "headers": trimmed}, receive)
         scope = request.scope
-        found = self._admitted(request)
+        found = self._admit_request(request)
         if isinstance(found, Response):
             await found(scope, receive, send)
             return
@@ -170,33 +170,33 @@ class McpFace:
         stateless = request.headers.get(_VERSION, "") >= _STATELESS
         match request.method:
             case "GET" if not stateless:
-                await self._listen(request, found.name)(scope, receive, send)
+                await self._listen_to_changes(request, found.name)(scope, receive, send)
             case "DELETE" if not stateless:  # nothing is kept of a session that could be forgotten
                 await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
             case "POST" if not stateless:
-                await self._answer(request, found, send)
+                await self._answer_request(request, found, send)
             case _:
-                handlers = await self._load()
+                handlers = await self._load_handlers()
                 await handlers.streaming.handle_request(scope, receive, send)
 
-    async def _answer(self, request: Request, hosted: AgentHandle, send: Send) -> None:
+    async def _answer_request(self, request: Request, hosted: AgentHandle, send: Send) -> None:
         """Answer a request before 2026-07-28; its call ends when its client hangs up."""
-        handlers = await self._load()
+        handlers = await self._load_handlers()
         receive = request.receive
         try:
             body = await request.body()
         except ClientDisconnect:
             return
         opening = read_opening(body, hosted)
-        answering = _named(send) if opening.begins else send
-        replayed = _replayed(body, receive)
+        answering = _name_session(send) if opening.begins else send
+        replayed = _replay_body(body, receive)
         if opening.streams:
             await handlers.streaming.handle_request(request.scope, replayed, answering)
             return
         with contextlib.suppress(ClientGone):
             await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
 
-    def _admitted(self, request: Request) -> AgentHandle | Response:
+    def _admit_request(self, request: Request) -> AgentHandle | Response:
         """Return the requested agent, or the answer to a refused request."""
         # MCP wants it of every server, wherever it listens: 2025-11-25, transports, security warning.
         policy = replace(self._settings.origins, pages_checked=True)
@@ -216,49 +216,49 @@ class McpFace:
             f"there is no agent {name[:80]!r}; use /mcp, or /mcp/ and one of: {known_agents(self._service)}",
         )
 
-    def _listen(self, request: Request, agent: str) -> Response:
+    def _listen_to_changes(self, request: Request, agent: str) -> Response:
         accepted = request.headers.get("accept", "")
         if "text/event-stream" not in accepted and "*/*" not in accepted:
             return refuse_request(
                 406, "send the header 'accept: text/event-stream'; a GET is answered with a stream"
             )
-        if self._changes.full:
+        if self._changes.is_full:
             return refuse_request(503, TOO_MANY)
         pace = self._settings.pace
-        return EventStream(frames(self._changes, agent, pace.keep_alive), pace.stalled)
+        return EventStream(yield_frames(self._changes, agent, pace.keep_alive), pace.stalled)
 
-    async def _load(self) -> Handlers:
+    async def _load_handlers(self) -> Handlers:
         async with self._loading:
             if self._handlers is None:
-                protocol = await asyncio.to_thread(_import)
+                protocol = await asyncio.to_thread(_import_protocol)
                 calling = protocol.McpCalls(
                     self._service, self._settings.report_every, self._settings.cancellations
                 )
                 served = protocol.Protocol(calling, self._changes)
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
                 begun = asyncio.Event()
-                self._running = asyncio.create_task(handlers.run(begun, self._stopping))
+                self._running = asyncio.create_task(handlers.run_managers(begun, self._stopping))
                 await begun.wait()
                 self._handlers = handlers
             return self._handlers
 
 
-def _import() -> ModuleType:
+def _import_protocol() -> ModuleType:
     from beckon_agent.api.mcp import protocol  # noqa: PLC0415  # heavy, and not always needed
 
     return protocol
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replayed() -> Message:
+    async def receive_again() -> Message:
         return pending.pop() if pending else await receive()
 
-    return replayed
+    return receive_again
 
 
-def _named(send: Send) -> Send:
+def _name_session(send: Send) -> Send:
     """Add a session id to the answer of an initialization.
 
     With it the client can listen, and cancel its own calls. Nothing is stored for the id: any replica takes
@@ -266,18 +266,18 @@ def _named(send: Send) -> Send:
     """
     session = (SESSION_HEADER.encode(), secrets.token_hex(16).encode())
 
-    async def named(message: Message) -> None:
+    async def send_named(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 200:
             message["headers"] = [*message["headers"], session]
         await send(message)
 
-    return named
+    return send_named
 
 
 _THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
 
 
-def mount(app: FastAPI, service: Service, settings: McpSettings) -> McpFace:
+def mount_mcp(app: FastAPI, service: Service, settings: McpSettings) -> McpFace:
     """Serve MCP at `/mcp` and `/mcp/{agent}`.
 
     Enter the returned object's `serving` in the lifespan of the app.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from beckon_agent.api.responses.validation import SchemaOf, read, unsupported
+from beckon_agent.api.responses.validation import SchemaOf, read_part, unsupported_error
 from beckon_agent.core import json_values
 
 Part = dict[str, Any]
@@ -83,7 +83,7 @@ def chat_content(content: object, place: str) -> str | list[Part]:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise unsupported(place, "must be a string or a list of content parts")
+        raise unsupported_error(place, "must be a string or a list of content parts")
     parts = [_chat_part(part, f"{place}.{index}") for index, part in enumerate(content)]
     if all(part["type"] == "text" for part in parts):
         return "".join(part["text"] for part in parts)
@@ -111,29 +111,29 @@ def _chat_part(part: object, place: str) -> Part:
     kind = str(json_values.as_mapping(part).get("type"))
     match kind:
         case "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text":
-            return {"type": "text", "text": read(TextPart, part, place).text}
+            return {"type": "text", "text": read_part(TextPart, part, place).text}
         case "refusal":
-            return {"type": "text", "text": read(RefusalPart, part, place).refusal}
+            return {"type": "text", "text": read_part(RefusalPart, part, place).refusal}
         case "input_image":
-            return _chat_image(read(ImagePart, part, place), place)
+            return _chat_image(read_part(ImagePart, part, place), place)
         case "input_audio":
-            sound = read(AudioPart, part, place).input_audio
+            sound = read_part(AudioPart, part, place).input_audio
             return {"type": "input_audio", "input_audio": sound.model_dump()}
         case "input_file":
-            return _chat_file(read(FilePart, part, place), place)
+            return _chat_file(read_part(FilePart, part, place), place)
     message = (
         f"content of the type {kind[:_SHOWN]!r} is not taken; "
         "send input_text, input_image, input_audio or input_file"
     )
-    raise unsupported(place, message)
+    raise unsupported_error(place, message)
 
 
 def _chat_image(image: ImagePart, place: str) -> Part:
     if image.file_id is not None or image.image_url is None:
         message = "there is no file store: send the image as 'image_url', an address or a data: URL"
-        raise unsupported(place, message)
+        raise unsupported_error(place, message)
     if not image.image_url.startswith(_URLS):
-        raise unsupported(f"{place}.image_url", "must begin with https://, http:// or data:image/")
+        raise unsupported_error(f"{place}.image_url", "must begin with https://, http:// or data:image/")
     url: dict[str, str] = {"url": image.image_url}
     if image.detail in ("low", "high"):
         url["detail"] = image.detail
@@ -142,13 +142,15 @@ def _chat_image(image: ImagePart, place: str) -> Part:
 
 def _chat_file(file: FilePart, place: str) -> Part:
     if file.file_id is not None:
-        raise unsupported(f"{place}.file_id", "there is no file store: send the file itself as 'file_data'")
+        raise unsupported_error(
+            f"{place}.file_id", "there is no file store: send the file itself as 'file_data'"
+        )
     if file.file_url is not None:
         message = "files are not fetched from addresses: send the file itself as 'file_data'"
-        raise unsupported(f"{place}.file_url", message)
+        raise unsupported_error(f"{place}.file_url", message)
     if file.file_data is None:
         message = "send the file as 'file_data', such as data:application/pdf;base64,… with a 'filename'"
-        raise unsupported(place, message)
+        raise unsupported_error(place, message)
     return {"type": "file", "file": {"filename": file.filename or "file", "file_data": file.file_data}}
 
 

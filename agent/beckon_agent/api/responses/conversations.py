@@ -12,10 +12,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
-from beckon_agent.api.http.openapi import JsonResponse, ListPage, answer, leads_to, operation
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.items import InputItem, to_messages
-from beckon_agent.api.responses.lookup import ItemsPerPage, listed
+from beckon_agent.api.responses.lookup import ItemsPerPage, list_page
 from beckon_agent.api.responses.output import ConversationItem, ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import Cleaned, Metadata
 from beckon_agent.core.records import ConversationSummary, Ended, NewRun, StoredConversation
@@ -32,31 +32,31 @@ _LIST_ERRORS = openai_responses(
     _503="The store does not answer; Retry-After says when to ask again.",
     default="Any other error, in the same shape.",
 )
-_LIST = answer(
+_LIST = describe_answer(
     "One page of the list.",
-    retrieve=leads_to("retrieveConversation", conversation_id="$response.body#/data/0/id"),
+    retrieve=link_to("retrieveConversation", conversation_id="$response.body#/data/0/id"),
 )
 _THIS = {"conversation_id": "$response.body#/id"}
-_OPENED = answer(
+_OPENED = describe_answer(
     "The conversation.",
-    retrieve=leads_to("retrieveConversation", **_THIS),
-    update=leads_to("updateConversation", **_THIS),
-    delete=leads_to("deleteConversation", **_THIS),
-    add=leads_to("createItems", **_THIS),
-    items=leads_to("listItems", **_THIS),
+    retrieve=link_to("retrieveConversation", **_THIS),
+    update=link_to("updateConversation", **_THIS),
+    delete=link_to("deleteConversation", **_THIS),
+    add=link_to("createItems", **_THIS),
+    items=link_to("listItems", **_THIS),
 )
-_CONVERSATION = answer("The conversation.")
-_CLOSED = answer("It is deleted.")
-_ADDED = answer(
+_CONVERSATION = describe_answer("The conversation.")
+_CLOSED = describe_answer("It is deleted.")
+_ADDED = describe_answer(
     "The items that were added.",
-    item=leads_to(
+    item=link_to(
         "retrieveItem",
         item_id="$response.body#/data/0/id",
         conversation_id="$request.path.conversation_id",
     ),
 )
-_PAGE = answer("One page of the list.")
-_FOUND = answer("The item.")
+_PAGE = describe_answer("One page of the list.")
+_FOUND = describe_answer("The item.")
 _FACE = "conversations"
 _HOLD_SECONDS = 10.0
 _SHOWN = 80
@@ -122,7 +122,7 @@ _One = JsonResponse[ConversationDocument]
 _Items = JsonResponse[ItemPage]
 
 
-def router(store: Store, owner_of: OwnerOf) -> APIRouter:
+def make_router(store: Store, owner_of: OwnerOf) -> APIRouter:
     """Return the routes of conversations; `owner_of` returns the principal's id."""
     routes = APIRouter()
     _add_list(routes, store, owner_of)
@@ -132,7 +132,7 @@ def router(store: Store, owner_of: OwnerOf) -> APIRouter:
 
 
 def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
-    @routes.get("/v1/conversations", **operation("listConversations", _LIST, _LIST_ERRORS))
+    @routes.get("/v1/conversations", **describe_operation("listConversations", _LIST, _LIST_ERRORS))
     async def list_conversations(
         request: Request, wanted: Words = "", limit: ItemsPerPage = 20, after: After = None
     ) -> JsonResponse[ListPage[ListedConversation]]:
@@ -145,7 +145,7 @@ def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             except KeyError:
                 message = f"after: there is no conversation {(after or '')[:_SHOWN]!r}"
                 raise ApiError(400, message, code="invalid_request", param="after") from None
-        page = listed(found, limit, _summary)
+        page = list_page(found, limit, _to_listed)
         # A conversation that is used between two requests would take the page's end with it.
         page["last_id"] = found[len(page["data"]) - 1].place if page["data"] else ""
         return JsonResponse(page)
@@ -154,8 +154,8 @@ def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
 def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     path = "/v1/conversations/{conversation_id}"
 
-    @routes.post("/v1/conversations", **operation("createConversation", _OPENED, _ERRORS))
-    async def create(request: Request, body: CreateConversation | None = None) -> _One:
+    @routes.post("/v1/conversations", **describe_operation("createConversation", _OPENED, _ERRORS))
+    async def create_conversation(request: Request, body: CreateConversation | None = None) -> _One:
         """Open a conversation, with its first items if there are any."""
         with api_errors():
             said = body or CreateConversation()
@@ -166,30 +166,34 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
                 created_at=time.time(),
             )
             await store.conversations.open(conversation, to_messages(said.items or [], alone=True))
-            return JsonResponse(_document(conversation))
+            return JsonResponse(_to_document(conversation))
 
-    @routes.get(path, **operation("retrieveConversation", _CONVERSATION, _ERRORS))
-    async def retrieve(conversation_id: str, request: Request) -> _One:
+    @routes.get(path, **describe_operation("retrieveConversation", _CONVERSATION, _ERRORS))
+    async def retrieve_conversation(conversation_id: str, request: Request) -> _One:
         """Return a conversation, without its items."""
         with api_errors():
-            return JsonResponse(_document(await _find(store, conversation_id, owner_of(request))))
+            return JsonResponse(
+                _to_document(await _find_conversation(store, conversation_id, owner_of(request)))
+            )
 
-    @routes.post(path, **operation("updateConversation", _CONVERSATION, _ERRORS))
-    async def update(conversation_id: str, body: UpdateConversation, request: Request) -> _One:
+    @routes.post(path, **describe_operation("updateConversation", _CONVERSATION, _ERRORS))
+    async def update_conversation(conversation_id: str, body: UpdateConversation, request: Request) -> _One:
         """Replace the metadata of a conversation."""
         with api_errors():
-            found = await _find(store, conversation_id, owner_of(request))
-            document = _document(found)
+            found = await _find_conversation(store, conversation_id, owner_of(request))
+            document = _to_document(found)
             document["metadata"] = body.metadata or {}
             if not await store.conversations.update(found.id, document["metadata"]):
                 raise _no_conversation(conversation_id)
             return JsonResponse(document)
 
-    @routes.delete(path, **operation("deleteConversation", _CLOSED, _ERRORS))
-    async def delete(conversation_id: str, request: Request) -> JsonResponse[DeletedConversation]:
+    @routes.delete(path, **describe_operation("deleteConversation", _CLOSED, _ERRORS))
+    async def delete_conversation(
+        conversation_id: str, request: Request
+    ) -> JsonResponse[DeletedConversation]:
         """Delete a conversation; the responses that belonged to it stay."""
         with api_errors():
-            found = await _find(store, conversation_id, owner_of(request))
+            found = await _find_conversation(store, conversation_id, owner_of(request))
             if not await store.conversations.close(found.id):
                 raise _no_conversation(conversation_id)
             return JsonResponse({"id": found.id, "object": "conversation.deleted", "deleted": True})
@@ -198,18 +202,18 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
 def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     path = "/v1/conversations/{conversation_id}/items"
 
-    @routes.post(path, **operation("createItems", _ADDED, _ERRORS))
+    @routes.post(path, **describe_operation("createItems", _ADDED, _ERRORS))
     async def create_items(conversation_id: str, body: CreateItems, request: Request) -> _Items:
         """Add items to a conversation; return them with their ids."""
         with api_errors():
             owner = owner_of(request)
-            found = await _find(store, conversation_id, owner)
-            before = len(await _items(store, found))
-            await _add(store, found, to_messages(body.items, alone=False))
-            added = (await _items(store, found))[before:]
+            found = await _find_conversation(store, conversation_id, owner)
+            before = len(await _read_items(store, found))
+            await _add_messages(store, found, to_messages(body.items, alone=False))
+            added = (await _read_items(store, found))[before:]
             return JsonResponse(item_page(added, after=None, limit=max(1, len(added)), order="asc"))
 
-    @routes.get(path, **operation("listItems", _PAGE, _ERRORS))
+    @routes.get(path, **describe_operation("listItems", _PAGE, _ERRORS))
     async def list_items(
         conversation_id: str,
         request: Request,
@@ -219,35 +223,39 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     ) -> _Items:
         """List the items of a conversation, page by page."""
         with api_errors():
-            found = await _find(store, conversation_id, owner_of(request))
-            return JsonResponse(item_page(await _items(store, found), after=after, limit=limit, order=order))
+            found = await _find_conversation(store, conversation_id, owner_of(request))
+            return JsonResponse(
+                item_page(await _read_items(store, found), after=after, limit=limit, order=order)
+            )
 
-    @routes.get(f"{path}/{{item_id}}", **operation("retrieveItem", _FOUND, _ERRORS))
+    @routes.get(f"{path}/{{item_id}}", **describe_operation("retrieveItem", _FOUND, _ERRORS))
     async def retrieve_item(
         conversation_id: str, item_id: str, request: Request
     ) -> JsonResponse[ConversationItem]:
         """Return one item of a conversation."""
         with api_errors():
-            found = await _find(store, conversation_id, owner_of(request))
-            for item in await _items(store, found):
+            found = await _find_conversation(store, conversation_id, owner_of(request))
+            for item in await _read_items(store, found):
                 if item["id"] == item_id:
                     return JsonResponse(item)
             message = f"there is no item {item_id[:_SHOWN]!r} in this conversation"
             raise ApiError(404, message, code="item_not_found", param="item_id")
 
 
-async def _find(store: Store, conversation_id: str, owner: str) -> StoredConversation:
+async def _find_conversation(store: Store, conversation_id: str, owner: str) -> StoredConversation:
     found = await store.conversations.find(conversation_id)
     if found is None or found.owner != owner:
         raise _no_conversation(conversation_id)
     return found
 
 
-async def _items(store: Store, conversation: StoredConversation) -> list[ConversationItem]:
+async def _read_items(store: Store, conversation: StoredConversation) -> list[ConversationItem]:
     return to_items(await store.conversations.read(conversation.id), conversation.id)
 
 
-async def _add(store: Store, conversation: StoredConversation, messages: list[dict[str, Any]]) -> None:
+async def _add_messages(
+    store: Store, conversation: StoredConversation, messages: list[dict[str, Any]]
+) -> None:
     """Add messages to a conversation as a run without work.
 
     A run adds all its messages or none, and in order.
@@ -272,7 +280,7 @@ def _no_conversation(conversation_id: str) -> ApiError:
     return ApiError(404, message, code="conversation_not_found", param="conversation_id")
 
 
-def _document(conversation: StoredConversation) -> ConversationDocument:
+def _to_document(conversation: StoredConversation) -> ConversationDocument:
     return {
         "id": conversation.id,
         "object": "conversation",
@@ -281,5 +289,5 @@ def _document(conversation: StoredConversation) -> ConversationDocument:
     }
 
 
-def _summary(summary: ConversationSummary) -> ListedConversation:
-    return {**_document(summary.conversation), "used_at": int(summary.used_at), "title": summary.title}
+def _to_listed(summary: ConversationSummary) -> ListedConversation:
+    return {**_to_document(summary.conversation), "used_at": int(summary.used_at), "title": summary.title}

@@ -21,7 +21,7 @@ from beckon_agent.api.responses.output import Item
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.api.responses.stream import ResponseStreamer
 from beckon_agent.api.responses.tool_choice import check_tools
-from beckon_agent.api.responses.validation import read
+from beckon_agent.api.responses.validation import read_part
 from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredRun
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.service import Service
@@ -50,41 +50,45 @@ class Answers:
     decided: Sequence[tuple[StoredCall, ApprovalAnswer]]
 
 
-async def answers_in(given: str | Sequence[Item], engine: Engine, store: Store, owner: str) -> Answers | None:
+async def read_answers(
+    given: str | Sequence[Item], engine: Engine, store: Store, owner: str
+) -> Answers | None:
     """Return the decisions at the end of an input.
 
     `None` if the input ends with other items. Answers before other items are history: clients that manage
     the history themselves send it back. Raises `ApiError` for answers to approval requests that this owner
     does not have.
     """
-    answers = _trailing(given)
+    answers = _trailing_answers(given)
     decided: list[tuple[StoredCall, ApprovalAnswer]] = []
     runs: set[str] = set()
     for place, answer in answers:
         found = await store.journal.find_call(event_of_approval(answer.approval_request_id) or "")
         if found is None:
-            raise _unknown(place, answer)
+            raise _unknown_request(place, answer)
         runs.add(found[0])
         decided.append((found[1], answer))
     if not decided:
         return None
     run = await engine.get(next(iter(runs)))
     if run is None or run.owner != owner or len(runs) > 1:
-        raise _unknown(*answers[0])
+        raise _unknown_request(*answers[0])
     waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
     step = max(call.step for call, _ in decided)
     _check_whole([call for call in waiting if call.step == step], decided)
     return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided)
 
 
-async def decide(answers: Answers, engine: Engine) -> None:
+async def decide_calls(answers: Answers, engine: Engine) -> None:
     """Pass the decisions on to the engine.
 
     Raises `ApiError` if a call was already decided otherwise, or the run ended without a decision on it.
     """
     for call, answer in answers.decided:
         if answers.run.status in FINAL and call.decision is None:
-            raise _conflict(answer, f"nobody waits for an answer: the response is {answers.run.status}")
+            raise _decision_conflict(
+                answer, f"nobody waits for an answer: the response is {answers.run.status}"
+            )
         decision = "approved" if answer.approve else "denied"
         if call.decision is None and call.state == "approval":
             done = await engine.decide_call(
@@ -95,9 +99,9 @@ async def decide(answers: Answers, engine: Engine) -> None:
             )
             if done:
                 continue
-            raise _conflict(answer, "somebody has decided about this call at this moment")
+            raise _decision_conflict(answer, "somebody has decided about this call at this moment")
         if call.decision != decision:
-            raise _conflict(answer, f"this call was {call.decision or 'ended'} already")
+            raise _decision_conflict(answer, f"this call was {call.decision or 'ended'} already")
 
 
 def _wanted_approval(call: StoredCall) -> bool:
@@ -117,7 +121,7 @@ def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCa
         raise ApiError(400, message, code="approvals_missing", param="input")
 
 
-def _trailing(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAnswer]]:
+def _trailing_answers(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAnswer]]:
     """Return the answers at the end of an input, each with its place."""
     found: list[tuple[str, ApprovalAnswer]] = []
     items = [] if isinstance(given, str) else given
@@ -127,16 +131,16 @@ def _trailing(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAnswer]]:
             break
         if kind == _RESPONSE:
             place = f"input.{index}"
-            found.append((place, read(ApprovalAnswer, items[index], place)))
+            found.append((place, read_part(ApprovalAnswer, items[index], place)))
     return found[::-1]
 
 
-def _unknown(place: str, answer: ApprovalAnswer) -> ApiError:
+def _unknown_request(place: str, answer: ApprovalAnswer) -> ApiError:
     message = f"{place}: there is no question {answer.approval_request_id[:_SHOWN_ID]!r} to answer"
     return ApiError(404, message, code="approval_request_not_found", param=place)
 
 
-def _conflict(answer: ApprovalAnswer, message: str) -> ApiError:
+def _decision_conflict(answer: ApprovalAnswer, message: str) -> ApiError:
     shown = f"{answer.approval_request_id[:_SHOWN_ID]}: {message}"
     return ApiError(409, shown, code="already_decided", param="input")
 
@@ -158,24 +162,24 @@ class ResponseCreator:
     teller: ResponseStreamer
     service: Service
 
-    async def begin(self, body: CreateRequest, owner: str) -> tuple[StoredRun, int]:
+    async def begin_response(self, body: CreateRequest, owner: str) -> tuple[StoredRun, int]:
         """Start a run, or resume a waiting one.
 
         A request with answers to approval requests resumes their run. Returns the run and the number of the
         part that follows. Raises `ApiError`, `NoRoom` and `StoreUnavailable`.
         """
-        body.check()
+        body.check_support()
         engine, store = self.teller.engine, self.teller.store
-        answers = await answers_in(body.input, engine, store, owner)
+        answers = await read_answers(body.input, engine, store, owner)
         if answers is not None:
-            await decide(answers, engine)
+            await decide_calls(answers, engine)
             return answers.run, answers.part
         hosted = find_agent(self.service, body.model or self.service.registry.default)
-        options = body.options()
+        options = body.to_options()
         check_tools(options, hosted.catalogue.current.tools)
-        previous = await self._previous(body, owner)
+        previous = await self._previous_run(body, owner)
         await self._check_conversation(body, owner)
-        given = await self._resolved(body.input, owner)
+        given = await self._resolve_references(body.input, owner)
         alone = previous is None and body.conversation_id is None
         messages = to_messages(given, alone=alone)
         if alone and not says_something(messages):
@@ -187,7 +191,7 @@ class ResponseCreator:
             agent=hosted.name,
             face=FACE,
             input=messages,
-            request={ECHO: body.echo()},
+            request={ECHO: body.to_echo()},
             previous=previous,
             conversation=body.conversation_id,
             background=bool(body.background),
@@ -198,7 +202,9 @@ class ResponseCreator:
         except KeyError as error:  # deleted since it was looked for
             raise ApiError(404, f"{error} does not exist any more", code="not_found") from error
 
-    async def find(self, response: str, owner: str, *, param: str = "response_id") -> tuple[StoredRun, int]:
+    async def find_response(
+        self, response: str, owner: str, *, param: str = "response_id"
+    ) -> tuple[StoredRun, int]:
         """Return the run and the part number of a response.
 
         Raises `ApiError` (404) if this owner has no such response.
@@ -209,11 +215,11 @@ class ResponseCreator:
             raise no_response(response, param)
         return run, named[1]
 
-    async def _previous(self, body: CreateRequest, owner: str) -> str | None:
+    async def _previous_run(self, body: CreateRequest, owner: str) -> str | None:
         if body.previous_response_id is None:
             return None
         param = "previous_response_id"
-        run, _ = await self.find(body.previous_response_id, owner, param=param)
+        run, _ = await self.find_response(body.previous_response_id, owner, param=param)
         if run.status == "suspended":
             message = (
                 f"{param}: the response waits; answer its mcp_approval_request items with "
@@ -234,7 +240,7 @@ class ResponseCreator:
             message = f"there is no conversation {named[:_SHOWN]!r}"
             raise ApiError(404, message, code="conversation_not_found", param="conversation")
 
-    async def _resolved(self, given: str | list[Item], owner: str) -> str | list[Item]:
+    async def _resolve_references(self, given: str | list[Item], owner: str) -> str | list[Item]:
         """Return the input with item references replaced by their items."""
         if isinstance(given, str):
             return given
@@ -242,10 +248,10 @@ class ResponseCreator:
         found: list[Item] = []
         for index, item in enumerate(given):
             place = f"input.{index}.id"
-            found.append(await self._referred(item, said, owner, place) if _is_reference(item) else item)
+            found.append(await self._find_item(item, said, owner, place) if _is_reference(item) else item)
         return found
 
-    async def _referred(
+    async def _find_item(
         self, reference: Item, said: dict[str, dict[str, Item]], owner: str, place: str
     ) -> Item:
         """Return the item of a reference.
@@ -258,18 +264,18 @@ class ResponseCreator:
             if len(said) >= _MAX_RUNS:
                 message = f"{place}: items of at most {_MAX_RUNS} responses may be named; send the rest"
                 raise ApiError(400, message, code="too_many_references", param=place)
-            said[run_id] = await self._said(run_id, owner, place)
+            said[run_id] = await self._read_items(run_id, owner, place)
         item = said.get(run_id or "", {}).get(named)
         if item is None:
             message = f"{place}: there is no item {named[:_SHOWN]!r}; send the item itself"
             raise ApiError(404, message, code="item_not_found", param=place)
         return item
 
-    async def _said(self, run_id: str, owner: str, place: str) -> dict[str, Item]:
+    async def _read_items(self, run_id: str, owner: str, place: str) -> dict[str, Item]:
         """Return the items of all parts of a run, by their ids."""
-        run, part = await self.find(run_id, owner, param=place)
+        run, part = await self.find_response(run_id, owner, param=place)
         items: dict[str, Item] = {}
-        while (document := await self.teller.now(run, part)) is not None:
+        while (document := await self.teller.read_state(run, part)) is not None:
             items |= {item["id"]: dict(item) for item in document["output"]}
             part += 1
         return items

@@ -171,7 +171,7 @@ def state_of_run(run: StoredRun, *, begun: bool) -> State:
 
     `begun` is true if the run has published anything yet.
     """
-    return State(_status(run.status, begun=begun), run.ending, run.usage, run.error, _completed_at(run))
+    return State(_to_status(run.status, begun=begun), run.ending, run.usage, run.error, _completed_at(run))
 
 
 def response_document(
@@ -184,22 +184,22 @@ def response_document(
         "created_at": int(run.created_at),
         "status": state.status,
         "completed_at": None if state.completed_at is None else int(state.completed_at),
-        "error": _error(state),
-        "incomplete_details": _cut(state),
+        "error": _to_error(state),
+        "incomplete_details": _incomplete_details(state),
         "model": run.agent,
         "output": list(output),
         "usage": usage_document(state.usage),
         "background": run.background,
         "store": run.kept,
         "conversation": {"id": run.conversation} if run.conversation else None,
-        **_echo(run),
+        **_read_echo(run),
     }
     if part > 1:
         document["previous_response_id"] = response_id(run.id, part - 1)
     return document
 
 
-def _cut(state: State) -> IncompleteDetails | None:
+def _incomplete_details(state: State) -> IncompleteDetails | None:
     reason = _REASONS.get(state.ending) if state.ending and state.status == "incomplete" else None
     if reason is None:
         return None
@@ -219,11 +219,11 @@ def usage_document(usage: Usage | None) -> ResponseUsage | None:
     }
 
 
-def _echo(run: StoredRun) -> RequestEcho:
+def _read_echo(run: StoredRun) -> RequestEcho:
     return cast("RequestEcho", run.request.get(ECHO) or {})
 
 
-def _status(status: RunStatus, *, begun: bool) -> Status:
+def _to_status(status: RunStatus, *, begun: bool) -> Status:
     match status:
         case "running" | "suspended":
             return "in_progress"
@@ -237,7 +237,7 @@ def _completed_at(run: StoredRun) -> float | None:
     return run.ended_at if run.status == "completed" else None
 
 
-def _error(state: State) -> ResponseError | None:
+def _to_error(state: State) -> ResponseError | None:
     if state.status != "failed" or state.error is None:
         return None
     code = _ERROR_CODES.get(state.error.get("code", ""), "server_error")

@@ -92,26 +92,26 @@ class Encoder:
         return [item for index, item in enumerate(self._added) if index not in self._void]
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """True if the run has reached this part."""
         return self._part >= self._wanted
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """True if the part ended with approval requests.
 
         The run then continues in the next part.
         """
         return self.state is not None and self._part > self._wanted
 
-    def begin(self) -> list[Event]:
+    def begin_response(self) -> list[Event]:
         """Return the events before the first event of the run."""
         self._events = []
         if self._wanted == 1:
             self._open_response()
         return self._events
 
-    def feed(self, event: RunEvent, ended_at: float | None = None) -> list[Event]:
+    def feed_event(self, event: RunEvent, ended_at: float | None = None) -> list[Event]:
         """Return the response events for an event of the run.
 
         The list is empty once the part has ended. `ended_at` is the time at which the run ended, for its
@@ -120,51 +120,51 @@ class Encoder:
         self._events = []
         if self.state is None:
             if self._awaiting and self._is_decided(event):
-                self._pause()
-            self._encode(event, ended_at)
+                self._pause_part()
+            self._encode_event(event, ended_at)
         return self._events
 
-    def stop(self, run: StoredRun | None) -> list[Event]:
+    def stop_response(self, run: StoredRun | None) -> list[Event]:
         """Return the last events of a run without an end event.
 
         Such a run was cancelled, or deleted (`run` is `None`).
         """
         self._events = []
-        if self.state is None and self.reached and (run is None or run.status in FINAL):
-            self._end(State("cancelled") if run is None else state_of_run(run, begun=True))
+        if self.state is None and self.is_reached and (run is None or run.status in FINAL):
+            self._end_part(State("cancelled") if run is None else state_of_run(run, begun=True))
         return self._events
 
-    def document(self, run: StoredRun) -> ResponseDocument:
+    def to_document(self, run: StoredRun) -> ResponseDocument:
         """Return the response as it is now."""
         state = self.state or state_of_run(run, begun=bool(self.output) or self._wanted > 1)
         return response_document(run, self._wanted, state, self.output)
 
-    def _encode(self, event: RunEvent, ended_at: float | None) -> None:
+    def _encode_event(self, event: RunEvent, ended_at: float | None) -> None:
         match event:
             case TextDelta(text):
-                self._grow("message", text)
+                self._grow_text("message", text)
             case ReasoningDelta(text):
-                self._grow("reasoning", text)
+                self._grow_text("reasoning", text)
             case TurnNoted():
                 self._unsure.clear()
             case AnswerDropped():
-                self._drop()
+                self._drop_answer()
             case RunSuspended() | RunFinished() | RunFailed():
                 self._encode_end(event, ended_at)
             case CallProgressed():
-                self._report(event)
+                self._report_progress(event)
             case CallStarted() | CallFinished() | ApprovalRequested() | ClientCallRequested():
                 self._encode_call(event)
 
     def _encode_end(self, event: RunSuspended | RunFinished | RunFailed, ended_at: float | None) -> None:
         match event:
             case RunSuspended():
-                self._suspend()
+                self._suspend_run()
             case RunFinished(ending, usage):
                 self._close_text("incomplete" if ending in _CUT else "completed")
-                self._end(state_of_ending(ending, usage, ended_at))
+                self._end_part(state_of_ending(ending, usage, ended_at))
             case RunFailed(code, message):
-                self._fail(code, message)
+                self._fail_response(code, message)
 
     def _encode_call(
         self, event: CallStarted | CallFinished | ApprovalRequested | ClientCallRequested
@@ -176,11 +176,11 @@ class Encoder:
             case CallFinished():
                 self._finish_call(event)
             case ApprovalRequested():
-                self._ask(event)
+                self._request_approval(event)
             case ClientCallRequested():
                 self._hand_back(event)
 
-    def _grow(self, kind: Literal["message", "reasoning"], delta: str) -> None:
+    def _grow_text(self, kind: Literal["message", "reasoning"], delta: str) -> None:
         if self._text is None or self._text.kind != kind:
             if self._part > 1 and not any(item["type"] == "message" for item in self._added):
                 delta = delta.removeprefix("\n\n")  # what sets it off from text of an earlier part
@@ -197,7 +197,7 @@ class Encoder:
 
     def _open_text(self, kind: Literal["message", "reasoning"]) -> None:
         identity = self._next_id("msg" if kind == "message" else "rs")
-        index = self._add(output.write_text_item(kind, identity, None, "in_progress"))
+        index = self._add_item(output.write_text_item(kind, identity, None, "in_progress"))
         self._unsure.append(index)
         self._text = _OpenText(kind, identity, index)
         self._emit_part("response.content_part.added", self._text, part=output.write_part(kind, ""))
@@ -212,9 +212,9 @@ class Encoder:
         else:
             self._emit_part("response.reasoning_text.done", text, text=whole)
         self._emit_part("response.content_part.done", text, part=output.write_part(text.kind, whole))
-        self._done(text.index, output.write_text_item(text.kind, text.id, whole, status))
+        self._finish_item(text.index, output.write_text_item(text.kind, text.id, whole, status))
 
-    def _drop(self) -> None:
+    def _drop_answer(self) -> None:
         """Remove the model's unfinished answer from the response.
 
         Its events stay in the stream.
@@ -235,14 +235,14 @@ class Encoder:
         item = output.write_mcp_call(
             self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin
         )
-        index = self._add(item)
+        index = self._add_item(item)
         self._emit_item("response.mcp_call.in_progress", index)
         self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
         self._emit_item("response.mcp_call_arguments.done", index, arguments=arguments)
         self._added[index] = item = {**item, "arguments": arguments}
         self._calls[call.id] = index, item
 
-    def _report(self, report: CallProgressed) -> None:
+    def _report_progress(self, report: CallProgressed) -> None:
         if not self._reports or report.id not in self._calls or self._part != self._wanted:
             return
         index, item = self._calls[report.id]
@@ -269,31 +269,31 @@ class Encoder:
         self._finished.add(call.id)
         index, item = self._calls.pop(call.id)
         self._emit_item("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
-        self._done(index, output.finish_mcp_call(item, call.result, failed=call.failed))
+        self._finish_item(index, output.finish_mcp_call(item, call.result, failed=call.failed))
 
-    def _ask(self, call: ApprovalRequested) -> None:
+    def _request_approval(self, call: ApprovalRequested) -> None:
         if call.id in self._approvals:
             return
         if call.id in self._calls:  # it was told of as if it began
             index, begun = self._calls.pop(call.id)
-            self._done(index, {**begun, "status": "incomplete"})
+            self._finish_item(index, {**begun, "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
         item = output.write_approval_request(
             identity, call.name, json_values.to_json(call.arguments), call.origin
         )
-        self._done(self._add(item), item)
+        self._finish_item(self._add_item(item), item)
 
     def _hand_back(self, call: ClientCallRequested) -> None:
         identity = self._next_id("fc")
         begun = output.write_function_call(identity, call.id, call.name, "", "in_progress")
-        index = self._add(begun)
+        index = self._add_item(begun)
         self._emit_item("response.function_call_arguments.delta", index, delta=call.arguments)
         self._emit_item(
             "response.function_call_arguments.done", index, arguments=call.arguments, name=call.name
         )
-        self._done(index, {**begun, "arguments": call.arguments, "status": "completed"})
+        self._finish_item(index, {**begun, "arguments": call.arguments, "status": "completed"})
 
     def _is_decided(self, event: RunEvent) -> bool:
         """True if the run has continued after its approval requests.
@@ -308,20 +308,20 @@ class Encoder:
             case _:
                 return False
 
-    def _suspend(self) -> None:
+    def _suspend_run(self) -> None:
         if self._awaiting:
-            self._pause()
+            self._pause_part()
         else:  # a tool answers later: the response goes on then, and nobody has to wait here
             self._emit_response("response.in_progress", State("in_progress"))
 
-    def _pause(self) -> None:
+    def _pause_part(self) -> None:
         """End the part with its approval requests.
 
         Later events belong to the next part.
         """
         self._awaiting.clear()
         self._close_text("completed")
-        self._end(State("completed"))
+        self._end_part(State("completed"))
         self._part += 1
         if self.state is None:
             self._added, self._sequence = [], 0
@@ -330,19 +330,19 @@ class Encoder:
             if self._part == self._wanted:
                 self._open_response()
 
-    def _fail(self, code: str, message: str) -> None:
+    def _fail_response(self, code: str, message: str) -> None:
         if code == "cancelled":
-            self._end(State("cancelled"))
+            self._end_part(State("cancelled"))
             return
         self._close_text("incomplete")
-        self._emit("error", code=code, message=message, param=None)
-        self._end(State("failed", error={"code": code, "message": message}))
+        self._emit_event("error", code=code, message=message, param=None)
+        self._end_part(State("failed", error={"code": code, "message": message}))
 
-    def _end(self, state: State) -> None:
+    def _end_part(self, state: State) -> None:
         cut = state.status in ("failed", "cancelled")
         self._close_text("incomplete" if cut else "completed")
         for index, item in self._calls.values() if cut else ():
-            self._done(index, {**item, "status": "incomplete"})
+            self._finish_item(index, {**item, "status": "incomplete"})
         # The API has no event for a cancelled response: this one tells of a response cut short.
         kind = "incomplete" if state.status == "cancelled" else state.status
         self._emit_response(f"response.{kind}", state)
@@ -361,28 +361,28 @@ class Encoder:
         self._items += 1
         return item_id(kind, self._run.id, self._items)
 
-    def _add(self, item: OutputItem) -> int:
+    def _add_item(self, item: OutputItem) -> int:
         self._added.append(item)
         index = len(self._added) - 1
-        self._emit("response.output_item.added", output_index=index, item=item)
+        self._emit_event("response.output_item.added", output_index=index, item=item)
         return index
 
-    def _done(self, index: int, item: OutputItem) -> None:
+    def _finish_item(self, index: int, item: OutputItem) -> None:
         self._added[index] = item
-        self._emit("response.output_item.done", output_index=index, item=item)
+        self._emit_event("response.output_item.done", output_index=index, item=item)
 
     def _emit_item(self, kind: str, index: int, **members: object) -> None:
-        self._emit(kind, item_id=self._added[index]["id"], output_index=index, **members)
+        self._emit_event(kind, item_id=self._added[index]["id"], output_index=index, **members)
 
     def _emit_part(self, kind: str, growing: _OpenText, **members: object) -> None:
-        self._emit(kind, item_id=growing.id, output_index=growing.index, content_index=0, **members)
+        self._emit_event(kind, item_id=growing.id, output_index=growing.index, content_index=0, **members)
 
     def _emit_response(self, kind: str, state: State) -> None:
         if self._part == self._wanted:
             document = response_document(self._run, self._part, state, self.output)
-            self._emit(kind, response=document)
+            self._emit_event(kind, response=document)
 
-    def _emit(self, kind: str, **members: object) -> None:
+    def _emit_event(self, kind: str, **members: object) -> None:
         if self._part == self._wanted:
             self._events.append({"type": kind, "sequence_number": self._sequence, **members})
             self._sequence += 1

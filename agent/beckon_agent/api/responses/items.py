@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.content import Content, Part, beside_text, chat_content, text_of
 from beckon_agent.api.responses.output import Item
-from beckon_agent.api.responses.validation import SchemaOf, read, unsupported
+from beckon_agent.api.responses.validation import SchemaOf, read_part, unsupported_error
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 from beckon_agent.model.messages import is_blank
@@ -69,7 +69,7 @@ class ReasoningInput(BaseModel):
     content: list[ReasoningInputText] | None = None
     summary: list[ReasoningInputText] | None = None
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         """Return the text of the reasoning, or else of its summary."""
         return "".join(part.text for part in self.content or self.summary or ())
 
@@ -126,41 +126,41 @@ class _InputReader:
     thought: list[str] = field(default_factory=list)
     shown: list[Part] = field(default_factory=list)
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Add text of the model.
 
         After a call it begins the next turn.
         """
         if self.calls:
-            self.close()
+            self.close_turn()
         self.said.append(text)
 
-    def think(self, text: str) -> None:
+    def add_reasoning(self, text: str) -> None:
         """Add reasoning of the model.
 
         After text or a call it begins the next turn.
         """
         if self.calls or self.said:
-            self.close()
+            self.close_turn()
         self.thought.append(text)
 
-    def call(self, call_id: str, name: str, arguments: str) -> None:
+    def add_call(self, call_id: str, name: str, arguments: str) -> None:
         """Add a tool call of the model."""
         if self.shown:
-            self.close()
+            self.close_turn()
         function = {"name": name, "arguments": arguments}
         self.calls.append({"id": call_id, "type": "function", "function": function})
 
-    def answer(self, message: Message) -> None:
+    def add_result(self, message: Message) -> None:
         """Add the result of a tool call."""
         self.results.append(message)
 
-    def add(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Add a message of another role; it ends the model's turn."""
-        self.close()
+        self.close_turn()
         self.messages.append(message)
 
-    def close(self) -> None:
+    def close_turn(self) -> None:
         """End the model's turn, with the results of its tools."""
         if self.said or self.thought or self.calls:
             message: Message = {"role": "assistant", "content": "".join(self.said) or None}
@@ -197,8 +197,8 @@ def to_messages(given: str | Sequence[Item], *, alone: bool) -> list[Message]:
         if kind == "function_call_output" and alone and called not in known:
             message = f"there is no function_call with the call_id {called[:_SHOWN]!r} before it"
             raise ApiError(400, f"{place}: {message}", code="invalid_request", param=place)
-        _reader(kind, place)(conversation, item, place)
-    conversation.close()
+        _find_reader(kind, place)(conversation, item, place)
+    conversation.close_turn()
     return conversation.messages
 
 
@@ -208,56 +208,58 @@ def says_something(messages: Sequence[Message]) -> bool:
     return any(message.get("tool_calls") or not is_blank(message.get("content")) for message in asking)
 
 
-def _reader(kind: str, place: str) -> Callable[[_InputReader, Item, str], None]:
+def _find_reader(kind: str, place: str) -> Callable[[_InputReader, Item, str], None]:
     found = _READERS.get(kind)
     if found is None:
         message = f"items of the type {kind[:_SHOWN]!r} are not taken; this agent takes {', '.join(_READERS)}"
-        raise unsupported(place, message)
+        raise unsupported_error(place, message)
     return found
 
 
 def _read_message(conversation: _InputReader, item: Item, place: str) -> None:
-    message = read(InputMessage, item, place)
+    message = read_part(InputMessage, item, place)
     content = chat_content(message.content, f"{place}.content")
     if message.role == "assistant":
-        conversation.say(text_of(content))
+        conversation.add_text(text_of(content))
     elif message.role == "user":
-        conversation.add({"role": "user", "content": content})
+        conversation.add_message({"role": "user", "content": content})
     else:
         if not isinstance(content, str):
-            raise unsupported(f"{place}.content", f"a {message.role} message is text alone")
-        conversation.add({"role": "system", "content": content})
+            raise unsupported_error(f"{place}.content", f"a {message.role} message is text alone")
+        conversation.add_message({"role": "system", "content": content})
 
 
 def _read_function_call(conversation: _InputReader, item: Item, place: str) -> None:
-    call = read(FunctionCallInput, item, place)
+    call = read_part(FunctionCallInput, item, place)
     if conversation.results:
-        conversation.close()
-    conversation.call(call.call_id, call.name, call.arguments)
+        conversation.close_turn()
+    conversation.add_call(call.call_id, call.name, call.arguments)
 
 
 def _read_function_output(conversation: _InputReader, item: Item, place: str) -> None:
-    answer = read(FunctionOutputInput, item, place)
+    answer = read_part(FunctionOutputInput, item, place)
     content = chat_content(answer.output, f"{place}.output")
-    conversation.answer({"role": "tool", "tool_call_id": answer.call_id, "content": text_of(content)})
+    conversation.add_result({"role": "tool", "tool_call_id": answer.call_id, "content": text_of(content)})
     conversation.shown.extend(beside_text(content))
 
 
 def _read_mcp_call(conversation: _InputReader, item: Item, place: str) -> None:
-    call = read(McpCallInput, item, place)
-    conversation.call(call.id, call.name, call.arguments)
-    output = call.output if call.error is None else json_values.to_json({"error": _failure(call.error)})
+    call = read_part(McpCallInput, item, place)
+    conversation.add_call(call.id, call.name, call.arguments)
+    output = (
+        call.output if call.error is None else json_values.to_json({"error": _failure_content(call.error)})
+    )
     answer = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": output or ""}
-    conversation.answer(answer)
+    conversation.add_result(answer)
 
 
-def _failure(error: object) -> object:
+def _failure_content(error: object) -> object:
     content = json_values.as_mapping(error).get("content")
     return error if content is None else content
 
 
 def _read_reasoning(conversation: _InputReader, item: Item, place: str) -> None:
-    conversation.think(read(ReasoningInput, item, place).text())
+    conversation.add_reasoning(read_part(ReasoningInput, item, place).read_text())
 
 
 _READERS: dict[str, Callable[[_InputReader, Item, str], None]] = {

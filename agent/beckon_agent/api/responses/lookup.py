@@ -32,7 +32,7 @@ After = Annotated[
 
 
 @contextmanager
-def stored() -> Iterator[None]:
+def store_problems() -> Iterator[None]:
     """Turn `StoreUnavailable` into a problem document (503)."""
     try:
         yield
@@ -43,13 +43,13 @@ def stored() -> Iterator[None]:
 
 
 @contextmanager
-def paged() -> Iterator[None]:
+def page_problems() -> Iterator[None]:
     """Do as `stored`, and report an unknown cursor.
 
     The store raises `KeyError` for it; the answer is a problem document (400).
     """
     try:
-        with stored():
+        with store_problems():
             yield
     except KeyError as error:
         detail = f"after: there is no {str(error.args[0])[:_SHOWN]!r} in this list; begin again without it"
@@ -69,7 +69,7 @@ async def find_run(store: Store, named: str, owner: str) -> StoredRun:
     return run
 
 
-def listed(found: Sequence[Record], limit: int, document: Callable[[Record], Listed]) -> ListPage[Listed]:
+def list_page(found: Sequence[Record], limit: int, document: Callable[[Record], Listed]) -> ListPage[Listed]:
     """Return one page of a list in OpenAI's shape.
 
     `found` has one item more than `limit` if there are more.

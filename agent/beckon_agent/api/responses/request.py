@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.documents import RequestEcho, ResponseText
 from beckon_agent.api.responses.items import InputItem, NotOffered
-from beckon_agent.api.responses.tool_choice import ToolChoice, chosen
-from beckon_agent.api.responses.validation import read, unsupported
+from beckon_agent.api.responses.tool_choice import ToolChoice, read_choice
+from beckon_agent.api.responses.validation import read_part, unsupported_error
 from beckon_agent.core import json_values
 from beckon_agent.core.run_types import ClientTool, Options
 
@@ -41,7 +41,7 @@ class Cleaned(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _clean(cls, value: object) -> object:
+    def _clean_strings(cls, value: object) -> object:
         return json_values.clean_strings(value)
 
 
@@ -72,7 +72,7 @@ class TextFormat(BaseModel):
             raise ValueError("a format of the type 'json_schema' needs a 'name' and a 'schema'")
         return self
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the format as a response repeats it."""
         if self.type != "json_schema":
             return {"type": self.type}
@@ -90,7 +90,9 @@ class TextFormat(BaseModel):
             return None
         if self.type == "json_object":
             return {"type": "json_object"}
-        said = {key: value for key, value in self.document().items() if key != "type" and value is not None}
+        said = {
+            key: value for key, value in self.to_document().items() if key != "type" and value is not None
+        }
         return {"type": "json_schema", "json_schema": said}
 
 
@@ -159,17 +161,17 @@ class CreateRequest(Cleaned):
         """True if the response can be retrieved later."""
         return self.store is not False
 
-    def check(self) -> None:
+    def check_support(self) -> None:
         """Raise `ApiError` for fields and combinations this agent does not support.
 
         The message has the rule and the way out.
         """
         for name in ("prompt", "context_management", "moderation"):
             if getattr(self, name) is not None:
-                raise unsupported(name, f"this agent has nothing behind {name!r}: leave it out")
+                raise unsupported_error(name, f"this agent has nothing behind {name!r}: leave it out")
         if self.top_logprobs or "message.output_text.logprobs" in (self.include or ()):
             name = "top_logprobs" if self.top_logprobs else "include"
-            raise unsupported(name, "log probabilities are not given: leave them out")
+            raise unsupported_error(name, "log probabilities are not given: leave them out")
         if self.previous_response_id and self.conversation_id:
             message = "send either 'previous_response_id' or 'conversation', not both"
             raise ApiError(400, message, code="mutually_exclusive", param="previous_response_id")
@@ -177,7 +179,7 @@ class CreateRequest(Cleaned):
             message = "a response in the background must be stored: leave 'store' out, or send true"
             raise ApiError(400, message, code="invalid_request", param="store")
 
-    def functions(self) -> list[FunctionTool]:
+    def read_functions(self) -> list[FunctionTool]:
         """Return the client's functions.
 
         Raises `ApiError` for tools of another type.
@@ -190,20 +192,20 @@ class CreateRequest(Cleaned):
                     f"tools of the type {kind!r} are not offered: the agent brings the cluster's tools "
                     "itself, and calls them; a request may bring tools of the type 'function'"
                 )
-                raise unsupported(f"tools.{index}.type", message)
-            found.append(read(FunctionTool, tool, f"tools.{index}"))
+                raise unsupported_error(f"tools.{index}.type", message)
+            found.append(read_part(FunctionTool, tool, f"tools.{index}"))
         return found
 
     def client_tools(self) -> tuple[ClientTool, ...]:
         """Return the client's functions as `ClientTool` values for the loop."""
         return tuple(
             ClientTool(tool.name, tool.description or "", tool.parameters or _NO_PARAMETERS)
-            for tool in self.functions()
+            for tool in self.read_functions()
         )
 
-    def options(self) -> Options:
+    def to_options(self) -> Options:
         """Return the options of the request for its run."""
-        text, choice = self.text or Text(), chosen(self.tool_choice)
+        text, choice = self.text or Text(), read_choice(self.tool_choice)
         extra = {
             "top_p": self.top_p,
             "parallel_tool_calls": self.parallel_tool_calls,
@@ -223,10 +225,10 @@ class CreateRequest(Cleaned):
             client_tools=self.client_tools() if choice.use_tools else (),
         )
 
-    def echo(self) -> RequestEcho:
+    def to_echo(self) -> RequestEcho:
         """Return the request fields repeated in its responses."""
         text, reasoning = self.text or Text(), self.reasoning or Reasoning()
-        shown: ResponseText = {"format": (text.format or TextFormat()).document()}
+        shown: ResponseText = {"format": (text.format or TextFormat()).to_document()}
         if text.verbosity:
             shown["verbosity"] = text.verbosity
         return {
@@ -243,8 +245,8 @@ class CreateRequest(Cleaned):
             "parallel_tool_calls": self.parallel_tool_calls is not False,
             "tool_choice": self.tool_choice
             if isinstance(self.tool_choice, str)
-            else _dumped(self.tool_choice),
-            "tools": [tool.model_dump() for tool in self.functions()],
+            else _dump_choice(self.tool_choice),
+            "tools": [tool.model_dump() for tool in self.read_functions()],
             "text": shown,
             "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary},
             "truncation": self.truncation or "disabled",
@@ -255,5 +257,5 @@ class CreateRequest(Cleaned):
         }
 
 
-def _dumped(choice: BaseModel | None) -> str | dict[str, Any]:
+def _dump_choice(choice: BaseModel | None) -> str | dict[str, Any]:
     return "auto" if choice is None else choice.model_dump(exclude_none=True)

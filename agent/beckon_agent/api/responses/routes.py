@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
-from beckon_agent.api.http.openapi import JsonResponse, answer, leads_to, operation
+from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, unless_gone
 from beckon_agent.api.responses import conversations
 from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
@@ -37,12 +37,12 @@ _ERRORS = openai_responses(
 )
 _MADE = {"response_id": "$response.body#/id"}
 _RESPONSE = "A response, or with `stream` its events as server-sent ones."
-_CREATED = answer(
+_CREATED = describe_answer(
     _RESPONSE,
-    retrieve=leads_to("retrieveResponse", **_MADE),
-    items=leads_to("listInputItems", **_MADE),
-    cancel=leads_to("cancelResponse", **_MADE),
-    delete=leads_to("deleteResponse", **_MADE),
+    retrieve=link_to("retrieveResponse", **_MADE),
+    items=link_to("listInputItems", **_MADE),
+    cancel=link_to("cancelResponse", **_MADE),
+    delete=link_to("deleteResponse", **_MADE),
 )
 
 
@@ -55,27 +55,29 @@ class _Face:
     pace: StreamPace
     owner_of: OwnerOf
 
-    async def find(self, response_id: str, request: Request) -> tuple[StoredRun, int]:
+    async def find_response(self, response_id: str, request: Request) -> tuple[StoredRun, int]:
         """Return the run and part number of the caller's response."""
-        return await self.creator.find(response_id, self.owner_of(request))
+        return await self.creator.find_response(response_id, self.owner_of(request))
 
-    async def now(self, run: StoredRun, part: int, response_id: str) -> JsonResponse[ResponseDocument]:
+    async def answer_now(self, run: StoredRun, part: int, response_id: str) -> JsonResponse[ResponseDocument]:
         """Answer with a response as it is now."""
-        document = await self.teller.now(run, part)
+        document = await self.teller.read_state(run, part)
         if document is None:
             raise no_response(response_id)
         return JsonResponse(document)
 
-    def stream(
+    def stream_response(
         self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
     ) -> EventStream:
         """Answer with the events of a response after a sequence number."""
         reports = PROGRESS in (include or ())
-        batches = PacedStream(self.teller.events(run, part, hold=hold, reports=reports))
+        batches = PacedStream(self.teller.follow_part(run, part, hold=hold, reports=reports))
         return EventStream(server_sent(batches, self.pace.keep_alive, after), self.pace.stalled)
 
 
-def router(engine: Engine, store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
+def make_router(
+    engine: Engine, store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf
+) -> APIRouter:
     """Return the routes; `owner_of` returns the principal's id."""
     teller = ResponseStreamer(engine, store)
     face = _Face(ResponseCreator(teller, service), teller, pace, owner_of)
@@ -83,29 +85,31 @@ def router(engine: Engine, store: Store, service: Service, pace: StreamPace, own
     _add_asking(routes, face)
     _add_reading(routes, face)
     _add_ending(routes, face)
-    routes.include_router(conversations.router(store, owner_of))
+    routes.include_router(conversations.make_router(store, owner_of))
     return routes
 
 
 def _add_asking(routes: APIRouter, face: _Face) -> None:
-    @routes.post("/v1/responses", **operation("createResponse", _CREATED, _ERRORS))
-    async def create(body: CreateRequest, request: Request) -> JsonResponse[ResponseDocument] | EventStream:
+    @routes.post("/v1/responses", **describe_operation("createResponse", _CREATED, _ERRORS))
+    async def create_response(
+        body: CreateRequest, request: Request
+    ) -> JsonResponse[ResponseDocument] | EventStream:
         """Answer an input, calling the cluster's tools on the way."""
         with api_errors():
-            run, part = await face.creator.begin(body, face.owner_of(request))
+            run, part = await face.creator.begin_response(body, face.owner_of(request))
             if body.stream:
-                return face.stream(run, part, -1, hold=False, include=body.include)
+                return face.stream_response(run, part, -1, hold=False, include=body.include)
             if body.background:
                 state = state_of_run(run, begun=part > 1)
                 return JsonResponse(response_document(run, part, state, ()))
-            return JsonResponse(await unless_gone(request.receive, face.teller.whole(run, part)))
+            return JsonResponse(await unless_gone(request.receive, face.teller.wait_for_end(run, part)))
 
 
 def _add_reading(routes: APIRouter, face: _Face) -> None:
     path = "/v1/responses/{response_id}"
 
-    @routes.get(path, **operation("retrieveResponse", answer(_RESPONSE), _ERRORS))
-    async def retrieve(
+    @routes.get(path, **describe_operation("retrieveResponse", describe_answer(_RESPONSE), _ERRORS))
+    async def retrieve_response(
         response_id: str,
         request: Request,
         stream: bool = False,
@@ -114,17 +118,18 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
     ) -> JsonResponse[ResponseDocument] | EventStream:
         """Return a response as it is now, or its events from the one after `starting_after` on."""
         with api_errors():
-            run, part = await face.find(response_id, request)
+            run, part = await face.find_response(response_id, request)
             if not stream:
-                return await face.now(run, part, response_id)
+                return await face.answer_now(run, part, response_id)
             if not run.background and run.status not in FINAL:
                 message = "only a response that was made with 'background' can be joined before its end"
                 raise ApiError(400, message, code="not_in_background", param="stream")
             after = -1 if starting_after is None else starting_after
-            return face.stream(run, part, after, hold=True, include=include)
+            return face.stream_response(run, part, after, hold=True, include=include)
 
     @routes.get(
-        f"{path}/input_items", **operation("listInputItems", answer("One page of the list."), _ERRORS)
+        f"{path}/input_items",
+        **describe_operation("listInputItems", describe_answer("One page of the list."), _ERRORS),
     )
     async def input_items(
         response_id: str,
@@ -135,32 +140,32 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
     ) -> JsonResponse[ItemPage]:
         """List what a response was asked, with all that came before it in its conversation."""
         with api_errors():
-            run, _ = await face.find(response_id, request)
+            run, _ = await face.find_response(response_id, request)
             items = to_items(await face.teller.store.runs.load_messages(run.id), run.id)
             return JsonResponse(item_page(items, after=after, limit=limit, order=order))
 
 
 def _add_ending(routes: APIRouter, face: _Face) -> None:
     engine, path = face.teller.engine, "/v1/responses/{response_id}"
-    cancelled, deleted = answer("The response as it is then."), answer("It is deleted.")
+    cancelled, deleted = describe_answer("The response as it is then."), describe_answer("It is deleted.")
 
-    @routes.post(f"{path}/cancel", **operation("cancelResponse", cancelled, _ERRORS))
-    async def cancel(response_id: str, request: Request) -> JsonResponse[ResponseDocument]:
+    @routes.post(f"{path}/cancel", **describe_operation("cancelResponse", cancelled, _ERRORS))
+    async def cancel_response(response_id: str, request: Request) -> JsonResponse[ResponseDocument]:
         """Cancel a response unless it has ended; what its tools have done stays done."""
         with api_errors():
-            found, part = await face.find(response_id, request)
+            found, part = await face.find_response(response_id, request)
             run = await engine.cancel(found.id)
             if run is None:
                 raise no_response(response_id)
             if not run.kept:
                 return JsonResponse(response_document(run, part, state_of_run(run, begun=True), ()))
-            return await face.now(run, part, response_id)
+            return await face.answer_now(run, part, response_id)
 
-    @routes.delete(path, **operation("deleteResponse", deleted, _ERRORS))
-    async def delete(response_id: str, request: Request) -> JsonResponse[DeletedResponse]:
+    @routes.delete(path, **describe_operation("deleteResponse", deleted, _ERRORS))
+    async def delete_response(response_id: str, request: Request) -> JsonResponse[DeletedResponse]:
         """Delete a response with all that is kept of its run; one that is in progress is cancelled."""
         with api_errors():
-            run, _ = await face.find(response_id, request)
+            run, _ = await face.find_response(response_id, request)
             if not await engine.delete(run.id):
                 raise no_response(response_id)
             return JsonResponse({"id": response_id, "object": "response", "deleted": True})

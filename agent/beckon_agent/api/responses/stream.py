@@ -38,20 +38,20 @@ def events_of_turns(run: StoredRun, past: Past) -> Iterator[RunEvent]:
     """
     spoke = False
     for turn in past.turns:
-        yield from _said(turn, spoke=spoke)
+        yield from _text_events(turn, spoke=spoke)
         spoke = spoke or bool(turn.text)
         calls = [call for call in past.calls if call.step == turn.step]
-        yield from _called(run, sorted(calls, key=lambda call: call.number))
+        yield from _call_events(run, sorted(calls, key=lambda call: call.number))
 
 
-def _said(turn: StoredTurn, *, spoke: bool) -> Iterator[RunEvent]:
+def _text_events(turn: StoredTurn, *, spoke: bool) -> Iterator[RunEvent]:
     if turn.reasoning:
         yield ReasoningDelta(turn.reasoning)
     if turn.text:
         yield TextDelta(("\n\n" if spoke else "") + turn.text)
 
 
-def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEvent]:
+def _call_events(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEvent]:
     waiting = [call for call in calls if call.decision is not None or call.state == "approval"]
     others = [call for call in calls if call not in waiting]
     for call in calls:
@@ -61,16 +61,16 @@ def _called(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEvent]:
             yield ApprovalRequested(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
-    yield from (_finished(call) for call in others if call.state == "done")
+    yield from (_finished_call(call) for call in others if call.state == "done")
     decided = all(call.decision is not None for call in waiting)
     if waiting and (decided or run.status == "suspended"):
         yield RunSuspended()
         for call in waiting if decided else ():
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
-    yield from (_finished(call) for call in waiting if call.state == "done")
+    yield from (_finished_call(call) for call in waiting if call.state == "done")
 
 
-def _finished(call: StoredCall) -> CallFinished:
+def _finished_call(call: StoredCall) -> CallFinished:
     return CallFinished(call.id, call.name, call.result, call.failed, call.seconds or 0.0)
 
 
@@ -96,45 +96,45 @@ class ResponseStreamer:
     engine: Engine
     store: Store
 
-    def events(
+    def follow_part(
         self, run: StoredRun, part: int, *, hold: bool, reports: bool = False
     ) -> AsyncGenerator[list[Event]]:
         """Yield all events of a part of a run, as they occur."""
-        return self._encoded(Encoder(run, part, reports=reports), run, part, hold=hold)
+        return self._encode_events(Encoder(run, part, reports=reports), run, part, hold=hold)
 
-    async def whole(self, run: StoredRun, part: int) -> ResponseDocument:
+    async def wait_for_end(self, run: StoredRun, part: int) -> ResponseDocument:
         """Return a part of a run at its end or suspension.
 
         A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
         output. A failure after output is part of the response: an error would hide the output.
         """
         encoder = Encoder(run, part)
-        async with aclosing(self._encoded(encoder, run, part, hold=False)) as batches:
+        async with aclosing(self._encode_events(encoder, run, part, hold=False)) as batches:
             async for _ in batches:
                 pass
         state = encoder.state
         if state is not None and state.error is not None and not encoder.output:
             code = state.error.get("code", "internal_error")
             raise ApiError(_STATUSES.get(code, _MODEL_FAILED), state.error.get("message", ""), code=code)
-        return encoder.document(run)
+        return encoder.to_document(run)
 
-    async def now(self, run: StoredRun, part: int) -> ResponseDocument | None:
+    async def read_state(self, run: StoredRun, part: int) -> ResponseDocument | None:
         """Return a part of a run in its current state.
 
         `None` if the run has not reached this part.
         """
         encoder, following = Encoder(run, part), Encoder(run, part + 1)
-        for event in await self._happened(run):
-            encoder.feed(event, run.ended_at)
-            following.feed(event, run.ended_at)
-        encoder.stop(run)
-        if not encoder.reached:
+        for event in await self._past_events(run):
+            encoder.feed_event(event, run.ended_at)
+            following.feed_event(event, run.ended_at)
+        encoder.stop_response(run)
+        if not encoder.is_reached:
             return None
-        if encoder.paused and not following.output and run.status in ("cancelled", "failed"):
+        if encoder.is_paused and not following.output and run.status in ("cancelled", "failed"):
             encoder.state = None  # no person will decide its approvals any more
-        return encoder.document(run)
+        return encoder.to_document(run)
 
-    async def _happened(self, run: StoredRun) -> list[RunEvent]:
+    async def _past_events(self, run: StoredRun) -> list[RunEvent]:
         if run.status not in FINAL:
             return list(events_of_turns(run, await self.store.runs.load_past(run.id)))
         async with aclosing(self.engine.follow(run.id, wait=True)) as events:
@@ -143,21 +143,21 @@ class ResponseStreamer:
             return found
         # A run that is cancelled may end before it published its last calls; the store has them.
         noted = list(events_of_turns(run, await self.store.runs.load_past(run.id)))
-        return max(found, noted, key=_calls)
+        return max(found, noted, key=_count_calls)
 
-    async def _encoded(
+    async def _encode_events(
         self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool
     ) -> AsyncGenerator[list[Event]]:
-        yield encoder.begin()
+        yield encoder.begin_response()
         async with aclosing(self.engine.follow(run.id, wait=hold or part > 1)) as events:
             async for _, event in events:
                 ended_at = await self._ended_at(run) if isinstance(event, RunFinished | RunFailed) else None
-                waits = isinstance(event, RunSuspended) and encoder.reached and not hold
-                yield encoder.feed(event, ended_at)
-                if encoder.paused or waits:
+                waits = isinstance(event, RunSuspended) and encoder.is_reached and not hold
+                yield encoder.feed_event(event, ended_at)
+                if encoder.is_paused or waits:
                     return
         if encoder.state is None:
-            yield encoder.stop(await self.engine.get(run.id))
+            yield encoder.stop_response(await self.engine.get(run.id))
 
     async def _ended_at(self, run: StoredRun) -> float:
         """Return the time of a run's end.
@@ -168,7 +168,7 @@ class ResponseStreamer:
         return time.time() if stored is None or stored.ended_at is None else stored.ended_at
 
 
-def _calls(events: Sequence[RunEvent]) -> int:
+def _count_calls(events: Sequence[RunEvent]) -> int:
     return sum(
         1 for event in events if isinstance(event, CallStarted | ApprovalRequested | ClientCallRequested)
     )
@@ -185,21 +185,21 @@ async def server_sent(
     """
     number = 0
     try:
-        async for several in batches.batches(keep_alive):
+        async for several in batches.yield_batches(keep_alive):
             if not several:
                 yield KEEP_ALIVE
             for event in chain.from_iterable(several):
                 number = event["sequence_number"]
                 if number > starting_after or event["type"] == PROGRESS:
-                    yield _line(event)
+                    yield _to_sse(event)
         yield _DONE
     except Exception as error:  # the status is sent: only the stream can report the error
         said = to_api_error(error)
         members = {"code": said.code, "message": said.message, "param": None}
-        yield _line({"type": "error", "sequence_number": number, **members})
+        yield _to_sse({"type": "error", "sequence_number": number, **members})
     finally:
         await batches.close()
 
 
-def _line(event: Event) -> bytes:
+def _to_sse(event: Event) -> bytes:
     return f"event: {event['type']}\ndata: {json_values.to_json(event)}\n\n".encode()

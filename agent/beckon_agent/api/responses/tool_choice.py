@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.output import SERVER_LABEL
-from beckon_agent.api.responses.validation import unsupported
+from beckon_agent.api.responses.validation import unsupported_error
 from beckon_agent.core import json_values
 from beckon_agent.core.run_types import ClientTool, Options
 from beckon_contract.names import RESERVED
@@ -54,7 +54,7 @@ class ToolChoiceOptions:
     allowed: tuple[str, ...] | None = None
 
 
-def chosen(choice: ToolChoice | None) -> ToolChoiceOptions:
+def read_choice(choice: ToolChoice | None) -> ToolChoiceOptions:
     """Return the run options for a `tool_choice`.
 
     Raises `ApiError` for tools that cannot be chosen.
@@ -67,15 +67,15 @@ def chosen(choice: ToolChoice | None) -> ToolChoiceOptions:
         case "required":
             return ToolChoiceOptions(first="required")
         case NamedFunction():
-            return ToolChoiceOptions(first=_function(choice.name))
+            return ToolChoiceOptions(first=_name_function(choice.name))
         case NamedServer():
             if choice.server_label != SERVER_LABEL or choice.name is None:
                 message = f"name one tool of the server {SERVER_LABEL!r}, by 'name'"
-                raise unsupported("tool_choice", message)
-            return ToolChoiceOptions(first=_function(choice.name))
+                raise unsupported_error("tool_choice", message)
+            return ToolChoiceOptions(first=_name_function(choice.name))
         case AllowedTools():
             first = "required" if choice.mode == "required" else None
-            return ToolChoiceOptions(first=first, allowed=_names(choice))
+            return ToolChoiceOptions(first=first, allowed=_read_names(choice))
 
 
 def check_tools(options: Options, ours: Container[str]) -> None:
@@ -84,7 +84,7 @@ def check_tools(options: Options, ours: Container[str]) -> None:
     A client's tool must not have the name of another tool, or a reserved one. A choice must name an
     existing tool. `ours` are the names of the cluster's tools.
     """
-    theirs = _distinct(options.client_tools, ours)
+    theirs = _check_names(options.client_tools, ours)
     chosen_one = json_values.as_text(
         json_values.as_mapping(json_values.as_mapping(options.first_choice).get("function")).get("name")
     )
@@ -94,7 +94,7 @@ def check_tools(options: Options, ours: Container[str]) -> None:
             raise ApiError(400, message, code="unknown_tool", param="tool_choice")
 
 
-def _distinct(tools: Sequence[ClientTool], ours: Container[str]) -> frozenset[str]:
+def _check_names(tools: Sequence[ClientTool], ours: Container[str]) -> frozenset[str]:
     seen: set[str] = set()
     for index, tool in enumerate(tools):
         place = f"tools.{index}.name"
@@ -112,12 +112,12 @@ def _distinct(tools: Sequence[ClientTool], ours: Container[str]) -> frozenset[st
     return frozenset(seen)
 
 
-def _function(name: str) -> dict[str, object]:
+def _name_function(name: str) -> dict[str, object]:
     return {"type": "function", "function": {"name": name}}
 
 
-def _names(choice: AllowedTools) -> tuple[str, ...]:
+def _read_names(choice: AllowedTools) -> tuple[str, ...]:
     names = [tool.get("name") for tool in choice.tools]
     if not all(isinstance(name, str) for name in names):
-        raise unsupported("tool_choice.tools", "every allowed tool must be given by its 'name'")
+        raise unsupported_error("tool_choice.tools", "every allowed tool must be given by its 'name'")
     return tuple(str(name) for name in names)

@@ -25,7 +25,7 @@ class SchemaOf:
         return handler(TypeAdapter(self._kind).core_schema)
 
 
-def read(model: type[Model], value: object, place: str) -> Model:
+def read_part(model: type[Model], value: object, place: str) -> Model:
     """Validate a value as a model.
 
     Raises `ApiError` with the first error and its place.
@@ -39,6 +39,6 @@ def read(model: type[Model], value: object, place: str) -> Model:
         raise ApiError(400, f"{where}: {said}", code="invalid_request", param=where) from error
 
 
-def unsupported(place: str, message: str) -> ApiError:
+def unsupported_error(place: str, message: str) -> ApiError:
     """Return the error for an unsupported feature of the API."""
     return ApiError(400, f"{place}: {message}", code="unsupported_value", param=place)

@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from beckon_agent.api.http.errors import ProblemError, problem_responses
-from beckon_agent.api.http.openapi import JsonResponse, ListPage, answer, leads_to, operation
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.ids import event_of_approval
-from beckon_agent.api.responses.lookup import After, PageSize, listed, paged, stored
+from beckon_agent.api.responses.lookup import After, PageSize, list_page, page_problems, store_problems
 from beckon_agent.api.runs.documents import DecidedApproval, WaitingApproval, waiting_document
 from beckon_agent.core.records import FINAL, Decision, StoredCall, StoredRun
 from beckon_agent.durable.base import Engine
@@ -17,14 +17,14 @@ from beckon_runtime.problem import Problem
 _SHOWN = 120
 _ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")
 _WAITING = {
-    **answer(
+    **describe_answer(
         "The calls that wait for the caller's word.",
-        decide=leads_to("decideApproval", approval_id="$response.body#/data/0/id"),
+        decide=link_to("decideApproval", approval_id="$response.body#/data/0/id"),
     ),
     **problem_responses(_400="A value cannot be read."),
 }
 _DECIDED = {
-    **answer("The decision counts, and the run goes on."),
+    **describe_answer("The decision counts, and the run goes on."),
     **problem_responses(
         _400="The body is no JSON object, or does not say what is decided.",
         _404="No call of the caller's runs waits, or waited, under this id.",
@@ -42,40 +42,40 @@ class Word(BaseModel):
     reason: str = Field("", max_length=2000, description="What the model is told, and whoever looks later.")
 
 
-def router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
+def make_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
     """Return the routes of approvals; `owner_of` returns the caller's id."""
     routes = APIRouter()
 
-    @routes.get("/approvals", **operation("listApprovals", _WAITING, _ERRORS))
+    @routes.get("/approvals", **describe_operation("listApprovals", _WAITING, _ERRORS))
     async def list_approvals(
         request: Request, limit: PageSize = 20, after: After = None
     ) -> JsonResponse[ListPage[WaitingApproval]]:
         """List the calls of the caller's runs that wait for a person, those of the oldest run first."""
         behind = None if after is None else event_of_approval(after) or after
-        with paged():
+        with page_problems():
             found = await store.history.list_pending_approvals(
                 owner_of(request), after=behind, most=limit + 1
             )
-        return JsonResponse(listed(found, limit, waiting_document))
+        return JsonResponse(list_page(found, limit, waiting_document))
 
-    @routes.post("/approvals/{approval_id}", **operation("decideApproval", _DECIDED, _ERRORS))
-    async def decide(approval_id: str, body: Word, request: Request) -> JsonResponse[DecidedApproval]:
+    @routes.post("/approvals/{approval_id}", **describe_operation("decideApproval", _DECIDED, _ERRORS))
+    async def decide_call(approval_id: str, body: Word, request: Request) -> JsonResponse[DecidedApproval]:
         """Allow a call or forbid it, once; its run goes on when nothing else waits there."""
         owner = owner_of(request)
         decision: Decision = "approved" if body.approve else "denied"
-        with stored():
-            run, call = await _find(store, approval_id, owner)
+        with store_problems():
+            run, call = await _find_call(store, approval_id, owner)
             if call.decision is None:
                 await engine.decide_call(call.event_id, decision, by=owner, reason=body.reason)
-                run, call = await _find(store, approval_id, owner)
+                run, call = await _find_call(store, approval_id, owner)
         if call.decision != decision:
-            raise _conflict(run, call)
+            raise _to_conflict(run, call)
         return JsonResponse({"id": approval_id, "object": "approval", "run": run.id, "decision": decision})
 
     return routes
 
 
-async def _find(store: Store, approval: str, owner: str) -> tuple[StoredRun, StoredCall]:
+async def _find_call(store: Store, approval: str, owner: str) -> tuple[StoredRun, StoredCall]:
     """Return the call of an approval, decided or not, and its run.
 
     Raises a 404 for an unknown one, and for one of another owner.
@@ -92,7 +92,7 @@ def _wanted_approval(call: StoredCall) -> bool:
     return call.decision is not None or call.state == "approval"
 
 
-def _conflict(run: StoredRun, call: StoredCall) -> ProblemError:
+def _to_conflict(run: StoredRun, call: StoredCall) -> ProblemError:
     if call.decision is None:
         became = f"is {run.status}" if run.status in FINAL else "goes on without it"
         detail = f"nobody waits for this word any more: the run {became}"

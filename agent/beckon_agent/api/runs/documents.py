@@ -182,9 +182,9 @@ class DecidedApproval(TypedDict):
 def summary_document(summary: RunSummary) -> RunListItem:
     """Return a run as an item of a list."""
     return {
-        **_run(summary.run),
+        **_run_fields(summary.run),
         "question": summary.question,
-        "usage": _usage(summary.usage),
+        "usage": _to_usage(summary.usage),
         "tools": [{"name": name, "calls": calls} for name, calls in summary.tools.items()],
         "calls_failed": summary.failed,
         "approvals_waiting": summary.approvals,
@@ -194,16 +194,16 @@ def summary_document(summary: RunSummary) -> RunListItem:
 def run_document(run: StoredRun, past: Past) -> RunDocument:
     """Return a run with its steps."""
     made = {step: [call for call in past.calls if call.step == step] for step in {c.step for c in past.calls}}
-    used = run.usage or _sum([turn.usage for turn in past.turns])
+    used = run.usage or _sum_usage([turn.usage for turn in past.turns])
     return {
-        **_run(run),
+        **_run_fields(run),
         "question": opening_text(run.input) or "",
-        "usage": _usage(used),
-        "steps": [_step(turn, made.get(turn.step, ())) for turn in past.turns],
+        "usage": _to_usage(used),
+        "steps": [_to_step(turn, made.get(turn.step, ())) for turn in past.turns],
     }
 
 
-def _run(run: StoredRun) -> RunFields:
+def _run_fields(run: StoredRun) -> RunFields:
     return {
         "id": run.id,
         "object": "run",
@@ -222,7 +222,7 @@ def _run(run: StoredRun) -> RunFields:
     }
 
 
-def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
+def _to_step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
     text, reasoning = turn.text[:MOST_SHOWN], turn.reasoning[:MOST_SHOWN]
     return {
         "step": turn.step,
@@ -231,7 +231,7 @@ def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
         "reasoning": reasoning,
         "cut": (text, reasoning) != (turn.text, turn.reasoning),
         "finish_reason": turn.finish_reason,
-        "usage": _usage(turn.usage),
+        "usage": _to_usage(turn.usage),
         "seconds": turn.seconds,
         "ended_at": turn.ended_at,
         "tools_sent": list(turn.sent),
@@ -241,8 +241,8 @@ def _step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
 
 def call_document(call: StoredCall, requested_at: float | None) -> RunCall:
     """Return a call with its state, times and outcome."""
-    arguments, arguments_cut = _shown(call.arguments)
-    result, result_cut = _shown(call.result)
+    arguments, arguments_cut = _cut_value(call.arguments)
+    result, result_cut = _cut_value(call.result)
     return {
         "event_id": call.event_id,
         "id": call.id,
@@ -261,13 +261,13 @@ def call_document(call: StoredCall, requested_at: float | None) -> RunCall:
         "failed": call.failed,
         "result": result,
         "cut": arguments_cut or result_cut,
-        "reason": _error(call).get("reason") if call.failed else None,
+        "reason": _error_of(call).get("reason") if call.failed else None,
         "dead_letter": _dead_letter(call),
-        "approval": _approval(call),
+        "approval": _approval_state(call),
     }
 
 
-def _approval(call: StoredCall) -> ApprovalState | None:
+def _approval_state(call: StoredCall) -> ApprovalState | None:
     if call.decision is None and call.state != "approval":
         return None
     return {
@@ -279,13 +279,13 @@ def _approval(call: StoredCall) -> ApprovalState | None:
     }
 
 
-def _error(call: StoredCall) -> Mapping[str, object]:
+def _error_of(call: StoredCall) -> Mapping[str, object]:
     return json_values.as_mapping(json_values.as_mapping(call.result).get("error"))
 
 
 def _dead_letter(call: StoredCall) -> str | None:
     """Return the reason of a failed delivery, `None` for other calls."""
-    error = _error(call)
+    error = _error_of(call)
     return (
         json_values.as_text(shown_document(error.get("message")))
         if call.failed and error.get("reason") == "undeliverable"
@@ -293,7 +293,7 @@ def _dead_letter(call: StoredCall) -> str | None:
     )
 
 
-def _shown(value: object) -> tuple[object, bool]:
+def _cut_value(value: object) -> tuple[object, bool]:
     """Return a JSON value, cut if long, and True if cut.
 
     A long value is replaced by the first `MOST_SHOWN` characters of its text.
@@ -309,15 +309,15 @@ def exchanged_document(exchanged: Exchanged) -> ExchangedEvents:
     return {
         "id": exchanged.event_id,
         "name": exchanged.name,
-        "call": _event(sent),
+        "call": _shown_event(sent),
         "call_omitted": sent.get("omitted", 0),
-        "reply": _event(came),
+        "reply": _shown_event(came),
         "reply_omitted": came.get("omitted", 0),
         "problem": shown_document(came.get("problem")),
     }
 
 
-def _event(passed: Mapping[str, Any]) -> dict[str, Any] | None:
+def _shown_event(passed: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return an event without tokens.
 
     Its data may have one, as may an event stored by an earlier version.
@@ -328,7 +328,7 @@ def _event(passed: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def waiting_document(waiting: Waiting) -> WaitingApproval:
     """Return a call waiting for approval."""
-    arguments, cut = _shown(waiting.call.arguments)
+    arguments, cut = _cut_value(waiting.call.arguments)
     return {
         "id": approval_id(waiting.call.event_id),
         "object": "approval",
@@ -344,7 +344,7 @@ def waiting_document(waiting: Waiting) -> WaitingApproval:
     }
 
 
-def _usage(usage: Usage | None) -> RunUsage | None:
+def _to_usage(usage: Usage | None) -> RunUsage | None:
     if usage is None:
         return None
     return {
@@ -354,7 +354,7 @@ def _usage(usage: Usage | None) -> RunUsage | None:
     }
 
 
-def _sum(counted: Sequence[Usage | None]) -> Usage | None:
+def _sum_usage(counted: Sequence[Usage | None]) -> Usage | None:
     known = [usage for usage in counted if usage is not None]
     if not known:
         return None

@@ -43,7 +43,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
             return
         if run.status == "suspended":
             for report in heard.new_reports(await store.journal.list_reports(run_id)):
-                yield number, "progress", _report(report)
+                yield number, "progress", _to_report(report)
         await asyncio.sleep(_LOOK_SUSPENDED if run.status == "suspended" else _LOOK)
 
 
@@ -54,7 +54,7 @@ def _to_members(document: Any) -> tuple[str, dict[str, Any]]:
     return event.streamed_name, shown_document(members)
 
 
-def _report(report: CallProgressed) -> dict[str, Any]:
+def _to_report(report: CallProgressed) -> dict[str, Any]:
     members = asdict(report)
     found: dict[str, Any] = shown_document({"progress": members.pop("done"), **members})
     return found
@@ -66,12 +66,12 @@ async def server_sent(stream: PacedStream[NumberedEvent], keep_alive: float) -> 
     Each has its number as id. A comment is sent after `keep_alive` seconds without an event.
     """
     try:
-        async for items in stream.batches(keep_alive):
-            yield b"".join(_line(*item) for item in items) or KEEP_ALIVE
+        async for items in stream.yield_batches(keep_alive):
+            yield b"".join(_to_sse(*item) for item in items) or KEEP_ALIVE
     finally:
         await stream.close()
 
 
-def _line(number: int, name: str, members: dict[str, Any]) -> bytes:
+def _to_sse(number: int, name: str, members: dict[str, Any]) -> bytes:
     data = json.dumps({"type": name, "number": number, **members})
     return f"id: {number}\nevent: {name}\ndata: {data}\n\n".encode("ascii")
