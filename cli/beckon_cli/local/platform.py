@@ -8,12 +8,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import httpx
-
 from beckon_cli.errors import CommandError
 from beckon_cli.local import generated, plan
 from beckon_cli.local.forking import can_fork, import_services
-from beckon_cli.local.ports import free_ports, is_free
+from beckon_cli.local.ports import answers, free_ports, is_free
 from beckon_cli.local.process import Process, Program
 from beckon_cli.local.services import ServiceName, WantedService, wanted
 from beckon_cli.settings import Settings, child_environment
@@ -27,6 +25,7 @@ logger = logging.getLogger(__name__)
 _START_SECONDS = 60.0
 _TOOL_SECONDS = 8.0
 _STOP_SECONDS = 5.0
+_RETRY_SECONDS = 0.02
 
 # What suits a laptop where nobody says otherwise: quiet services that end soon.
 _HABITS = {
@@ -130,9 +129,10 @@ class Platform:
 
         So no new calls are made while the other processes end.
         """
-        for process in reversed(self._core):
-            await process.stop(_STOP_SECONDS)
-        await asyncio.gather(*(process.stop(_STOP_SECONDS) for process in self._tools.values()))
+        for agent in self._core[-1:]:
+            await agent.stop(_STOP_SECONDS)
+        others = [*self._core[:-1], *self._tools.values()]
+        await asyncio.gather(*(process.stop(_STOP_SECONDS) for process in others))
         shutil.rmtree(self._state, ignore_errors=True)
 
     async def _reconcile(self) -> None:
@@ -203,26 +203,34 @@ class Platform:
 
         Returns the names of those that did neither, separated by commas.
         """
-        waiting = list(processes)
-        async with httpx.AsyncClient(timeout=2.0) as client:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    while waiting := [one for one in waiting if not await self._is_settled(client, one)]:
-                        self._report("waiting for " + ", ".join(process.program.name for process in waiting))
-                        await asyncio.sleep(0.05)
-        return ", ".join(process.program.name for process in waiting)
+        waiting = {asyncio.create_task(self._wait_until_settled(one)): one.program.name for one in processes}
+        try:
+            async with asyncio.timeout(seconds):
+                while waiting:
+                    self._report(f"waiting for {', '.join(waiting.values())}")
+                    settled, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    for task in settled:
+                        del waiting[task]
+                        task.result()
+        except TimeoutError:
+            return ", ".join(waiting.values())
+        finally:
+            for task in waiting:
+                task.cancel()
+        return ""
 
-    async def _is_settled(self, client: httpx.AsyncClient, process: Process) -> bool:
-        """Return True if a process answers or a tool gave up.
+    async def _wait_until_settled(self, process: Process) -> None:
+        """Wait until each server of a process answers, or until a tool gave up.
 
         A broken tool does not stop the platform. Raises `CommandError` for a core process that gave up.
         """
-        if not process.gave_up:
-            process.answered = await _answers(client, process)
-            return process.answered
+        while not process.gave_up:
+            if all([await answers(url) for url in process.program.urls]):
+                process.answered = True
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
         if process in self._core:
             raise CommandError(f"{process.program.name} did not start; its message stands above")
-        return True
 
     def _drop_failed_tools(self) -> None:
         """Remove the addresses of failed tools.
@@ -236,12 +244,3 @@ class Platform:
         if failed:
             self._reported |= failed
             self._write_generated(wanted(self._folder.resources, self.addresses.agent))
-
-
-async def _answers(client: httpx.AsyncClient, process: Process) -> bool:
-    """Return True if each server of a process answers."""
-    try:
-        answers = [await client.get(f"{url}/healthz") for url in process.program.urls]
-    except httpx.HTTPError:
-        return False
-    return all(response.status_code < 500 for response in answers)

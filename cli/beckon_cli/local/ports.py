@@ -1,11 +1,16 @@
-"""Free ports for the processes of the local platform."""
+"""Free ports for the processes of the local platform, and the servers that listen there."""
 
+import asyncio
 import errno
+import re
 import socket
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from beckon_cli.errors import CommandError
 
+_ANSWER_SECONDS = 2.0
+_GOOD = re.compile(rb"HTTP/1\.[01] [1-4]\d\d ")
 _HIGHEST = 32_000  # above begins the range that outgoing connections take
 
 
@@ -36,3 +41,22 @@ def free_ports(host: str, start: int) -> Iterator[int]:
         if is_free(host, port):
             yield port
     raise CommandError(f"no port is free on {host} from {start} upward")
+
+
+async def answers(url: str) -> bool:
+    """Return True if a server answers `GET /healthz` without an error of its own.
+
+    A server that listens is waited for, so that a start is noticed at once and costs one request.
+    """
+    address = urlsplit(url)
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            try:
+                head = f"GET /healthz HTTP/1.1\r\nhost: {address.netloc}\r\nconnection: close\r\n\r\n"
+                writer.write(head.encode())
+                return bool(_GOOD.match(await reader.readline()))
+            finally:
+                writer.close()
+    except (OSError, ValueError):  # the second: a line without an end
+        return False
