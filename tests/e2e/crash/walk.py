@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from beckon_agent.store import base
 from tests.agent.responses.running_face import Event, said
 from tests.agent.store.raw import execute
 from tests.e2e.crash.agents import SECONDS, AgentProcess
@@ -41,6 +42,7 @@ class Point:
 
 def step(name: str, nth: int = 1, *, again: int = 0) -> list[Point]:
     """Return the points right before and right after a step of the store, the `nth` of its kind."""
+    assert any(name in vars(part) for part in vars(base).values() if isinstance(part, type)), name
     return [
         Point(f"before {name} {nth}", Death("before", name, nth), again=again),
         Point(f"after {name} {nth}", Death("after", name, nth)),
@@ -52,16 +54,16 @@ POINTS = [
     Point(f"{ASKED} 1", place=f"{ASKED} 1", again=1),
     Point(f"{HALF} 1", place=f"{HALF} 1", seen="Let me ", again=1),
     *step("add_turn", again=1),
-    *step("sent", 1),
-    *step("sent", 2),
+    *step("mark_sent", 1),
+    *step("mark_sent", 2),
     Point(CALLED, place=CALLED, requests=len(PLACES)),
     Point(DONE, place=DONE, requests=len(PLACES)),
-    *step("finish", 1),
-    *step("finish", 2),
+    *step("finish_call", 1),
+    *step("finish_call", 2),
     Point(f"{ASKED} 2", place=f"{ASKED} 2", again=2),
     Point(f"{HALF} 2", place=f"{HALF} 2", seen="They are ", again=2),
     *step("add_turn", 2, again=2),
-    *step("end"),
+    *step("end_run"),
 ]
 
 
