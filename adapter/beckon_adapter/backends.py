@@ -12,7 +12,7 @@ from beckon_adapter.caller import HttpCaller
 from beckon_adapter.declaration import Call, Prepare, Run
 from beckon_adapter.egress.client import EgressClient
 from beckon_adapter.mcp.rule import NamedServer, parse_mcp_rule
-from beckon_contract.options import HTTP, MCP
+from beckon_contract.catalogue.options import HTTP, MCP
 
 if TYPE_CHECKING:
     from beckon_adapter.mcp.caller import McpCaller

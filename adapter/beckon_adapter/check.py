@@ -6,13 +6,13 @@ from beckon_adapter.declaration import has_rule, rule_of
 from beckon_adapter.mcp.rule import parse_mcp_rule
 from beckon_adapter.rule import HttpRule, parse_rule
 from beckon_adapter.templates import parse_target
-from beckon_contract.eventtypes import EventType, InvalidEventType, is_event_type, parse_event_type
+from beckon_contract.catalogue.diagnostics import Finding, errors, warning
+from beckon_contract.catalogue.options import HTTP, MCP
+from beckon_contract.catalogue.parameter_sources import BrokenPlace, find_parameters
 from beckon_contract.fields import FieldProblem, InvalidFields
-from beckon_contract.findings import Finding, errors, warning
-from beckon_contract.options import HTTP, MCP
-from beckon_contract.parameters import SchemaError, normalise
-from beckon_contract.places import BrokenPlace, find_parameters
-from beckon_contract.resources import Resource, Unreadable
+from beckon_contract.knative.eventtypes import EventType, InvalidEventType, is_event_type, parse_event_type
+from beckon_contract.kubernetes_objects import Resource, Unreadable
+from beckon_contract.schema.parameters import SchemaError, normalise
 
 
 def check_rules(resources: Iterable[Resource | Unreadable]) -> Iterator[Finding]:

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Sequence
 
 from beckon_adapter.registry import RuleRegistry
-from beckon_contract.eventtypes import GROUP, KIND, VERSIONS
-from beckon_contract.resources import Key, from_object
+from beckon_contract.knative.eventtypes import GROUP, KIND, VERSIONS
+from beckon_contract.kubernetes_objects import Key, from_object
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection, Document, name_of
 from beckon_sources.reflector import Reflector

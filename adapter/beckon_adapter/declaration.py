@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel
 
-from beckon_contract.arguments import Validator
-from beckon_contract.eventtypes import EventType, InvalidEventType, parse_event_type
+from beckon_contract.catalogue.options import HTTP, MCP, read_options
+from beckon_contract.catalogue.parameter_sources import BrokenPlace, find_parameters
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.jsontext import NotJsonError, loads
-from beckon_contract.options import HTTP, MCP, read_options
-from beckon_contract.parameters import SchemaError, normalise
-from beckon_contract.places import BrokenPlace, find_parameters
-from beckon_contract.resources import Resource
+from beckon_contract.knative.eventtypes import EventType, InvalidEventType, parse_event_type
+from beckon_contract.kubernetes_objects import Resource
+from beckon_contract.schema.arguments import Validator
+from beckon_contract.schema.parameters import SchemaError, normalise
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.errors import ToolError
 from beckon_tools.event_sender import has_sink

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts
 from beckon_adapter.registry import RuleRegistry
-from beckon_contract.addresses import CLUSTER_DOMAIN, published_address
-from beckon_contract.eventtypes import is_event_type
-from beckon_contract.resources import Resource
+from beckon_contract.knative.addresses import CLUSTER_DOMAIN, published_address
+from beckon_contract.knative.eventtypes import is_event_type
+from beckon_contract.kubernetes_objects import Resource
 from beckon_sources.folder_watch import Follower
 from beckon_sources.folders import ManifestFolders
 

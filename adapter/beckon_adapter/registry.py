@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from beckon_contract.resources import Key, Resource
+from beckon_contract.kubernetes_objects import Key, Resource
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import ToolError
 

@@ -38,8 +38,8 @@ from pydantic import (
 )
 
 from beckon_adapter.templates import check_cookie, check_header, parse_target, parse_template
+from beckon_contract.catalogue.options import HTTP, parse_timeout
 from beckon_contract.fields import FieldProblem, InvalidFields
-from beckon_contract.options import HTTP, parse_timeout
 from beckon_contract.yamltext import NotReadable, read_document
 
 JSON = "application/json"

@@ -11,7 +11,7 @@ from pydantic_settings import SettingsConfigDict
 from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import Principal
 from beckon_agent.core.model_types import TextCalls
-from beckon_contract.agent_terms import KEY_PREFIX, OIDC_PREFIX
+from beckon_contract.resources.agent_terms import KEY_PREFIX, OIDC_PREFIX
 from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 

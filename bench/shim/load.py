@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from beckon_contract.call_credentials import sign_request
-from beckon_contract.correlation import Keyring
+from beckon_contract.correlation import Keyring, sign_request
 from bench.shim.wire import Pool, request
 
 # Starts one unit of work; the callback gets whether its answer was right.

@@ -24,7 +24,7 @@ from dataclasses import replace
 from beckon_agent.tools.bm25 import Index
 from beckon_agent.tools.query import query_of
 from beckon_agent.tools.select import FittingTools, Situation
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from bench.cluster.table import show
 from bench.tools.labelled import Half, Labelled, Question, labelled
 

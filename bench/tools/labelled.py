@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from beckon_contract.names import Identity, assign_names
-from beckon_contract.parameters import SchemaError, normalise
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
+from beckon_contract.schema.parameters import SchemaError, normalise
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Half = Literal["development", "held out"]

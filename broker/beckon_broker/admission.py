@@ -7,8 +7,15 @@ and the object stays as it was; a folder has no webhook, so the same is done her
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from beckon_contract.resources import Key, Resource
-from beckon_contract.triggers import GROUP, Broker, InvalidResource, Trigger, parse_broker, parse_trigger
+from beckon_contract.knative.triggers import (
+    GROUP,
+    Broker,
+    InvalidResource,
+    Trigger,
+    parse_broker,
+    parse_trigger,
+)
+from beckon_contract.kubernetes_objects import Key, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from beckon_contract.delivery import is_retriable
-from beckon_contract.events import CloudEvent, EventError, from_http, is_event
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, is_event
+from beckon_contract.knative.delivery import is_retriable
 
 _UNRECOGNISED = 502
 _DELAYING = frozenset({429, 503})

@@ -17,7 +17,7 @@ from beckon_broker.lane import Lane
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Headers, NoAnswer, Post
 from beckon_broker.topology import ingress_url
-from beckon_contract.events import AttributeValue, CloudEvent, to_binary, to_structured
+from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, to_binary, to_structured
 
 DESTINATION = "knativeerrordest"
 CODE = "knativeerrorcode"

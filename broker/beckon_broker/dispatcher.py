@@ -12,7 +12,7 @@ from beckon_broker.lane import Lane
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post
 from beckon_broker.topology import Subscription, Topology
-from beckon_contract.resources import Key
+from beckon_contract.kubernetes_objects import Key
 from beckon_runtime.problem import Problem
 
 logger = logging.getLogger(__name__)

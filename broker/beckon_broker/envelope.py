@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from beckon_contract.events import CloudEvent, RawHeaders
+from beckon_contract.cloudevents.events import CloudEvent, RawHeaders
 from beckon_runtime.problem import Problem
 
 TTL = "knativebrokerttl"

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from beckon_broker.envelope import BrokerName
-from beckon_contract.resources import Key
+from beckon_contract.kubernetes_objects import Key
 
 LaneLoad = tuple[Key, int]
 

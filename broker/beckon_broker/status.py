@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from beckon_broker.admission import NotReady
 from beckon_broker.backlog import Backlog
 from beckon_broker.topology import Subscription, Topology, ingress_url
-from beckon_contract.resources import Key, Unreadable
-from beckon_contract.triggers import GROUP
+from beckon_contract.knative.triggers import GROUP
+from beckon_contract.kubernetes_objects import Key, Unreadable
 
 DURABILITY = "in memory: events that are queued when this process ends are lost"
 Document = dict[str, object]

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from beckon_broker.admission import NotReady, Objects
 from beckon_broker.envelope import BrokerName
-from beckon_contract.addresses import AddressBook, Unaddressable
-from beckon_contract.delivery import DEFAULT_DELIVERY, Delivery
-from beckon_contract.filters import EventFilter
-from beckon_contract.resources import Key, Resource
-from beckon_contract.triggers import GROUP, Trigger
+from beckon_contract.knative.addresses import AddressBook, Unaddressable
+from beckon_contract.knative.delivery import DEFAULT_DELIVERY, Delivery
+from beckon_contract.knative.filters import EventFilter
+from beckon_contract.knative.triggers import GROUP, Trigger
+from beckon_contract.kubernetes_objects import Key, Resource
 
 
 @dataclass(frozen=True, slots=True)

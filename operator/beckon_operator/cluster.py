@@ -9,9 +9,9 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import Any
 
-from beckon_contract.places import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener, read_trigger, wanted_type
+from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
+from beckon_contract.knative.routes import Listener, read_trigger, wanted_type
+from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
 from beckon_operator.ledger import Ledger
 from beckon_operator.observed import Observed, read_observed, version_of

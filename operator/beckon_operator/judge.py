@@ -5,9 +5,9 @@ import logging
 import time
 from dataclasses import dataclass, field
 
-from beckon_contract.entries import Memory, Router, by_key
-from beckon_contract.resources import Resource
-from beckon_contract.routes import BrokenTrigger, Listener, read_trigger, route_table
+from beckon_contract.catalogue.builder import Memory, Router, by_key
+from beckon_contract.knative.routes import BrokenTrigger, Listener, read_trigger, route_table
+from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.cluster import Cluster, Touched
 from beckon_operator.judging.last_ready import LastReady
 from beckon_operator.judging.namespace_view import NamespaceView

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from beckon_contract import tool_resources
-from beckon_contract.eventtypes import GROUP as EVENTING
+from beckon_contract.knative.eventtypes import GROUP as EVENTING
+from beckon_contract.resources import tool_resource
 from beckon_operator.judging.namespace_view import SERVING
 
 # v1beta2 is what Knative stores: listing it needs no conversion webhook, and only it and
@@ -30,4 +30,4 @@ EVENT_TYPES = Kind(EVENTING, EVENT_TYPE_VERSIONS[0], "eventtypes", "EventType")
 TRIGGERS = Kind(EVENTING, "v1", "triggers", "Trigger")
 BROKERS = Kind(EVENTING, "v1", "brokers", "Broker")
 SERVICES = Kind(SERVING, "v1", "services", "Service")
-TOOLS = Kind(tool_resources.GROUP, tool_resources.VERSION, tool_resources.PLURAL, tool_resources.KIND)
+TOOLS = Kind(tool_resource.GROUP, tool_resource.VERSION, tool_resource.PLURAL, tool_resource.KIND)

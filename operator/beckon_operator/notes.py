@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from beckon_contract import tool_resources
-from beckon_contract.conditions import READY, Condition
-from beckon_contract.eventtypes import KIND as EVENT_TYPE
-from beckon_contract.eventtypes import NO_DESCRIPTION
+from beckon_contract.knative.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.knative.eventtypes import NO_DESCRIPTION
+from beckon_contract.kubernetes_objects import READY, Condition
+from beckon_contract.resources import tool_resource
 from beckon_operator.judging.verdicts import UndescribedEventType
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted
@@ -41,8 +41,8 @@ class Note:
     type: str
     reason: str
     message: str
-    api_version: str = tool_resources.API_VERSION
-    kind: str = tool_resources.KIND
+    api_version: str = tool_resource.API_VERSION
+    kind: str = tool_resource.KIND
 
     @property
     def name(self) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from beckon_contract.eventtypes import is_event_type
-from beckon_contract.places import LAST_APPLIED
-from beckon_contract.resources import Resource, from_object
+from beckon_contract.catalogue.parameter_sources import LAST_APPLIED
+from beckon_contract.knative.eventtypes import is_event_type
+from beckon_contract.kubernetes_objects import Resource, from_object
 
 
 @dataclass(frozen=True, slots=True)

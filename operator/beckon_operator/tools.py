@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from beckon_contract import tool_resources
-from beckon_contract.call_routes import FIELD as ROUTES
-from beckon_contract.call_routes import route_document
-from beckon_contract.conditions import Condition
-from beckon_contract.eventtypes import GROUP as EVENTING
-from beckon_contract.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.knative.eventtypes import GROUP as EVENTING
+from beckon_contract.knative.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.kubernetes_objects import Condition
+from beckon_contract.resources import tool_resource
+from beckon_contract.resources.call_routes import FIELD as ROUTES
+from beckon_contract.resources.call_routes import route_document
 from beckon_operator.judging.last_ready import FIELD as LAST_READY
 from beckon_operator.judging.last_ready import ObjectVersion, read_last_ready, version_document
 from beckon_operator.judging.verdicts import Verdict
@@ -74,8 +74,8 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
     metadata, status = document["metadata"], _mapping(document.get("status"))
     owner: Mapping[str, Any] = next(filter(_is_controller, metadata.get("ownerReferences") or []), {})
     everything = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
-    conditions = [one for one in everything if one.get("type") != tool_resources.ANSWERING]
-    answering = next((one for one in everything if one.get("type") == tool_resources.ANSWERING), None)
+    conditions = [one for one in everything if one.get("type") != tool_resource.ANSWERING]
+    answering = next((one for one in everything if one.get("type") == tool_resource.ANSWERING), None)
     content = {
         "labels": metadata.get("labels") or {},
         "owner": owner,
@@ -118,8 +118,8 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
     if seen is not None:
         metadata |= {**seen.preserved, "resourceVersion": str(seen.version), "uid": seen.uid}
     return {
-        "apiVersion": tool_resources.API_VERSION,
-        "kind": tool_resources.KIND,
+        "apiVersion": tool_resource.API_VERSION,
+        "kind": tool_resource.KIND,
         "metadata": metadata,
         "spec": content["spec"],
         "status": {

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beckon_contract.addresses import Unaddressable, published_address
-from beckon_contract.conditions import READY, condition
+from beckon_contract.knative.addresses import Unaddressable, published_address
+from beckon_contract.kubernetes_objects import READY, condition
 from beckon_shim import responses
 from beckon_shim.messages import Answer
 from beckon_shim.targets import Target, named_broker

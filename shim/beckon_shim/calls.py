@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait, prefers_async
-from beckon_contract.events import EventError, is_timestamp
+from beckon_contract.cloudevents.events import EventError, is_timestamp
+from beckon_contract.cloudevents.extensions import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_shim import responses
 from beckon_shim.deadlines import Deadlines
 from beckon_shim.delivery import IDEMPOTENT, Delivery, at_deadline

@@ -11,7 +11,7 @@ import base64
 
 import orjson
 
-from beckon_contract.events import from_http, to_structured
+from beckon_contract.cloudevents.events import from_http, to_structured
 from beckon_shim.messages import Answer, Piece, RawHeader, Respond
 from beckon_shim.wire import WireEvent
 

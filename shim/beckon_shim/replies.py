@@ -9,9 +9,9 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
-from beckon_contract.acceptance import ACCEPTED, STATE
+from beckon_contract.cloudevents.events import EventError
+from beckon_contract.cloudevents.extensions import ACCEPTED, STATE
 from beckon_contract.correlation import Claim
-from beckon_contract.events import EventError
 from beckon_runtime.problem import Problem
 from beckon_shim import responses
 from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters

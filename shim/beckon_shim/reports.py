@@ -5,7 +5,7 @@ They are optional: the Broker always gets an acknowledgement, so no report is de
 
 from collections.abc import Coroutine
 
-from beckon_contract.acceptance import PROGRESS_MARK
+from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_contract.correlation import Claim
 from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
 from beckon_shim.exchange import Exchange

@@ -1,6 +1,6 @@
 """The answers to callers: one function for each end of a call."""
 
-from beckon_contract.events import EventError, EventFormatError
+from beckon_contract.cloudevents.events import EventError, EventFormatError
 from beckon_runtime.problem import Problem
 from beckon_shim.ack import Ack
 from beckon_shim.messages import Answer, of_problem

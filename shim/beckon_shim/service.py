@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from beckon_contract.call_credentials import SCHEME, BadCredential, check_request
-from beckon_contract.correlation import Keyring
+from beckon_contract.correlation import SCHEME, BadCredential, Keyring, check_request
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.problem import Problem
 from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters

@@ -1,14 +1,14 @@
 """An event on its way through: raw headers in binary mode and the bytes of its data.
 
 The usual event (binary mode, printable ASCII) is checked and passed on byte by byte;
-everything else goes through `beckon_contract.events`, which decides what is an event.
+everything else goes through `beckon_contract.cloudevents.events`, which decides what is an event.
 """
 
 import re
 from dataclasses import dataclass
 
-from beckon_contract.events import from_http, is_timestamp, to_binary
-from beckon_contract.media_types import is_media_type
+from beckon_contract.cloudevents.events import from_http, is_timestamp, to_binary
+from beckon_contract.cloudevents.media_types import is_media_type
 from beckon_shim.messages import RawHeader
 
 _NAMES = re.compile(rb"(?:ce-[a-z0-9]+\n)+\Z")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from beckon_contract.resources import MAX_TEXT, Resource, Unreadable, parse_manifests
+from beckon_contract.kubernetes_objects import MAX_TEXT, Resource, Unreadable, parse_manifests
 
 logger = logging.getLogger(__name__)
 

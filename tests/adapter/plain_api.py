@@ -23,7 +23,7 @@ from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport, Reso
 from beckon_adapter.mcp.rule import NamedServer
 from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.request import HttpRequest
-from beckon_contract.resources import Resource, from_object
+from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_tools.server import bind_socket
 from tests.patience import until
 from tests.tools.serving import Caller, configured, served

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import stamina
 
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from tests.adapter.plain_api import (
     PlainApi,
     Told,

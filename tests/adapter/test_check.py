@@ -3,7 +3,7 @@
 import json
 
 from beckon_adapter.check import check_rules
-from beckon_contract.findings import Finding
+from beckon_contract.catalogue.diagnostics import Finding
 from tests.adapter.plain_api import event_type
 
 SCHEMA = {"type": "object", "properties": {"city": {}, "unit": {}}, "required": ["city"]}

@@ -20,8 +20,8 @@ import pytest
 from beckon_adapter.command_line import read_command_line
 from beckon_adapter.mcp import command_server
 from beckon_adapter.mcp.rule import NamedServer
-from beckon_contract.events import to_binary
-from beckon_contract.resources import Resource, from_object
+from beckon_contract.cloudevents.events import to_binary
+from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_tools.errors import UsageError
 from tests.adapter.plain_api import adapting, way_to
 from tests.e2e.local_platform import clean_environment, is_running, port_range

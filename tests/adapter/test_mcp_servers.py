@@ -14,7 +14,7 @@ from beckon_adapter.egress.credentials import Credential
 from beckon_adapter.egress.hosts import AllowedHost
 from beckon_adapter.mcp.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.rule import InvalidRule
-from beckon_contract.resources import Resource
+from beckon_contract.kubernetes_objects import Resource
 from tests.adapter.plain_api import PlainApi, adapting, event_type, local, serving, told, way_to
 from tests.tools.serving import Caller, call
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from beckon_contract.events import CloudEvent, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from tests.adapter.plain_api import PlainApi, serving, told
 from tests.agent.telemetry.collector import collector
 from tests.e2e.local_platform import clean_environment, port_range

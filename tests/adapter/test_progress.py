@@ -8,7 +8,7 @@ import pytest
 
 from beckon_adapter.mcp.caller import passed_on
 from beckon_adapter.mcp.rule import NamedServer
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from beckon_tools import event_sender
 from tests.adapter.plain_api import adapting, way_to
 from tests.adapter.test_mcp_servers import SERVER, asked, bridging, tool_of

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from beckon_contract.acceptance import PROGRESS_MARK
+from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.manifests import Placement, event_type, trigger_manifest

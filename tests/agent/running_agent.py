@@ -26,7 +26,7 @@ from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import FittingTools
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
 

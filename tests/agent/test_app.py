@@ -14,7 +14,7 @@ from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.running_agent import Still
 from tests.agent.serving import open_door, served
 from tests.patience import PATIENCE

@@ -13,7 +13,7 @@ import orjson
 from beckon_broker.server import listen
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
-from beckon_contract.events import CloudEvent, to_binary, to_structured
+from beckon_contract.cloudevents.events import CloudEvent, to_binary, to_structured
 from tests.patience import PATIENCE
 
 Manifest = dict[str, object]

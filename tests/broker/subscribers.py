@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from tests.patience import PATIENCE
 
 Answerer = Callable[["Request"], Awaitable[web.Response]]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from beckon_contract.events import from_http
+from beckon_contract.cloudevents.events import from_http
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber
 from tests.patience import eventually

@@ -12,7 +12,7 @@ from beckon_broker.envelope import (
     seal,
     seal_reply,
 )
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 
 HERE = BrokerName("default", "default")
 

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from tests.broker.broker_process import running_broker, trigger
 from tests.broker.subscribers import subscriber
 from tests.patience import eventually

@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from tests.broker.broker_process import broker, event, running_broker, trigger
 from tests.broker.subscribers import subscriber
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 
-from beckon_contract.events import to_binary
+from beckon_contract.cloudevents.events import to_binary
 from tests.broker.broker_process import delivery, event, trigger, write_manifests
 from tests.broker.subscribers import Gate, subscriber
 from tests.patience import PATIENCE

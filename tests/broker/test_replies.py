@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from beckon_contract.events import CloudEvent, to_structured
+from beckon_contract.cloudevents.events import CloudEvent, to_structured
 from tests.broker.broker_process import delivery, event, running_broker, trigger
 from tests.broker.subscribers import Answerer, Gate, Request, event_response, subscriber
 from tests.patience import eventually

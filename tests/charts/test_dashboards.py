@@ -17,7 +17,7 @@ from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.metrics import Metrics as AgentMetrics
 from beckon_broker.metrics import Metrics as BrokerMetrics
-from beckon_contract.resources import Key
+from beckon_contract.kubernetes_objects import Key
 from beckon_operator.metrics import Metrics as OperatorMetrics
 from beckon_shim.metrics import Metrics as ShimMetrics
 from beckon_tools.telemetry import Metrics as ToolMetrics

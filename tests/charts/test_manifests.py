@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings
 
 from beckon_agent.settings import Settings as AgentSettings
 from beckon_cli.settings_page import field_names
-from beckon_contract.acceptance import PROGRESS_MARK
+from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_demo.settings import Settings as DemoSettings
 from beckon_operator.settings import Settings as OperatorSettings
 from beckon_operator.webhook.settings import WebhookSettings

@@ -9,7 +9,7 @@ import pytest
 from beckon_cli.local.plan import for_tools, tool_programs
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, wanted
-from beckon_contract.resources import Resource, parse_manifests
+from beckon_contract.kubernetes_objects import Resource, parse_manifests
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"
 OWN = LocalService(ServiceName("default", "own"), (sys.executable, "-m", "beckon_tools", "serve", "own:tool"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from beckon_cli.local.services import ADAPTER, AGENT, ServiceName, wanted
-from beckon_contract.resources import Resource, parse_manifests
+from beckon_contract.kubernetes_objects import Resource, parse_manifests
 
 TRIGGER = """
 apiVersion: eventing.knative.dev/v1

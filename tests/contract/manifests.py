@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from beckon_contract.resources import Resource
+from beckon_contract.kubernetes_objects import Resource
 
 EVENTING = "eventing.knative.dev"
 SERVICE = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "weather"}

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.addresses import AddressBook, Unaddressable
-from beckon_contract.delivery import Destination, Reference
-from beckon_contract.resources import Resource
+from beckon_contract.knative.addresses import AddressBook, Unaddressable
+from beckon_contract.knative.delivery import Destination, Reference
+from beckon_contract.kubernetes_objects import Resource
 
 REF = Reference("serving.knative.dev/v1", "Service", "shop", "weather")
 

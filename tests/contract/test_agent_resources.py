@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.agent_resources import (
+from beckon_contract.kubernetes_objects import from_object
+from beckon_contract.resources.agent_resource import (
     KIND,
     AgentLimits,
     AgentResource,
@@ -17,10 +18,8 @@ from beckon_contract.agent_resources import (
     is_agent,
     read_agent,
 )
-from beckon_contract.resources import from_object
-from beckon_contract.tool_resources import API_VERSION
-from beckon_contract.tool_selectors import Requirement, ToolSelector
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tool_resource import API_VERSION
+from beckon_contract.resources.tools import Requirement, Tool, ToolSelector
 
 URL = "https://api.example.com/v1"
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.agent_terms import (
+from beckon_contract.fields import Fields, ReportProblem
+from beckon_contract.resources.agent_terms import (
     Access,
     Callers,
     Quota,
@@ -14,8 +15,7 @@ from beckon_contract.agent_terms import (
     ToolRule,
     read_terms,
 )
-from beckon_contract.fields import Fields, ReportProblem
-from beckon_contract.tool_selectors import Requirement, ToolSelector
+from beckon_contract.resources.tools import Requirement, ToolSelector
 
 
 def read(spec: dict[str, Any]) -> tuple[Terms, list[str]]:

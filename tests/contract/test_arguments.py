@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.arguments import (
+from beckon_contract.schema.arguments import (
     Arguments,
     InvalidArguments,
     Validator,

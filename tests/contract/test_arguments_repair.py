@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beckon_contract.arguments import InvalidArguments, Validator, read_arguments
-from beckon_contract.parameters import normalise
+from beckon_contract.schema.arguments import InvalidArguments, Validator, read_arguments
+from beckon_contract.schema.parameters import normalise
 from tests.contract.oracle import is_valid
 from tests.contract.schema_family import Pair, parameters
 from tests.shared_data import shared_data

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.catalogue import Catalogue, CatalogueBuilder, build_catalogue
+from beckon_contract.catalogue.builder import Catalogue, CatalogueBuilder, build_catalogue
+from beckon_contract.kubernetes_objects import Resource, Unreadable, parse_manifests
 from beckon_contract.names import sanitise
-from beckon_contract.resources import Resource, Unreadable, parse_manifests
-from beckon_contract.tools import Refusal
+from beckon_contract.resources.tools import Refusal
 from tests.contract.manifests import BROKER, SERVICE, event_type, parameters, trigger
 from tests.shared_data import shared_data
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.cesql import MAX_DEPTH, MAX_LENGTH, CesqlSyntaxError, ErrorKind, parse
-from beckon_contract.cesql.values import Value
+from beckon_contract.knative.cesql import MAX_DEPTH, MAX_LENGTH, CesqlSyntaxError, ErrorKind, parse
+from beckon_contract.knative.cesql.expression import Value
 from tests.shared_data import shared_data
 
 EVENT = {"specversion": "1.0", "id": "myId", "source": "localhost.localdomain", "type": "myType"}

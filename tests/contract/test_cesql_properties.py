@@ -4,8 +4,8 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.cesql import CesqlSyntaxError, parse
-from beckon_contract.events import AttributeValue
+from beckon_contract.cloudevents.events import AttributeValue
+from beckon_contract.knative.cesql import CesqlSyntaxError, parse
 
 NAMES = st.sampled_from(["id", "type", "n", "flag", "missing"])
 BINARY = st.sampled_from(["+", "-", "*", "/", "%", "=", "!=", "<>", "<", "<=", ">", ">=", "AND", "OR", "XOR"])

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.check import Report, check
-from beckon_contract.findings import Finding
-from beckon_contract.resources import Resource, Unreadable, parse_manifests
+from beckon_contract.catalogue.check import Report, check
+from beckon_contract.catalogue.diagnostics import Finding
+from beckon_contract.kubernetes_objects import Resource, Unreadable, parse_manifests
 from tests.contract.manifests import BROKER, EVENTING, SERVICE, event_type, parameters, trigger
 from tests.shared_data import shared_data
 

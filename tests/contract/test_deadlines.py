@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.deadlines import format_expiry, parse_expiry, preferred_wait
+from beckon_contract.cloudevents.extensions import format_expiry, parse_expiry, preferred_wait
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.delivery import (
+from beckon_contract.knative.delivery import (
     DEFAULT_DELIVERY,
     MAX_DELAY,
     BackoffPolicy,

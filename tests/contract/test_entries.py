@@ -1,9 +1,9 @@
 from typing import Any
 
-from beckon_contract.entries import Entry, EntryReader, Router, by_key
+from beckon_contract.catalogue.builder import Entry, EntryReader, Router, by_key
+from beckon_contract.knative.routes import read_trigger, route_table
+from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.names import Identity
-from beckon_contract.resources import Resource
-from beckon_contract.routes import read_trigger, route_table
 from tests.contract.manifests import event_type, trigger
 
 TYPES = ("a", "b")

@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from beckon_contract.events import (
+from beckon_contract.cloudevents.events import (
     CloudEvent,
     EventError,
     EventFormatError,
@@ -18,7 +18,7 @@ from beckon_contract.events import (
     to_binary,
     to_structured,
 )
-from beckon_contract.media_types import is_json
+from beckon_contract.cloudevents.media_types import is_json
 from tests.shared_data import shared_data
 
 MINIMUM = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"), (b"ce-type", b"t")]

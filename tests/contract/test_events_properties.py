@@ -10,7 +10,7 @@ from cloudevents.core.v1.event import CloudEvent as OracleEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.events import CloudEvent, EventError, from_http, to_binary, to_structured
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, to_binary, to_structured
 from beckon_contract.jsontext import NotJsonError, members
 
 # The String type: no control characters, surrogates or noncharacters.

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.delivery import Reference
-from beckon_contract.eventtypes import AUTO_CREATED, InvalidEventType, parse_event_type, why_no_tool
-from beckon_contract.resources import Resource
+from beckon_contract.knative.delivery import Reference
+from beckon_contract.knative.eventtypes import AUTO_CREATED, InvalidEventType, parse_event_type, why_no_tool
+from beckon_contract.kubernetes_objects import Resource
 from tests.contract.manifests import BROKER, SERVICE, event_type
 
 

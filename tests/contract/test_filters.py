@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.events import AttributeValue
-from beckon_contract.filters import MAX_DEPTH, MAX_ELEMENTS, FilterError, compile_filter
+from beckon_contract.cloudevents.events import AttributeValue
+from beckon_contract.knative.filters import MAX_DEPTH, MAX_ELEMENTS, FilterError, compile_filter
 from tests.shared_data import shared_data
 
 UNIT = [

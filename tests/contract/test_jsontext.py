@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.events import CloudEvent, EventError
+from beckon_contract.cloudevents.events import CloudEvent, EventError
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.lowering import MAX_CHARACTERS, Profile, lower, lower_strict
-from beckon_contract.parameters import normalise
+from beckon_contract.schema.lowering import MAX_CHARACTERS, Profile, lower, lower_strict
+from beckon_contract.schema.parameters import normalise
 
 
 def sent(parameter: object, profile: str, **around: Any) -> Any:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.lowering import Profile, lower, lower_strict
-from beckon_contract.parameters import SchemaError, normalise
-from beckon_contract.schemas.keywords import Schema, children
+from beckon_contract.schema.keywords import Schema, children
+from beckon_contract.schema.lowering import Profile, lower, lower_strict
+from beckon_contract.schema.parameters import SchemaError, normalise
 from tests.contract.schema_family import Pair, parameters, scalars
 from tests.shared_data import shared_data
 

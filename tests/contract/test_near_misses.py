@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.near_misses import Miss, NearMisses
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener, call_attributes, read_trigger, route_table
+from beckon_contract.catalogue.route_diagnostics import Miss, NearMisses
+from beckon_contract.knative.routes import Listener, call_attributes, read_trigger, route_table
+from beckon_contract.kubernetes_objects import Resource
 from tests.contract.manifests import trigger
 
 CURE = "write a Trigger with spec.broker: default, spec.filter.attributes: {type: get.weather}"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.eventtypes import InvalidEventType, parse_event_type
-from beckon_contract.options import Options, parse_timeout, read_options
+from beckon_contract.catalogue.options import Options, parse_timeout, read_options
+from beckon_contract.knative.eventtypes import InvalidEventType, parse_event_type
 from tests.contract.manifests import BROKER, SERVICE, event_type
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.parameters import normalise, normalise_text
+from beckon_contract.schema.parameters import normalise, normalise_text
 from tests.contract.oracle import check_schema
 from tests.shared_data import shared_data
 

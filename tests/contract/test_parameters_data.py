@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from beckon_contract.parameters import SchemaError, normalise, normalise_text
+from beckon_contract.schema.parameters import SchemaError, normalise, normalise_text
 from tests.contract.oracle import check_schema, is_valid
 from tests.shared_data import shared_data
 

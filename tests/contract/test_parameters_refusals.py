@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.parameters import (
+from beckon_contract.schema.parameters import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_PROPERTIES,

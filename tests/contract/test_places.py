@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.eventtypes import parse_event_type
-from beckon_contract.places import (
+from beckon_contract.catalogue.parameter_sources import (
     LAST_APPLIED,
     MAX_TEXT,
     PARAMETERS,
@@ -17,6 +16,7 @@ from beckon_contract.places import (
     Found,
     find_parameters,
 )
+from beckon_contract.knative.eventtypes import parse_event_type
 from tests.contract.manifests import event_type, parameters
 
 IN_LAST_APPLIED = f"metadata.annotations[{LAST_APPLIED}]"

@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from beckon_contract.lowering import Profile, lower
-from beckon_contract.parameters import SchemaError, normalise
-from beckon_contract.schemas.keywords import Schema
-from beckon_contract.schemas.translation import translate
+from beckon_contract.schema.keywords import Schema
+from beckon_contract.schema.lowering import Profile, lower
+from beckon_contract.schema.parameters import SchemaError, normalise
+from beckon_contract.schema.translation import translate
 from tests.contract.oracle import is_valid
 from tests.shared_data import shared_data
 

@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.resources import MAX_TEXT, Key, Resource, Unreadable, from_object, parse_manifests
+from beckon_contract.kubernetes_objects import (
+    MAX_TEXT,
+    Key,
+    Resource,
+    Unreadable,
+    from_object,
+    parse_manifests,
+)
 from tests.shared_data import shared_data
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

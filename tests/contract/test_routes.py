@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.resources import Resource
-from beckon_contract.routes import (
+from beckon_contract.knative.routes import (
     BrokenTrigger,
     Listener,
     RouteTable,
@@ -17,6 +16,7 @@ from beckon_contract.routes import (
     route_table,
     wanted_type,
 )
+from beckon_contract.kubernetes_objects import Resource
 from tests.contract.manifests import event_type, trigger
 
 TYPES = st.sampled_from(["a", "b", "a.b", ""])

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.conditions import READY, Condition, condition
-from beckon_contract.delivery import Reference
-from beckon_contract.resources import Resource, from_object
-from beckon_contract.tool_resources import (
+from beckon_contract.knative.delivery import Reference
+from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition, from_object
+from beckon_contract.resources.tool_resource import (
     API_VERSION,
     CONDITIONS,
     KIND,
@@ -19,7 +18,7 @@ from beckon_contract.tool_resources import (
     ready_from,
     tool_spec,
 )
-from beckon_contract.tools import Refusal, Tool
+from beckon_contract.resources.tools import Refusal, Tool
 
 READY_CONDITION = {"type": READY, "status": "True", "reason": "Ready", "message": ""}
 TOOL = Tool(

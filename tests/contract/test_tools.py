@@ -1,7 +1,7 @@
 import pytest
 
-from beckon_contract.lowering import Profile
-from beckon_contract.tools import MAX_DESCRIPTION, Tool, declare
+from beckon_contract.resources.tools import MAX_DESCRIPTION, Tool, declare
+from beckon_contract.schema.lowering import Profile
 
 WEATHER = Tool(
     name="get_weather",

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.delivery import DEFAULT_DELIVERY, Destination, Reference
 from beckon_contract.fields import FieldProblem
-from beckon_contract.resources import Key, Resource, from_object, parse_manifests
-from beckon_contract.triggers import GROUP, InvalidResource, parse_broker, parse_trigger
+from beckon_contract.knative.delivery import DEFAULT_DELIVERY, Destination, Reference
+from beckon_contract.knative.triggers import GROUP, InvalidResource, parse_broker, parse_trigger
+from beckon_contract.kubernetes_objects import Key, Resource, from_object, parse_manifests
 from tests.shared_data import shared_data
 
 SUBSCRIBER = {"ref": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "weather"}}

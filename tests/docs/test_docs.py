@@ -19,15 +19,15 @@ from beckon_agent.core.run_events import Ending
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.tool_calls.progress import ProgressReport, read_report
 from beckon_cli.entry import app
-from beckon_contract import eventtypes
-from beckon_contract.catalogue import build_catalogue
-from beckon_contract.check import check
-from beckon_contract.events import from_http, from_structured
-from beckon_contract.eventtypes import TOOL_LABEL, is_event_type
+from beckon_contract.catalogue.builder import build_catalogue
+from beckon_contract.catalogue.check import check
+from beckon_contract.catalogue.options import KNOWN, LOCAL_COMMAND, LOCAL_URL
+from beckon_contract.cloudevents.events import from_http, from_structured
 from beckon_contract.failures import Reason
-from beckon_contract.options import KNOWN, LOCAL_COMMAND, LOCAL_URL
-from beckon_contract.parameters import SchemaError, normalise_text
-from beckon_contract.resources import Resource, Unreadable, parse_manifests
+from beckon_contract.knative import eventtypes
+from beckon_contract.knative.eventtypes import TOOL_LABEL, is_event_type
+from beckon_contract.kubernetes_objects import Resource, Unreadable, parse_manifests
+from beckon_contract.schema.parameters import SchemaError, normalise_text
 from tests.docs.blocks import KINDS, PAGES, ROOT, Block, blocks, every_block, prose, table
 
 DOCS = ROOT / "docs"
@@ -235,7 +235,18 @@ def test_the_messages_that_are_explained_are_those_of_the_code() -> None:
 
 def texts_in_code() -> Iterator[str]:
     """Yield every text in the code, what is filled in left out."""
-    for room in ("contract", "broker", "shim", "agent", "demo", "tools", "cli"):
+    for room in (
+        "contract",
+        "runtime",
+        "sources",
+        "broker",
+        "shim",
+        "agent",
+        "demo",
+        "tools",
+        "adapter",
+        "cli",
+    ):
         for path in (ROOT / room).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.JoinedStr):

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
 JUDGING = sorted((ROOT / "operator" / "beckon_operator" / "judging").glob("*.py"))
-MISSES = ROOT / "contract" / "beckon_contract" / "near_misses.py"
+MISSES = ROOT / "contract" / "beckon_contract" / "catalogue" / "route_diagnostics.py"
 
 # Where a reason stands among the arguments of what makes a condition.
 _PLACE = {"Condition": 2, "_no": 0, "Miss": 0}

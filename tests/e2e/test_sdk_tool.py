@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from tests.broker.subscribers import subscriber
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.sdk_tool import platform_with

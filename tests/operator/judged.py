@@ -1,7 +1,7 @@
 """A cluster in memory, judged."""
 
-from beckon_contract.conditions import Condition
-from beckon_contract.tool_resources import CONDITIONS
+from beckon_contract.kubernetes_objects import Condition
+from beckon_contract.resources.tool_resource import CONDITIONS
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import Rules
 from beckon_operator.judging.verdicts import Verdict

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.resources import from_object
-from beckon_contract.tool_resources import read_tool
-from beckon_contract.tools import Tool
+from beckon_contract.kubernetes_objects import from_object
+from beckon_contract.resources.tool_resource import read_tool
+from beckon_contract.resources.tools import Tool
 from beckon_operator.ledger import Action
 from beckon_operator.tools import document, read_seen, wanted
 from tests.operator.documents import NAMESPACE, Document, broker, event_type, ready, reply_trigger, trigger

@@ -17,9 +17,8 @@ from aiohttp import web
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
-from beckon_contract.call_credentials import sign_request
-from beckon_contract.correlation import Keyring
-from beckon_contract.tools import Tool
+from beckon_contract.correlation import Keyring, sign_request
+from beckon_contract.resources.tools import Tool
 from beckon_shim.keys import follow_keys
 from tests.patience import eventually
 from tests.shim.support import CALL, KEY, Posted, Server, Shim, shim_in_front_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, to_binary
 from beckon_contract.correlation import Keyring, check_replica, verify
-from beckon_contract.events import CloudEvent, EventError, from_http, to_binary
 from beckon_shim.deadletters import decode_error, undeliverable
 from beckon_shim.deadlines import Deadlines
 from beckon_shim.keys import follow_keys

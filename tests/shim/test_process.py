@@ -15,8 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from beckon_contract.call_credentials import sign_request
-from beckon_contract.correlation import Keyring, SigningKey, verify
+from beckon_contract.correlation import Keyring, SigningKey, sign_request, verify
 from beckon_shim.__main__ import main
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, eventually, until

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from beckon_contract.events import from_structured
+from beckon_contract.cloudevents.events import from_structured
 from tests.patience import until
 from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.resources import MAX_TEXT
+from beckon_contract.kubernetes_objects import MAX_TEXT
 from beckon_sources.folders import ManifestFolders, read_file, read_folder
 from tests.sources.writing import an_object, mount, notes, text_of, write
 

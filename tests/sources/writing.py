@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from beckon_contract.resources import Resource
+from beckon_contract.kubernetes_objects import Resource
 
 
 def an_object(name: str, *, note: str = "", kind: str = "EventType") -> dict[str, object]:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import httpx
 import uvicorn
 
-from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.server import bind_socket

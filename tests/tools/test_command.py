@@ -16,7 +16,7 @@ import httpx
 import pytest
 import yaml
 
-from beckon_contract.events import from_http, to_binary
+from beckon_contract.cloudevents.events import from_http, to_binary
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
 from beckon_tools.shipped import SHIPPED

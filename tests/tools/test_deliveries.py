@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_contract.deliveries import DELIVERIES, deliveries_attribute, read_deliveries
+from beckon_contract.cloudevents.extensions import DELIVERIES, deliveries_attribute, read_deliveries
 from beckon_tools import Hints, Retry, tool
 from beckon_tools.app import Deliveries
 from beckon_tools.declaration import AnyTool

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest_asyncio
 
-from beckon_contract.events import from_http, to_binary
+from beckon_contract.cloudevents.events import from_http, to_binary
 from tests.e2e.local_platform import clean_environment, port_range
 from tests.patience import PATIENCE
 from tests.tools.serving import call

@@ -7,11 +7,11 @@ import orjson
 import pytest
 import yaml
 
-from beckon_contract.arguments import read_arguments
-from beckon_contract.catalogue import build_catalogue
-from beckon_contract.check import check
-from beckon_contract.resources import Resource, parse_manifests
-from beckon_contract.triggers import parse_trigger
+from beckon_contract.catalogue.builder import build_catalogue
+from beckon_contract.catalogue.check import check
+from beckon_contract.knative.triggers import parse_trigger
+from beckon_contract.kubernetes_objects import Resource, parse_manifests
+from beckon_contract.schema.arguments import read_arguments
 from beckon_tools import Hints, Later, Progress, Ticket, tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.manifests import Placement, event_type, write_manifests

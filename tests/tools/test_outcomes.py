@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from beckon_contract.deliveries import read_deliveries
+from beckon_contract.cloudevents.extensions import read_deliveries
 from beckon_tools import Later, Retry, Ticket, ToolError, tool
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool

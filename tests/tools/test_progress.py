@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from beckon_contract.events import CloudEvent, from_http
+from beckon_contract.cloudevents.events import CloudEvent, from_http
 from beckon_tools import DeclarationError, Progress, tool
 from beckon_tools.signature import read_signature
 from tests.tools.serving import call, calling, served

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from opentelemetry import trace
 
-from beckon_contract.events import to_binary
+from beckon_contract.cloudevents.events import to_binary
 from beckon_tools import ToolError, tool
 from tests.e2e.local_platform import clean_environment, port_range
 from tests.patience import PATIENCE

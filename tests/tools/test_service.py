@@ -9,7 +9,7 @@ import pytest
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel, Field
 
-from beckon_contract.events import from_http, to_binary, to_structured
+from beckon_contract.cloudevents.events import from_http, to_binary, to_structured
 from beckon_tools import DeclarationError, Media, ToolError, tool
 from tests.tools.serving import JSON, call, calling
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_tools import tool
 from beckon_tools.replies import reply_event
 from tests.agent.telemetry.collector import collector

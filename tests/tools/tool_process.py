@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from tests.e2e.local_platform import clean_environment
 from tests.patience import PATIENCE
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
-from beckon_contract.events import CloudEvent, EventError, RawHeaders, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, EventError, RawHeaders, from_http, to_binary
 from beckon_contract.failures import Reason
 from beckon_runtime.logs import about
 from beckon_runtime.problem import MEDIA_TYPE, Problem, for_dead_letter

@@ -19,9 +19,9 @@ from typing import Any
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from opentelemetry import trace
 
-from beckon_contract.events import CloudEvent, EventError
+from beckon_contract.cloudevents.events import CloudEvent, EventError
+from beckon_contract.cloudevents.media_types import is_json
 from beckon_contract.failures import Reason
-from beckon_contract.media_types import is_json
 from beckon_tools.declaration import AnyTool
 from beckon_tools.deferred_results import NO_ANSWER_YET, Ticket, reply_data
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError

@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, STATE
-from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured, to_structured
+from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS_MARK, STATE
 from beckon_contract.failures import Reason, failure
 from beckon_tools.event_sender import has_sink, send_event
 from beckon_tools.expiry import EXPIRY, read_expiry

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from beckon_contract.events import CloudEvent, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from beckon_tools.errors import NotSent
 
 SINK = "K_SINK"

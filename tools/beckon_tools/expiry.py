@@ -5,7 +5,7 @@ After that time no caller waits for the answer.
 
 from datetime import UTC, datetime
 
-from beckon_contract.events import CloudEvent, EventError
+from beckon_contract.cloudevents.events import CloudEvent, EventError
 
 EXPIRY = "expirytime"
 

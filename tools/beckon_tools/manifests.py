@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import yaml
 
-from beckon_contract.options import (
+from beckon_contract.catalogue.options import (
     DESTRUCTIVE,
     IDEMPOTENT,
     LOCAL_COMMAND,
@@ -20,7 +20,7 @@ from beckon_contract.options import (
     REQUIRES_APPROVAL,
     TIMEOUT,
 )
-from beckon_contract.places import PARAMETERS
+from beckon_contract.catalogue.parameter_sources import PARAMETERS
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
 from beckon_tools.shipped import DEFAULT_IMAGE

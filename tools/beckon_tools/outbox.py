@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from beckon_contract.events import CloudEvent, EventError, from_structured, to_structured
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_tools.errors import NotSent, UsageError
 from beckon_tools.event_sender import has_sink, send_event
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import orjson
 
-from beckon_contract.acceptance import CAUSE, PROGRESS, PROGRESS_MARK, STATE
-from beckon_contract.events import AttributeValue, CloudEvent
+from beckon_contract.cloudevents.events import AttributeValue, CloudEvent
+from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, PROGRESS_MARK, STATE
 from beckon_tools.errors import NotSent
 from beckon_tools.event_sender import has_sink, send_event
 from beckon_tools.settings import Settings

@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 
 import orjson
 
-from beckon_contract import chains
-from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
-from beckon_contract.deliveries import deliveries_attribute
-from beckon_contract.events import AttributeValue, CloudEvent
+from beckon_contract.cloudevents import extensions
+from beckon_contract.cloudevents.events import AttributeValue, CloudEvent
+from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE, deliveries_attribute
 from beckon_contract.failures import Reason, failure
 from beckon_runtime.tracing import carried
 from beckon_tools.declaration import AnyTool
@@ -16,7 +15,7 @@ from beckon_tools.deferred_results import NO_ANSWER_YET
 
 # Travel from the call to its reply: the trace (CloudEvents distributed tracing extension), and
 # the counters by which brokers and agents break loops.
-_CARRIED = ("traceparent", "tracestate", "knativebrokerttl", *chains.CARRIED)
+_CARRIED = ("traceparent", "tracestate", "knativebrokerttl", *extensions.CARRIED)
 
 
 def reply_event(

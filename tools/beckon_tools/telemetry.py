@@ -19,7 +19,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.failures import Reason
 from beckon_runtime.tracing import MEMBERS, continued
 from beckon_tools.deferred_results import NO_ANSWER_YET

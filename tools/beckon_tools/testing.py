@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import orjson
 
-from beckon_contract.acceptance import CAUSE, PROGRESS, STATE, is_acceptance
-from beckon_contract.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, STATE, is_acceptance
 from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool

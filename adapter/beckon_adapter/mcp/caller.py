@@ -36,7 +36,7 @@ from beckon_adapter.mcp.command_server import CommandServer
 from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
 from beckon_adapter.mcp.rule import SETTING, McpRule, NamedServer
 from beckon_contract.jsontext import dumps, loads
-from beckon_contract.parameter_changes import parameters_changed
+from beckon_contract.schema.parameters import parameters_changed
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.results import Media
 

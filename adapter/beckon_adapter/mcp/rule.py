@@ -16,8 +16,8 @@ from pydantic import (
 
 from beckon_adapter.rule import InvalidRule, read_seconds
 from beckon_adapter.templates import parse_target
+from beckon_contract.catalogue.options import MCP
 from beckon_contract.fields import FieldProblem
-from beckon_contract.options import MCP
 from beckon_contract.yamltext import NotReadable, read_document
 
 SETTING = "BECKON_ADAPTER_MCP_SERVERS"

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from beckon_agent.telemetry.tool_spans import ANSWERED
-from beckon_contract.conditions import condition
 from beckon_contract.failures import Reason
-from beckon_contract.tool_resources import ANSWERING
-from beckon_contract.tools import Tool
+from beckon_contract.kubernetes_objects import condition
+from beckon_contract.resources.tool_resource import ANSWERING
+from beckon_contract.resources.tools import Tool
 from beckon_sources.api_types import Document, Refused, Unreachable
 
 logger = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.core.run_types import Agent
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.select import Chooser
-from beckon_contract.agent_resources import AgentResource, InvalidAgent, read_agent
-from beckon_contract.resources import Resource, from_object
-from beckon_contract.tool_selectors import ToolSelector
+from beckon_contract.kubernetes_objects import Resource, from_object
+from beckon_contract.resources.agent_resource import AgentResource, InvalidAgent, read_agent
+from beckon_contract.resources.tools import ToolSelector
 
 Place = tuple[str, str]
 """The namespace and the name of an Agent."""

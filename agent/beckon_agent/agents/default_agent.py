@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from beckon_agent.agents.keys import Key, KeyRing, NoModel, SecretEntry
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.core.run_types import Agent, Limits
-from beckon_contract.agent_resources import AgentLimits, AgentResource
+from beckon_contract.resources.agent_resource import AgentLimits, AgentResource
 
 
 @dataclass(frozen=True, slots=True)

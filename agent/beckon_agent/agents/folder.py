@@ -16,11 +16,11 @@ from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.catalogue import CatalogueSource, Judge, with_addresses
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among, Chooser, FittingTools
-from beckon_contract.agent_resources import is_agent
-from beckon_contract.catalogue import Catalogue, CatalogueBuilder
-from beckon_contract.readiness import with_readiness
-from beckon_contract.resources import Resource
-from beckon_contract.tool_selectors import ToolSelector
+from beckon_contract.catalogue.builder import Catalogue, CatalogueBuilder
+from beckon_contract.knative.addresses import with_readiness
+from beckon_contract.kubernetes_objects import Resource
+from beckon_contract.resources.agent_resource import is_agent
+from beckon_contract.resources.tools import ToolSelector
 from beckon_sources.folder_watch import Follower
 from beckon_sources.folders import ManifestFolders
 

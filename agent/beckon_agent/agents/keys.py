@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beckon_contract.agent_resources import SecretKey
+from beckon_contract.resources.agent_resource import SecretKey
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, differs, s
 from beckon_agent.agents.kubernetes_tools import ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_contract import agent_resources, tool_resources
-from beckon_contract.tools import Tool
+from beckon_contract.resources import agent_resource, tool_resource
+from beckon_contract.resources.tools import Tool
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection as Objects
 from beckon_sources.api_types import Document, Refused, Unreachable, object_path
@@ -197,13 +197,13 @@ class Cluster:
         self._reflectors = [
             Reflector(
                 server,
-                Objects(tool_resources.API_VERSION, plural, namespace),
+                Objects(tool_resource.API_VERSION, plural, namespace),
                 sink,
                 self._contact,
                 required=namespace in (None, own.agent.namespace),
             )
             for namespace in scopes
-            for plural, sink in ((tool_resources.PLURAL, self._tools), (agent_resources.PLURAL, self._agents))
+            for plural, sink in ((tool_resource.PLURAL, self._tools), (agent_resource.PLURAL, self._agents))
         ]
 
     @property
@@ -272,11 +272,11 @@ class Cluster:
         await self._keeper.run()
 
     async def _write_status(self, place: Place, status: Mapping[str, Any]) -> Document:
-        path = object_path(tool_resources.API_VERSION, agent_resources.PLURAL, *place)
+        path = object_path(tool_resource.API_VERSION, agent_resource.PLURAL, *place)
         return await self._server.patch(f"{path}/status", {"status": status})
 
     async def _patch_tool(self, place: Place, change: Document) -> Document:
-        path = object_path(tool_resources.API_VERSION, tool_resources.PLURAL, *place)
+        path = object_path(tool_resource.API_VERSION, tool_resource.PLURAL, *place)
         return await self._server.patch(path, change)
 
     def _status(self, entry: AgentEntry) -> dict[str, Any]:

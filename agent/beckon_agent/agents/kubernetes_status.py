@@ -13,8 +13,8 @@ from beckon_agent.agents.default_agent import Own
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec, SharedModel
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelError, ModelRefused
-from beckon_contract.agent_resources import AgentResource
-from beckon_contract.conditions import READY, Condition, Status
+from beckon_contract.kubernetes_objects import READY, Condition, Status
+from beckon_contract.resources.agent_resource import AgentResource
 
 logger = logging.getLogger(__name__)
 

@@ -10,14 +10,12 @@ from beckon_agent.agents.answering import StoredTool, ToolPlace
 from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route_stations
 from beckon_agent.tools.select import Among, Chooser, FittingTools
-from beckon_contract.arguments import Validator
-from beckon_contract.call_routes import read_routes
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.conditions import Condition, condition
-from beckon_contract.resources import Resource, from_object
-from beckon_contract.tool_resources import ANSWERING, CONDITIONS, read_tool
-from beckon_contract.tool_selectors import ToolSelector
-from beckon_contract.tools import Refusal, Tool, declare
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.kubernetes_objects import Condition, Resource, condition, from_object
+from beckon_contract.resources.call_routes import read_routes
+from beckon_contract.resources.tool_resource import ANSWERING, CONDITIONS, read_tool
+from beckon_contract.resources.tools import Refusal, Tool, ToolSelector, declare
+from beckon_contract.schema.arguments import Validator
 from beckon_sources.api_types import Document
 
 

@@ -12,7 +12,7 @@ from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError
 from beckon_agent.run.model_turn import DialectModel
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 logger = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from beckon_agent.api.http.openapi import (
 from beckon_agent.api.tools import AgentName, ToolDocument, chosen_agent, tool_document
 from beckon_agent.service import Service
 from beckon_agent.tools.explain import Explanation, Station
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.conditions import Condition
-from beckon_contract.findings import Finding
-from beckon_contract.tools import Refusal, Skipped, Tool
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.catalogue.diagnostics import Finding
+from beckon_contract.kubernetes_objects import Condition
+from beckon_contract.resources.tools import Refusal, Skipped, Tool
 from beckon_runtime.problem import Problem
 
 State = Literal["ready", "refused", "skipped"]

@@ -21,8 +21,8 @@ from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.outcome import from_event
 from beckon_agent.tool_calls.progress import read_report
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
-from beckon_contract.acceptance import CAUSE, PROGRESS_MARK, is_acceptance, is_report
-from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http
+from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_http
+from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS_MARK, is_acceptance, is_report
 from beckon_runtime.problem import Problem, for_dead_letter
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.progress import ProgressReport, with_reports
-from beckon_contract.tools import Refusal, Skipped, Tool, declare
+from beckon_contract.resources.tools import Refusal, Skipped, Tool, declare
 from beckon_runtime.problem import Problem
 
 

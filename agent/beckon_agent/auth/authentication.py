@@ -12,8 +12,8 @@ from beckon_agent.auth.api_keys import KeyFile
 from beckon_agent.auth.errors import BadToken, NotLetIn
 from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import ANONYMOUS, Principal
-from beckon_contract.agent_terms import KEY_PREFIX
 from beckon_contract.api_keys import MAX_KEY, PREFIX
+from beckon_contract.resources.agent_terms import KEY_PREFIX
 from beckon_runtime.origins import is_loopback
 
 Headers = Iterable[tuple[bytes, bytes]]

@@ -16,9 +16,9 @@ from beckon_agent.core.run_types import Agent
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among
-from beckon_contract.agent_terms import Access
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.tools import Refusal, Skipped, Tool
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.resources.agent_terms import Access
+from beckon_contract.resources.tools import Refusal, Skipped, Tool
 
 Mask = tuple[int, ...]
 """The numbers of the tool rules that name a principal: principals with the same mask have the same tools."""

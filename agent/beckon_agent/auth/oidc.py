@@ -18,7 +18,7 @@ import orjson
 from beckon_agent.auth.errors import BadToken, KeysUnavailable
 from beckon_agent.auth.settings import secure_url
 from beckon_agent.core.context import Principal
-from beckon_contract.agent_terms import OIDC_PREFIX
+from beckon_contract.resources.agent_terms import OIDC_PREFIX
 
 logger = logging.getLogger(__name__)
 

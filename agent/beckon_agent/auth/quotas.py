@@ -24,9 +24,9 @@ from beckon_agent.store.base import Counters, StoreUnavailable
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher, ToolCaller
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, unknown_outcome
 from beckon_agent.tool_calls.validation import PreparedCall
-from beckon_contract.agent_terms import Holder, Measure, Rate
 from beckon_contract.failures import Reason
-from beckon_contract.tools import Tool
+from beckon_contract.resources.agent_terms import Holder, Measure, Rate
+from beckon_contract.resources.tools import Tool
 
 logger = logging.getLogger(__name__)
 

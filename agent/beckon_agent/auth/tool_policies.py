@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from beckon_contract.agent_terms import Rate, ToolPolicy
-from beckon_contract.tools import TextCallRule, Tool
+from beckon_contract.resources.agent_terms import Rate, ToolPolicy
+from beckon_contract.resources.tools import TextCallRule, Tool
 
 _STRICTNESS: Sequence[TextCallRule] = ("Allow", "Approve", "Refuse")
 

@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from beckon_agent.core.model_types import Usage
-from beckon_contract.chains import BUDGET, DEPTH, USED
-from beckon_contract.events import AttributeValue, CloudEvent, EventError
+from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError
+from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, USED
 
 _INTEGER = re.compile(r"-?\d{1,10}", re.ASCII)
 _MOST = 2**31 - 1  # what an Integer of CloudEvents holds

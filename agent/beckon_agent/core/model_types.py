@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 Message = dict[str, Any]
 """One chat message in OpenAI's shape: role, content, tool_calls, tool_call_id."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from beckon_agent.core.model_types import Message, Usage
 from beckon_agent.core.run_events import Ending
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete", "failed", "cancelled"]
 """`suspended` waits for an approval or for a tool that answers later; nobody holds it."""

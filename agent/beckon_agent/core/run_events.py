@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
 from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 Ending = Literal[
     "stop",

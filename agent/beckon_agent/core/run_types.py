@@ -7,8 +7,8 @@ from typing import Protocol
 from beckon_agent.core.call_budget import ROOT, CallBudget
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_events import StreamItem
-from beckon_contract.agent_terms import NO_TERMS, Terms
-from beckon_contract.tools import Tool
+from beckon_contract.resources.agent_terms import NO_TERMS, Terms
+from beckon_contract.resources.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)

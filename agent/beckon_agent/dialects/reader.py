@@ -13,7 +13,7 @@ from beckon_agent.dialects.base import Allows, Item, NewId, allow_everything
 from beckon_agent.dialects.calls import RawCall, ToolSchemas
 from beckon_agent.dialects.place import Place
 from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 HELD_LIMIT: Final = 262_144
 """Characters that are held back until they prove to be calls; beyond them the rest of the answer is text."""

@@ -21,7 +21,7 @@ from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, is_repe
 from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, PreparedCall
 from beckon_contract.failures import Reason
 from beckon_contract.jsontext import dumps
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 
 def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) -> StoredTurn:

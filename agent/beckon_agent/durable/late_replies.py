@@ -11,7 +11,7 @@ from beckon_agent.store.base import Store
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.progress import ProgressReport
 from beckon_agent.tool_calls.recorded_events import event_document
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 
 
 class LateReplyResult(Enum):

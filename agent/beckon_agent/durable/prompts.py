@@ -15,7 +15,7 @@ from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_events import StreamItem
 from beckon_agent.core.run_types import Model, Options
 from beckon_agent.store.base import Materials
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _KNOWN_FOR = 3600.0  # seconds; the store deletes nothing that was said to be used within a day
 _MOST_KNOWN = 20_000

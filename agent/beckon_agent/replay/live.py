@@ -18,7 +18,7 @@ from beckon_agent.service import Service
 from beckon_agent.tool_calls.caller import ToolCaller
 from beckon_agent.tool_calls.validation import NeedsApproval, PreparedCall, prepare_calls
 from beckon_contract.failures import Reason
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from beckon_agent.run.loop import OutOfTime
 from beckon_agent.tool_calls.caller import AnswersLater, ToolCaller
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import PreparedCall
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _NO_LIMIT = 1_000_000  # tools
 

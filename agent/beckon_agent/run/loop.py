@@ -44,10 +44,10 @@ from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunPro
 from beckon_agent.tool_calls.outcome import unknown_outcome
 from beckon_agent.tool_calls.recorded_events import recording_events
 from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval
-from beckon_contract.events import AttributeValue
+from beckon_contract.cloudevents.events import AttributeValue
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import dumps
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 Item = TypeVar("Item")
 

@@ -26,8 +26,8 @@ from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
 from beckon_agent.model.messages import pair_calls
 from beckon_agent.telemetry.run_spans import record_model
-from beckon_contract.lowering import Profile
-from beckon_contract.tools import Tool, declare
+from beckon_contract.resources.tools import Tool, declare
+from beckon_contract.schema.lowering import Profile
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from beckon_agent.tool_calls.validation import PreparedCall, client_tools, prepa
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.query import FIND_TOOLS, Finder
 from beckon_agent.tools.select import Chooser, Situation
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _CUT_OFF = frozenset({"length", BROKE_OFF})
 

@@ -16,7 +16,7 @@ from beckon_agent.tool_calls.outcome import is_failure
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_agent.tool_calls.validation import NeedsApproval, PreparedCall
 from beckon_contract.failures import Reason
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _Call = tuple[str, str]
 

@@ -9,7 +9,7 @@ from beckon_agent.core.model_types import RefusedCall, Usage
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.tool_spans import outcome_label
 from beckon_contract.failures import Reason
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 _PREFIX = "beckon_agent_"
 _TOOLS = (0, 8, 16, 32, 64, 96, 128)

@@ -17,7 +17,7 @@ from beckon_agent.core.model_types import Message, ToolCall, Turn
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.spans import during, mark_failed
 from beckon_contract.failures import Reason
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from beckon_runtime.tracing import carried
 
 ANSWERED = "answered"

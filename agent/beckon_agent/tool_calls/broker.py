@@ -34,7 +34,13 @@ from beckon_agent.tool_calls.progress import Latest, OnReport, current_listener,
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem, record_receipt
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_agent.tool_calls.retry import NotAccepted, retry_after, retry_until_accepted
-from beckon_contract.events import STRUCTURED_TYPE, CloudEvent, EventError, from_structured, to_binary
+from beckon_contract.cloudevents.events import (
+    STRUCTURED_TYPE,
+    CloudEvent,
+    EventError,
+    from_structured,
+    to_binary,
+)
 from beckon_contract.failures import Reason
 
 EVENT_STREAM = "text/event-stream"

@@ -18,7 +18,7 @@ from beckon_agent.tool_calls.outcome import MAX_REPLY_BYTES, CallOutcome, Outgoi
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_agent.tool_calls.validation import SHOWN_NAME, HandedBack, NeedsApproval, PreparedCall
 from beckon_contract.failures import Reason
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from beckon_runtime.logs import about
 
 

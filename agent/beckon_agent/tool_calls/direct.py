@@ -27,11 +27,11 @@ from beckon_agent.tool_calls.outcome import (
 )
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem
 from beckon_agent.tool_calls.retry import NotAccepted, retry_after, retry_until_accepted
-from beckon_contract.events import CloudEvent, is_event, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, is_event, to_binary
+from beckon_contract.cloudevents.media_types import is_json
 from beckon_contract.failures import Reason
 from beckon_contract.jsontext import NotJsonError, loads
-from beckon_contract.media_types import is_json
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from beckon_contract.yamltext import NotReadable
 
 _SHOWN_BYTES = 500  # of an error that is no problem document

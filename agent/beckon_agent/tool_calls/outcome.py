@@ -13,12 +13,12 @@ import orjson
 from beckon_agent.core.call_budget import current_attributes, reported_cost
 from beckon_agent.telemetry.tool_spans import trace_members
 from beckon_agent.tool_calls.recorded_events import record_reply
-from beckon_contract.acceptance import is_acceptance
-from beckon_contract.events import CloudEvent, EventError, from_http
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
+from beckon_contract.cloudevents.extensions import is_acceptance
+from beckon_contract.cloudevents.media_types import is_json
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import dumps
-from beckon_contract.media_types import is_json
-from beckon_contract.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
+from beckon_contract.resources.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
 from beckon_contract.yamltext import NotReadable, check_depth
 from beckon_runtime.tracing import MEMBERS
 

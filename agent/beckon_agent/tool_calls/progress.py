@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeVar
 
-from beckon_contract.events import CloudEvent, EventError
+from beckon_contract.cloudevents.events import CloudEvent, EventError
 
 _LONGEST = 500  # characters of a message; the SDK sends no more
 

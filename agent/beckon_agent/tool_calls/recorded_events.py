@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from beckon_agent.core.records import Exchanged
+from beckon_contract.cloudevents.events import CloudEvent, to_structured
 from beckon_contract.correlation import hide_tokens, looks_like_token
-from beckon_contract.events import CloudEvent, to_structured
 from beckon_contract.yamltext import NotReadable, check_depth
 
 MAX_STORED = 262_144  # bytes of data; of more the attributes are kept, and the result of the call

@@ -5,8 +5,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from beckon_contract.call_credentials import RawHeader, sign_request
-from beckon_contract.correlation import Keyring, is_of_call, verify
+from beckon_contract.correlation import Keyring, RawHeader, is_of_call, sign_request, verify
 
 logger = logging.getLogger(__name__)
 

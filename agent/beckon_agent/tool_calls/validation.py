@@ -13,10 +13,10 @@ from beckon_agent.core.model_types import Message, ToolCall
 from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_contract import jsontext
-from beckon_contract.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 from beckon_contract.failures import Reason
 from beckon_contract.names import RESERVED
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
+from beckon_contract.schema.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 
 logger = logging.getLogger(__name__)
 

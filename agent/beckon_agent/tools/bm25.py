@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Letters of scripts that put no space between words: Thai to Khmer, Kana, Han."""

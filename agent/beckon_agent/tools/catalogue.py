@@ -14,20 +14,24 @@ from beckon_agent.tools.explain import (
     delivery_words,
     route_stations,
 )
-from beckon_contract.addresses import AddressBook, Unaddressable
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.check_eventtypes import check_event_type, check_tool
-from beckon_contract.check_triggers import check_broker, check_loop, check_trigger
-from beckon_contract.conditions import Condition
-from beckon_contract.delivery import Delivery, Destination
-from beckon_contract.eventtypes import GROUP, InvalidEventType, parse_event_type
-from beckon_contract.findings import Finding
-from beckon_contract.options import DISPATCH
-from beckon_contract.resources import Key, Resource
-from beckon_contract.routes import Listener, call_attributes, choose_broker
-from beckon_contract.tool_resources import ready_from
-from beckon_contract.tools import Refusal, Skipped, Tool
-from beckon_contract.triggers import InvalidResource, parse_broker
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.catalogue.check import (
+    check_broker,
+    check_event_type,
+    check_loop,
+    check_tool,
+    check_trigger,
+)
+from beckon_contract.catalogue.diagnostics import Finding
+from beckon_contract.catalogue.options import DISPATCH
+from beckon_contract.knative.addresses import AddressBook, Unaddressable
+from beckon_contract.knative.delivery import Delivery, Destination
+from beckon_contract.knative.eventtypes import GROUP, InvalidEventType, parse_event_type
+from beckon_contract.knative.routes import Listener, call_attributes, choose_broker
+from beckon_contract.knative.triggers import InvalidResource, parse_broker
+from beckon_contract.kubernetes_objects import Condition, Key, Resource
+from beckon_contract.resources.tool_resource import ready_from
+from beckon_contract.resources.tools import Refusal, Skipped, Tool
 
 
 class CatalogueSource(Protocol):

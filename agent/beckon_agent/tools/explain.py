@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from beckon_contract.conditions import Condition
-from beckon_contract.findings import Finding
+from beckon_contract.catalogue.diagnostics import Finding
+from beckon_contract.kubernetes_objects import Condition
 
 StationKind = Literal["EventType", "Broker", "Trigger", "Service", "Reply"]
 StationState = Literal["ok", "broken", "unknown"]

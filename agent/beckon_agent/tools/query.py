@@ -10,7 +10,7 @@ from typing import Final
 from beckon_agent.core.model_types import Message
 from beckon_agent.tools.bm25 import Index, terms_of_text
 from beckon_contract.names import sanitise
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _MOST_CHARACTERS: Final = 4_000  # of a text's beginning, and of its end: a question stands at either
 _REPEATED: Final = 0.5

@@ -19,7 +19,7 @@ from beckon_agent.tools.query import (
     names_found,
     query_of,
 )
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 _PEOPLE: Final = frozenset({"user", "system", "developer"})
 _MACHINES: Final = frozenset({"assistant", "tool"})

@@ -9,10 +9,10 @@ from rich.text import Text
 from beckon_adapter.check import check_rules
 from beckon_cli.errors import CommandError
 from beckon_cli.output import out, print_json
-from beckon_contract.check import Report
-from beckon_contract.check import check as check_resources
-from beckon_contract.findings import Finding
-from beckon_contract.resources import Resource, Unreadable
+from beckon_contract.catalogue.check import Report
+from beckon_contract.catalogue.check import check as check_resources
+from beckon_contract.catalogue.diagnostics import Finding
+from beckon_contract.kubernetes_objects import Resource, Unreadable
 from beckon_sources.folders import read_file, read_folder
 
 

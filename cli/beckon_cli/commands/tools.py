@@ -12,8 +12,8 @@ from beckon_cli.client import AgentClient, is_agent
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json, print_json_line, print_rows
 from beckon_cli.settings import Settings, load_settings
-from beckon_contract.catalogue import build_catalogue
-from beckon_contract.tools import Tool, declare
+from beckon_contract.catalogue.builder import build_catalogue
+from beckon_contract.resources.tools import Tool, declare
 from beckon_sources.folders import read_folder
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from beckon_cli.importing.candidates import Found, Tool
 from beckon_cli.importing.files import Source
-from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, IMPORTED_FROM, MCP, READ_ONLY
-from beckon_contract.parameter_changes import parameters_changed
-from beckon_contract.parameters import normalise
-from beckon_contract.places import PARAMETERS
-from beckon_contract.resources import Resource
+from beckon_contract.catalogue.options import DESTRUCTIVE, HTTP, IDEMPOTENT, IMPORTED_FROM, MCP, READ_ONLY
+from beckon_contract.catalogue.parameter_sources import PARAMETERS
+from beckon_contract.kubernetes_objects import Resource
+from beckon_contract.schema.parameters import normalise, parameters_changed
 from beckon_sources.folders import read_folder
 
 _HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT)

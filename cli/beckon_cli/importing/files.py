@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beckon_contract.options import IMPORTED_FROM
-from beckon_contract.resources import Resource
+from beckon_contract.catalogue.options import IMPORTED_FROM
+from beckon_contract.kubernetes_objects import Resource
 from beckon_sources.folders import read_file
 
 SUFFIX = ".yaml"

@@ -11,8 +11,8 @@ import yaml
 
 from beckon_cli.importing.candidates import Found, Tool
 from beckon_cli.importing.files import SUFFIX, Written
-from beckon_contract.options import IMPORTED_FROM
-from beckon_contract.places import PARAMETERS
+from beckon_contract.catalogue.options import IMPORTED_FROM
+from beckon_contract.catalogue.parameter_sources import PARAMETERS
 
 _STRING = "tag:yaml.org,2002:str"
 # What YAML takes for a line break of its own, or for no character at all.

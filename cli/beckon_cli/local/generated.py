@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from beckon_cli.local.services import ServiceName
-from beckon_contract.acceptance import PROGRESS_MARK
-from beckon_contract.resources import Resource
+from beckon_contract.cloudevents.extensions import PROGRESS_MARK
+from beckon_contract.kubernetes_objects import Resource
 
 # Six seconds of retries in all: long enough for a tool to be started again, short
 # enough that a call to a dead one is told as undeliverable before it times out.

@@ -9,7 +9,7 @@ from pathlib import Path
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, shared_server
 from beckon_cli.settings import Settings
-from beckon_contract.addresses import CLUSTER_DOMAIN
+from beckon_contract.knative.addresses import CLUSTER_DOMAIN
 from beckon_runtime.collectors import is_named
 
 _LOOPBACK = "127.0.0.1"

@@ -15,8 +15,8 @@ from beckon_cli.local.ports import answers, free_ports, is_free
 from beckon_cli.local.process import Process, Program
 from beckon_cli.local.services import ServiceName, WantedService, wanted
 from beckon_cli.settings import Settings, child_environment
-from beckon_contract.agent_resources import is_agent
-from beckon_contract.resources import DEFAULT_NAMESPACE
+from beckon_contract.kubernetes_objects import DEFAULT_NAMESPACE
+from beckon_contract.resources.agent_resource import is_agent
 from beckon_sources.folder_watch import ticks
 from beckon_sources.folders import ManifestFolders
 

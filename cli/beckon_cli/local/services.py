@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from beckon_contract.addresses import service_of
-from beckon_contract.delivery import Destination
-from beckon_contract.eventtypes import InvalidEventType, is_event_type, parse_event_type
-from beckon_contract.options import DISPATCH, LOCAL_COMMAND, LOCAL_URL
-from beckon_contract.resources import Resource
-from beckon_contract.triggers import Broker, InvalidResource, Trigger, parse_broker, parse_trigger
+from beckon_contract.catalogue.options import DISPATCH, LOCAL_COMMAND, LOCAL_URL
+from beckon_contract.knative.addresses import service_of
+from beckon_contract.knative.delivery import Destination
+from beckon_contract.knative.eventtypes import InvalidEventType, is_event_type, parse_event_type
+from beckon_contract.knative.triggers import Broker, InvalidResource, Trigger, parse_broker, parse_trigger
+from beckon_contract.kubernetes_objects import Resource
 from beckon_tools.shipped import SHIPPED
 
 _SERVING = "serving.knative.dev"

@@ -4,11 +4,10 @@ A Trigger with a `delivery` of its own replaces that of its Broker as a whole, e
 sink (knative/specs, specs/eventing/control-plane.md).
 """
 
-from beckon_contract.conditions import Condition
-from beckon_contract.delivery import Delivery
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener
-from beckon_contract.tools import Tool
+from beckon_contract.knative.delivery import Delivery
+from beckon_contract.knative.routes import Listener
+from beckon_contract.kubernetes_objects import Condition, Resource
+from beckon_contract.resources.tools import Tool
 from beckon_operator.judging.namespace_view import BrokerView, NamespaceView
 from beckon_operator.judging.rules import same_place
 

@@ -3,11 +3,8 @@
 The message names the place of its parameters, and the risk of losing them.
 """
 
-from beckon_contract.conditions import Condition
-from beckon_contract.declared import Declared
-from beckon_contract.entries import Entry
-from beckon_contract.eventtypes import EventType
-from beckon_contract.places import (
+from beckon_contract.catalogue.builder import Declared, Entry
+from beckon_contract.catalogue.parameter_sources import (
     LAST_APPLIED,
     NOWHERE,
     PARAMETERS,
@@ -16,7 +13,9 @@ from beckon_contract.places import (
     decode,
     last_applied,
 )
-from beckon_contract.tools import Refusal
+from beckon_contract.knative.eventtypes import EventType
+from beckon_contract.kubernetes_objects import Condition
+from beckon_contract.resources.tools import Refusal
 from beckon_operator.observed import History
 
 DECLARED = "Declared"

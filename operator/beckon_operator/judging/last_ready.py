@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from beckon_contract.conditions import READY, condition
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener
+from beckon_contract.knative.routes import Listener
+from beckon_contract.kubernetes_objects import READY, Resource, condition
 
 FIELD = "lastReady"
 

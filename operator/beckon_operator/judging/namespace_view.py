@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from beckon_contract.addresses import AddressBook, Unaddressable
-from beckon_contract.conditions import READY, Condition, condition
-from beckon_contract.delivery import Delivery, Destination, Reference
-from beckon_contract.entries import Router
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener
-from beckon_contract.triggers import InvalidResource, parse_broker
+from beckon_contract.catalogue.builder import Router
+from beckon_contract.knative.addresses import AddressBook, Unaddressable
+from beckon_contract.knative.delivery import Delivery, Destination, Reference
+from beckon_contract.knative.routes import Listener
+from beckon_contract.knative.triggers import InvalidResource, parse_broker
+from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition
 from beckon_operator.judging.last_ready import LastReady, ObjectVersion
 from beckon_operator.judging.rules import Rules
 

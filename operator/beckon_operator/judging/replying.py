@@ -1,8 +1,8 @@
 """The condition Answerable: replies of the tool's Broker reach the shim."""
 
-from beckon_contract.conditions import Condition
-from beckon_contract.routes import Listener
-from beckon_contract.tools import Tool
+from beckon_contract.knative.routes import Listener
+from beckon_contract.kubernetes_objects import Condition
+from beckon_contract.resources.tools import Tool
 from beckon_operator.judging.namespace_view import NamespaceView
 from beckon_operator.judging.rules import same_place
 

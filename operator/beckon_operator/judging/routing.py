@@ -6,14 +6,13 @@ Otherwise the condition gives the obstacle.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from beckon_contract.addresses import Unaddressable
-from beckon_contract.call_routes import CallRoute, make_route
-from beckon_contract.conditions import READY, Condition, condition
-from beckon_contract.delivery import Reference
-from beckon_contract.entries import Entry
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener
-from beckon_contract.tools import Tool
+from beckon_contract.catalogue.builder import Entry
+from beckon_contract.knative.addresses import Unaddressable
+from beckon_contract.knative.delivery import Reference
+from beckon_contract.knative.routes import Listener
+from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition
+from beckon_contract.resources.call_routes import CallRoute, make_route
+from beckon_contract.resources.tools import Tool
 from beckon_operator.judging.namespace_view import BrokerView, NamespaceView, is_knative_service
 
 ROUTED = "Routed"

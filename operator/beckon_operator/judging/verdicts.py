@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from beckon_contract.call_routes import CallRoute
-from beckon_contract.conditions import READY, Condition
-from beckon_contract.entries import Entry, EntryReader
-from beckon_contract.eventtypes import NO_DESCRIPTION
-from beckon_contract.resources import Resource
-from beckon_contract.routes import Listener
-from beckon_contract.tool_resources import ready_from, tool_spec
-from beckon_contract.tools import Skipped, Tool
+from beckon_contract.catalogue.builder import Entry, EntryReader
+from beckon_contract.knative.eventtypes import NO_DESCRIPTION
+from beckon_contract.knative.routes import Listener
+from beckon_contract.kubernetes_objects import READY, Condition, Resource
+from beckon_contract.resources.call_routes import CallRoute
+from beckon_contract.resources.tool_resource import ready_from, tool_spec
+from beckon_contract.resources.tools import Skipped, Tool
 from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
 from beckon_operator.judging.declaring import judge_declared
 from beckon_operator.judging.last_ready import ObjectVersion

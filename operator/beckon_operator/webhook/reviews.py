@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from beckon_contract.eventtypes import GROUP, InvalidEventType, parse_event_type, why_no_tool
-from beckon_contract.parameters import SchemaError, normalise_text
-from beckon_contract.places import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
-from beckon_contract.resources import Resource, from_object
+from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
+from beckon_contract.knative.eventtypes import GROUP, InvalidEventType, parse_event_type, why_no_tool
+from beckon_contract.kubernetes_objects import Resource, from_object
+from beckon_contract.schema.parameters import SchemaError, normalise_text
 from beckon_contract.yamltext import NotReadable, read_json
 
 MAX_ANNOTATIONS = 256 * 1024  # bytes of all keys and values together (apimachinery, objectmeta.go)

@@ -28,8 +28,8 @@ from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher
-from beckon_contract.agent_terms import Terms, read_terms
 from beckon_contract.fields import Fields, ReportProblem
+from beckon_contract.resources.agent_terms import Terms, read_terms
 from tests.agent.auth.counters import CountersInMemory
 from tests.agent.auth.issuer import AUDIENCE, Issuer
 from tests.agent.event_platform import EventPlatform

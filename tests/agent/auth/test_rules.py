@@ -14,12 +14,12 @@ from beckon_agent.core.context import ANONYMOUS, EVENTS, UNAUTHENTICATED, NoPrin
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_events import StreamItem
 from beckon_agent.core.run_types import Agent, Limits, Options
-from beckon_contract.agent_resources import KIND, read_agent
-from beckon_contract.agent_terms import NO_TERMS, Access, Callers, Rate, Terms
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.resources import from_object
-from beckon_contract.tool_resources import API_VERSION
-from beckon_contract.tools import Tool
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.kubernetes_objects import from_object
+from beckon_contract.resources.agent_resource import KIND, read_agent
+from beckon_contract.resources.agent_terms import NO_TERMS, Access, Callers, Rate, Terms
+from beckon_contract.resources.tool_resource import API_VERSION
+from beckon_contract.resources.tools import Tool
 from tests.agent.auth.closed_service import Several, terms
 from tests.agent.running_agent import Still
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from beckon_agent.agents.kubernetes_tools import ToolStore, explanation
-from beckon_contract.resources import from_object
-from beckon_contract.tool_selectors import ToolSelector
+from beckon_contract.kubernetes_objects import from_object
+from beckon_contract.resources.tools import ToolSelector
 
 SPEC = {
     "name": "add",

@@ -15,7 +15,7 @@ from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError
-from beckon_contract.agent_resources import SecretKey
+from beckon_contract.resources.agent_resource import SecretKey
 from tests.agent.cluster.running import running_cluster
 from tests.agent.cluster_objects import agent
 from tests.agent.model_server import model_server

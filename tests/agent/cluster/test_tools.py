@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.agents.kubernetes_tools import AgentTools, ToolStore
-from beckon_contract.tool_selectors import Requirement, ToolSelector
+from beckon_contract.resources.tools import Requirement, ToolSelector
 from tests.agent.cluster_objects import Document, tool
 
 

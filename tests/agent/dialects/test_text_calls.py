@@ -17,10 +17,10 @@ from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ToolsNotSupported
 from beckon_agent.run.model_turn import DialectModel, Screen
 from beckon_agent.settings import Settings
-from beckon_contract.agent_resources import KIND, read_agent
-from beckon_contract.resources import from_object
-from beckon_contract.tool_resources import API_VERSION
-from beckon_contract.tools import Tool
+from beckon_contract.kubernetes_objects import from_object
+from beckon_contract.resources.agent_resource import KIND, read_agent
+from beckon_contract.resources.tool_resource import API_VERSION
+from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import KEY, declaration, refuses, says, scripted_model
 

@@ -29,8 +29,8 @@ from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.events import CloudEvent, from_http, to_binary, to_structured
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary, to_structured
 from tests.agent.events.memory_engine import MemoryEngine
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY, Asked, Reply, Script, ScriptedModel, says, scripted_model

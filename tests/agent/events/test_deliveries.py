@@ -13,8 +13,8 @@ from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import RunEvent, RunSuspended
 from beckon_agent.durable.base import Ask
-from beckon_contract.deadlines import format_expiry
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
+from beckon_contract.cloudevents.extensions import format_expiry
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, held, problem
 from tests.agent.events.memory_engine import MemoryEngine, doing
 from tests.agent.scripted_model import says

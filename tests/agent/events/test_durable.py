@@ -12,7 +12,7 @@ from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from tests.agent.durable.engines import QUICK
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held
 from tests.agent.scripted_model import Script, says

@@ -3,7 +3,7 @@
 import pytest
 
 from beckon_agent.api.events.messages import message_of
-from beckon_contract.events import CloudEvent, EventError
+from beckon_contract.cloudevents.events import CloudEvent, EventError
 from tests.agent.events.answering_agent import answering_agent, asking, event, problem
 
 REST = 'Why?\n\n{"order": 12345678901234567890123, "n": [1.0]}'

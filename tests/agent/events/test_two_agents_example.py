@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from beckon_contract.agent_resources import AgentResource, is_agent, read_agent
-from beckon_contract.catalogue import build_catalogue
-from beckon_contract.check import check
-from beckon_contract.resources import Resource, Unreadable, parse_manifests
+from beckon_contract.catalogue.builder import build_catalogue
+from beckon_contract.catalogue.check import check
+from beckon_contract.kubernetes_objects import Resource, Unreadable, parse_manifests
+from beckon_contract.resources.agent_resource import AgentResource, is_agent, read_agent
 from tests.agent.event_platform import event_platform
 from tests.agent.events.answering_agent import answering_agent
 from tests.agent.running_agent import running_agent

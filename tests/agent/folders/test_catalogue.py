@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.agents.folder import FolderSource
-from beckon_contract.catalogue import CatalogueBuilder
+from beckon_contract.catalogue.builder import CatalogueBuilder
 from tests.agent.event_platform import described
 from tests.patience import until
 from tests.sources.writing import mount

@@ -2,7 +2,7 @@
 
 import httpx
 
-from beckon_contract.events import from_http, to_binary
+from beckon_contract.cloudevents.events import from_http, to_binary
 from tests.agent.events.answering_agent import asking
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.scripted_model import asks_for, refuses, says

@@ -1,8 +1,8 @@
 """Five thousand tools around those of the platform, and what of them a model was sent."""
 
 from beckon_agent.core.run_types import Limits
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.tools import Tool
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import RunningAgent, Setup
 from tests.agent.scripted_model import Asked
 

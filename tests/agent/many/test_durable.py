@@ -7,7 +7,7 @@ import pytest
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.core.run_events import ApprovalRequested, CallFinished, RunEvent, RunFinished, RunSuspended
 from beckon_agent.tools.select import FittingTools
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.durable.conftest import StartEngines, engines
 from tests.agent.durable.crashing import Crashing
 from tests.agent.durable.engines import Engines, everything, text

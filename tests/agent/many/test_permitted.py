@@ -10,7 +10,7 @@ from beckon_agent.core.context import Principal, acting_as
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.select import FittingTools, Situation
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.auth.closed_service import Several, terms
 from tests.agent.auth.test_rules import Unasked
 from tests.agent.many.plenty import filler

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.conftest import StartAgent
 from tests.agent.event_platform import EventPlatform
 from tests.agent.many.plenty import LIMIT, MANY, SETUP, filler, sent, surround

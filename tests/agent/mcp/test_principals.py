@@ -20,9 +20,9 @@ from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.core.context import Principal, acting_as
 from beckon_agent.store.sql.open import open_store
-from beckon_contract.agent_terms import Access, Callers, Terms, ToolRule
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.tool_selectors import ToolSelector
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.resources.agent_terms import Access, Callers, Terms, ToolRule
+from beckon_contract.resources.tools import ToolSelector
 from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, MODERN, McpServer, mcp_server, request
 from tests.agent.tools_for_tests import BENCH

@@ -15,7 +15,7 @@ from mcp_types import ToolListChangedNotification
 
 from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.api.mcp.server import McpSettings
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, MODERN, McpServer, enveloped, request, routing

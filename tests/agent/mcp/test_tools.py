@@ -22,7 +22,7 @@ from beckon_agent.core.run_events import CallFinished
 from beckon_agent.core.run_types import Agent
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tool_calls.validation import PreparedCall
-from beckon_contract.catalogue import Catalogue
+from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.conftest import NOBODY
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer

@@ -17,7 +17,7 @@ from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.validation import PreparedCall
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from beckon_runtime.problem import Problem
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.auth.counters import CountersInMemory

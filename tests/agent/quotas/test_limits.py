@@ -8,8 +8,8 @@ from beckon_agent.auth.quotas import LimitReached, Quotas
 from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.store.base import StoreUnavailable
-from beckon_contract.agent_terms import Terms
-from beckon_contract.tools import Tool
+from beckon_contract.resources.agent_terms import Terms
+from beckon_contract.resources.tools import Tool
 from tests.agent.auth.closed_service import terms
 from tests.agent.auth.counters import CountersInMemory
 

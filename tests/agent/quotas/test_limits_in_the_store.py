@@ -11,7 +11,7 @@ from beckon_agent.auth.quotas import LimitReached, Quotas
 from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.store.sql.open import open_store
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.agent.auth.closed_service import terms
 from tests.agent.store.raw import count, execute
 

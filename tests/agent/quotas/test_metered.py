@@ -10,7 +10,7 @@ from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.run_events import StreamItem, TextDelta
 from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.core.run_types import Limits as RunLimits
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.agent.auth.closed_service import terms
 from tests.agent.auth.counters import CountersInMemory
 

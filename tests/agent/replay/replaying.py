@@ -16,8 +16,8 @@ from beckon_agent.app import RunStorage, build_app
 from beckon_agent.core.context import ANONYMOUS, Principal, acting_as
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
-from beckon_contract.catalogue import Catalogue
-from beckon_contract.tools import Tool
+from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import RunningAgent, Still
 from tests.agent.serving import served
 from tests.patience import eventually

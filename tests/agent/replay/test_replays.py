@@ -8,7 +8,7 @@ import pytest
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.auth.quotas import Quotas as SharedLimits
 from beckon_agent.core.run_types import Limits
-from beckon_contract.agent_terms import Quota, Terms
+from beckon_contract.resources.agent_terms import Quota, Terms
 from tests.agent.replay.conftest import StartService
 from tests.agent.replay.replaying import ended
 from tests.agent.running_agent import Setup

@@ -13,7 +13,7 @@ from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
 from beckon_agent.run.model_turn import DialectModel
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import (
     KEY,

@@ -8,7 +8,7 @@ from opentelemetry.context import attach, detach
 
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import OutgoingCall
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from beckon_runtime.tracing import continued
 from tests.agent.telemetry.conftest import Spans
 from tests.shim.support import Posted, serving

@@ -19,7 +19,7 @@ from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
 from beckon_agent.tool_calls.validation import prepare_calls
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.patience import PATIENCE
 from tests.shim.support import Posted, Server, serving
 from tests.silence import silent_address

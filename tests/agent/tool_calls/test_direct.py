@@ -15,7 +15,7 @@ from aiohttp import web
 from beckon_agent.core.context import set_request_id
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from beckon_tools.app import app
 from tests.agent.serving import served
 from tests.agent.tool_calls.test_broker import REPLY, answering, closed_port, error, problem, replying

@@ -12,7 +12,7 @@ from aiohttp import web
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports, read_report
-from beckon_contract.events import CloudEvent
+from beckon_contract.cloudevents.events import CloudEvent
 from tests.agent.tool_calls.test_broker import REPLY, a_call, error
 
 EVENT = {"specversion": "1.0", "id": "r", "source": "/t", "type": "my.echo.reply"}

@@ -15,8 +15,8 @@ from beckon_agent.tool_calls.recorded_events import (
     recording_events,
     without_tokens,
 )
+from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.correlation import Keyring, SigningKey, mint
-from beckon_contract.events import CloudEvent
 
 
 def event(data: bytes | None, kind: str | None = "application/json") -> CloudEvent:

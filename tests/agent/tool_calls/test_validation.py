@@ -8,7 +8,7 @@ import pytest
 from beckon_agent.core.model_types import ToolCall
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import NeedsApproval, PreparedCall, prepare_calls
-from beckon_contract.tools import CallOrigin, Tool
+from beckon_contract.resources.tools import CallOrigin, Tool
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}

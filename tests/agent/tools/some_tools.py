@@ -7,7 +7,7 @@ import orjson
 
 from beckon_agent.core.model_types import Message
 from beckon_agent.tools.query import FIND_TOOLS
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 
 def a_tool(

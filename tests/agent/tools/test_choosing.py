@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from beckon_agent.core.model_types import Message
 from beckon_agent.tools.query import FIND_TOOLS
 from beckon_agent.tools.select import Chooser, EveryTool, FittingTools, Selection, Situation
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.agent.tools.some_tools import SHOP, a_tool, asked_for_tools, called, catalogue, user
 
 HELLO = user("Hello!")

@@ -5,10 +5,10 @@ from jsonschema import Draft202012Validator
 
 from beckon_agent.tools.bm25 import Index
 from beckon_agent.tools.query import FIND_TOOLS, Finder
-from beckon_contract.arguments import InvalidArguments, Validator, read_arguments
-from beckon_contract.lowering import Profile
 from beckon_contract.names import RESERVED
-from beckon_contract.tools import Tool, declare
+from beckon_contract.resources.tools import Tool, declare
+from beckon_contract.schema.arguments import InvalidArguments, Validator, read_arguments
+from beckon_contract.schema.lowering import Profile
 from tests.agent.tools.some_tools import SHOP, a_tool, catalogue
 
 

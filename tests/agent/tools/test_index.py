@@ -6,7 +6,7 @@ import pytest
 
 from beckon_agent.tools.bm25 import Index
 from beckon_agent.tools.query import query_of_text
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.agent.tools.some_tools import SHOP, a_tool, catalogue
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from beckon_agent.tools.bm25 import Index, Indexes
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 from tests.agent.tools.some_tools import SHOP, a_tool, catalogue
 from tests.patience import eventually
 

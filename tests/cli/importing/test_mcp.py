@@ -12,8 +12,8 @@ from beckon_cli.importing.candidates import Found, NoSource, Skipped
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.mcp.tools import ImportedTools, Place, Server, import_tools, object_name
 from beckon_cli.importing.report import required_settings
-from beckon_contract.check import check
-from beckon_contract.resources import parse_manifests
+from beckon_contract.catalogue.check import check
+from beckon_contract.kubernetes_objects import parse_manifests
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import ROOT
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from beckon_cli.importing import manifests
 from beckon_cli.importing.manifests import Placement
 from beckon_cli.importing.openapi.documents import BadDescription
-from beckon_contract.check import check
-from beckon_contract.resources import parse_manifests
+from beckon_contract.catalogue.check import check
+from beckon_contract.kubernetes_objects import parse_manifests
 from tests.cli.importing.reading import found_in, openapi, written
 from tests.cli.importing.test_openapi_swagger import SWAGGER
 

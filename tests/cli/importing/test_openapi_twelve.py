@@ -11,11 +11,11 @@ from beckon_adapter.rule import parse_rule
 from beckon_cli.importing import manifests
 from beckon_cli.importing.manifests import Placement
 from beckon_cli.importing.report import credential_parts, required_settings
-from beckon_contract.check import check
-from beckon_contract.declared import Declared, read_declaration
-from beckon_contract.options import HTTP
-from beckon_contract.resources import Resource, parse_manifests
-from beckon_contract.tools import declare
+from beckon_contract.catalogue.builder import Declared, read_declaration
+from beckon_contract.catalogue.check import check
+from beckon_contract.catalogue.options import HTTP
+from beckon_contract.kubernetes_objects import Resource, parse_manifests
+from beckon_contract.resources.tools import declare
 from tests.cli.importing.reading import TWELVE, found_in
 
 NAME = re.compile(r"[a-z][a-z0-9_]{1,63}")

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 from hypothesis import strategies as st
 
-from beckon_contract.schemas.expansion import Expansion, Stack
-from beckon_contract.schemas.keywords import Schema, stated_types
+from beckon_contract.schema.expansion import Expansion, Stack
+from beckon_contract.schema.keywords import Schema, stated_types
 
 _TEXT = st.text(st.sampled_from("abcXYZ019 _-.é世&=+?#%;,/"), min_size=1, max_size=8).filter(
     lambda text: text.strip("./ ;") != ""

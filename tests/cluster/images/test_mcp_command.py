@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from beckon_contract.events import to_binary
+from beckon_contract.cloudevents.events import to_binary
 from tests.cluster.images.containers import Image, opened
 from tests.cluster.images.mcp_command import SECRET, SERVER, built, imported
 from tests.cluster.images.store import store

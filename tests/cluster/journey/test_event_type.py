@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from beckon_contract.tool_resources import CONDITIONS
+from beckon_contract.resources.tool_resource import CONDITIONS
 from tests.cluster.journey.weather import EVENT_TYPE, TRIGGER
 from tests.cluster.kube import Kube, condition, until
 from tests.cluster.platform import NAMESPACE, Platform

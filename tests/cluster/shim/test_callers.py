@@ -18,7 +18,7 @@ _READ = 12  # seconds in which a shim reads a file of keys that changed
 # Posts one call to the URL in its arguments, signed with the keys there where there are some.
 CALLER = """
 import sys, time, urllib.error, urllib.request
-from beckon_contract.call_credentials import sign_request
+from beckon_contract.correlation import sign_request
 from beckon_contract.correlation import Keyring
 url, path, keys = sys.argv[1:]
 body = b'{"text": "hello", "seconds": 0}'

@@ -22,7 +22,7 @@ from beckon_agent.core.run_events import (
     TextDelta,
 )
 from beckon_contract.jsontext import dumps
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 

@@ -15,7 +15,7 @@ from beckon_agent.api.events.messages import Replier, RunAnswer, RunAnswerReader
 from beckon_agent.api.events.request import FACE, EventRules, replier_of
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import RunEvent
-from beckon_contract.events import CloudEvent, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from beckon_contract.failures import Reason
 
 logger = logging.getLogger(__name__)

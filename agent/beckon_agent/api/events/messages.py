@@ -19,11 +19,11 @@ from beckon_agent.core.run_events import (
     TextDelta,
 )
 from beckon_agent.core.run_types import Agent
-from beckon_contract.acceptance import ACCEPTED, CAUSE, STATE
-from beckon_contract.events import AttributeValue, CloudEvent, EventError, EventFormatError
+from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError, EventFormatError
+from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE
+from beckon_contract.cloudevents.media_types import is_json
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import NotJsonError, members
-from beckon_contract.media_types import is_json
 from beckon_contract.yamltext import NotReadable, check_depth
 from beckon_runtime.tracing import carried
 

@@ -19,16 +19,15 @@ from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.records import NewRun, StoredRun
 from beckon_agent.core.run_types import Limits, Options
 from beckon_agent.durable.base import Ask
-from beckon_contract.chains import BUDGET, DEPTH
-from beckon_contract.deadlines import parse_expiry
-from beckon_contract.events import CloudEvent, EventError, from_structured, is_timestamp
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured, is_timestamp
+from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, parse_expiry
 from beckon_runtime.problem import Problem, for_dead_letter
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class StructuredEvent(TypedDict):
-    """A CloudEvent in structured mode; `beckon_contract.events` reads it."""
+    """A CloudEvent in structured mode; `beckon_contract.cloudevents.events` reads it."""
 
     specversion: Literal["1.0"]
     id: NonEmpty

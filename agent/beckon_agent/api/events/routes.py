@@ -28,8 +28,8 @@ from beckon_agent.durable.base import Engine
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists, StoreUnavailable
 from beckon_agent.telemetry.spans import resume_trace
-from beckon_contract.deadlines import preferred_wait
-from beckon_contract.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
+from beckon_contract.cloudevents.extensions import preferred_wait
 from beckon_contract.failures import Reason
 from beckon_runtime.problem import Problem, for_dead_letter
 from beckon_runtime.tracing import carried

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.service import Service
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 TOO_MANY = "as many clients as may wait for changes of the tools already; list them from time to time"
 

@@ -28,7 +28,7 @@ from beckon_agent.api.mcp.list_changed import Changes, TooManyListeners
 from beckon_agent.api.mcp.progress import SendProgress
 from beckon_agent.core.context import request_id
 from beckon_contract.failures import Reason
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 PAGE = 1_000  # tools; several clients never ask for a second page
 _CURSOR = "after:"

@@ -11,7 +11,7 @@ from beckon_agent.api.http.openapi import PageFields
 from beckon_agent.api.responses.content import input_parts
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 Item = dict[str, Any]
 """One item of an input, before it is validated."""

@@ -23,7 +23,7 @@ from beckon_agent.core.records import (
 from beckon_agent.core.run_events import Ending
 from beckon_agent.store.search_text import opening_text
 from beckon_agent.tool_calls.recorded_events import shown_document
-from beckon_contract.tools import CallOrigin
+from beckon_contract.resources.tools import CallOrigin
 
 MOST_SHOWN = (
     65_536  # characters of a result, a text or arguments; all of it is in the events, or the response

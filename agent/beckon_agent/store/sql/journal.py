@@ -31,7 +31,7 @@ from beckon_agent.store.sql.steps import (
     requeue_run,
 )
 from beckon_agent.store.sql.tables import calls, runs, turns
-from beckon_contract.deliveries import read_deliveries
+from beckon_contract.cloudevents.extensions import read_deliveries
 
 _CALL_MEMBERS = tuple(member.name for member in fields(StoredCall))
 _WITH_RUN = select(calls.c.run_id, *CALL_COLUMNS)

@@ -7,7 +7,7 @@ from typing import Any
 
 from beckon_cli.importing.candidates import Service
 from beckon_cli.importing.manifests import metadata_of, write_manifest
-from beckon_contract.options import LOCAL_COMMAND
+from beckon_contract.catalogue.options import LOCAL_COMMAND
 from beckon_tools.manifests import bind_to_broker
 from beckon_tools.shipped import DEFAULT_IMAGE
 

@@ -19,9 +19,9 @@ from beckon_cli.importing.files import Source
 from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.mcp.service import service_name
 from beckon_cli.importing.selection import choose_things, matches_pattern
+from beckon_contract.catalogue.options import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
 from beckon_contract.names import Identity, assign_names
-from beckon_contract.options import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
-from beckon_contract.parameters import SchemaError, normalise
+from beckon_contract.schema.parameters import SchemaError, normalise
 
 _SECONDS = 60.0
 

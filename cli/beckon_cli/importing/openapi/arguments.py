@@ -13,9 +13,9 @@ from beckon_cli.importing.openapi.bodies import Flat, choose_media, constant_of,
 from beckon_cli.importing.openapi.operations import Operation, Parameter
 from beckon_cli.importing.openapi.schemas import Bundle, example_of
 from beckon_cli.importing.openapi.words import MAX_PARAMETER, argument_name, says_nothing, to_plain_text
-from beckon_contract.parameters import normalise
-from beckon_contract.schemas.expansion import Expansion, Stack
-from beckon_contract.schemas.keywords import Schema, stated_types
+from beckon_contract.schema.expansion import Expansion, Stack
+from beckon_contract.schema.keywords import Schema, stated_types
+from beckon_contract.schema.parameters import normalise
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _ORDER = ("path", "query", "header", "cookie")

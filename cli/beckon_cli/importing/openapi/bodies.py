@@ -8,7 +8,7 @@ from beckon_cli.importing.openapi.documents import Node
 from beckon_cli.importing.openapi.operations import Operation
 from beckon_cli.importing.openapi.schemas import FILE
 from beckon_cli.importing.openapi.words import MAX_PARAMETER, argument_name, to_plain_text
-from beckon_contract.schemas.keywords import Schema, stated_types
+from beckon_contract.schema.keywords import Schema, stated_types
 
 
 @dataclass(slots=True)

@@ -19,9 +19,9 @@ from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Description, Operation, credential_for, to_slug
 from beckon_cli.importing.openapi.schemas import simplify_schema
 from beckon_cli.importing.openapi.words import describe_operation, says_nothing, split_words
-from beckon_contract.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
-from beckon_contract.parameters import SchemaError
-from beckon_contract.schemas.keywords import Schema
+from beckon_contract.catalogue.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
+from beckon_contract.schema.keywords import Schema
+from beckon_contract.schema.parameters import SchemaError
 
 
 def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[str, Any]:

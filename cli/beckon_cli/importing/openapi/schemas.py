@@ -9,9 +9,9 @@ from typing import Any
 
 from beckon_cli.importing.openapi.documents import BadDescription, Node, follow_references
 from beckon_cli.importing.openapi.words import MAX_INNER, to_plain_text
-from beckon_contract.parameters import SchemaError, normalise
-from beckon_contract.schemas.keywords import MANY, NAMED, ONE, Schema, children, rebuild
-from beckon_contract.schemas.recursion import definition
+from beckon_contract.schema.expansion import definition
+from beckon_contract.schema.keywords import MANY, NAMED, ONE, Schema, children, rebuild
+from beckon_contract.schema.parameters import SchemaError, normalise
 
 _SMALL = 3  # keywords of a definition that is shorter than the reference to it
 

@@ -21,7 +21,7 @@ import aiohttp
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import OutgoingCall
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
-from beckon_contract.tools import Tool
+from beckon_contract.resources.tools import Tool
 
 SHIM = "http://beckon-shim"
 KEYS = ReplyKeys(path=Path("/secret/keys"))

@@ -1,0 +1,1 @@
+"""Catalogues of tools from manifests, with diagnostics for their authors."""

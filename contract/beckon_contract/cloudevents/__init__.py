@@ -1,0 +1,1 @@
+"""CloudEvents: their structure, media types and extension attributes."""

@@ -1,0 +1,130 @@
+"""Extension attributes and headers of calls and replies.
+
+An accepted call is answered later. Acceptance is an attribute of the call's first reply.
+
+The last reply of the call is an ordinary one, sent to the Broker when it is ready. It bears the same
+correlation as the first, and names the call in `CAUSE` (CloudEvents correlation extension).
+
+Agents count nested calls with `DEPTH` and `BUDGET`; tools copy `CARRIED` to their replies, for a reply may
+start an agent again.
+
+Brokers deliver at least once. They retry after a 5xx and after a missing answer, and report it to no one:
+only the tool sees each delivery. It reports the deliveries that it has seen itself.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+STATE = "beckonstate"
+ACCEPTED = "accepted"
+"""The value of `STATE` by which a reply is no answer yet."""
+
+PROGRESS = "progress"
+"""The value of `STATE` on an event that tells how far a call has come. It bears no reply attribute."""
+
+PROGRESS_MARK = "beckonprogress"
+"""On a report of progress: the token of the call, by which the report finds who waits for the answer.
+
+Not the reply attribute, for then a report would be taken for the answer; nor that of the call, for then
+a report that cannot be delivered would be taken for the call.
+"""
+
+CAUSE = "causationid"
+"""On a reply, and on a report of progress: the id of the call."""
+
+
+def is_report(extensions: Mapping[str, object]) -> bool:
+    """Return True if these extension attributes mark a progress report."""
+    return extensions.get(STATE) == PROGRESS
+
+
+def is_acceptance(extensions: Mapping[str, object]) -> bool:
+    """Return True if these extension attributes mark a reply as acceptance.
+
+    The answer comes later.
+    """
+    return extensions.get(STATE) == ACCEPTED
+
+
+DEPTH = "beckondepth"
+"""How many agents stand before whoever takes the event."""
+
+BUDGET = "beckonbudget"
+"""The tokens that are left for whoever takes the event, and for all that it calls."""
+
+USED = "beckonused"
+"""On a reply: the tokens that it cost."""
+
+CARRIED = (DEPTH, BUDGET)
+
+
+DELIVERIES = "beckondeliveries"
+
+_MOST = 2**31 - 1  # CloudEvents' Integer
+
+
+def deliveries_attribute(deliveries: int) -> dict[str, str | int | bool]:
+    """Return the extension attributes for several deliveries, none for a single one."""
+    return {DELIVERIES: min(deliveries, _MOST)} if deliveries > 1 else {}
+
+
+def read_deliveries(attributes: Mapping[str, object]) -> int | None:
+    """Return the number of deliveries of a reply's call.
+
+    The result is `None` if the attributes of the reply do not say it.
+
+    In the binary mode of HTTP an Integer comes as its digits.
+    """
+    value = attributes.get(DELIVERIES)
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST)):
+        return None
+    number = int(text)
+    return number if 1 < number <= _MOST else None
+
+
+_WAIT = re.compile(rb'wait\s*=\s*"?(\d{1,9}(?:\.\d{1,9})?)"?\Z', re.IGNORECASE)
+
+
+def preferred_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
+    """Return the seconds in `Prefer: wait=` (RFC 7240, section 4.3), decimals allowed.
+
+    The first one counts; one that cannot be read is ignored, as section 2 asks.
+    """
+    for name, value in headers:
+        if name == b"prefer":
+            for preference in value.split(b","):
+                wait = _WAIT.match(preference.split(b";", maxsplit=1)[0].strip())
+                if wait is not None:
+                    return float(wait[1])
+    return None
+
+
+def prefers_async(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return True for `Prefer: respond-async` (RFC 7240, section 4.1).
+
+    The sender then takes the answer later.
+    """
+    return any(
+        preference.split(b";", maxsplit=1)[0].strip().lower() == b"respond-async"
+        for name, value in headers
+        if name == b"prefer"
+        for preference in value.split(b",")
+    )
+
+
+def parse_expiry(text: str) -> float:
+    """Return a checked RFC 3339 timestamp as seconds since the epoch."""
+    whole, _, rest = text.upper().partition(".")
+    fraction = re.match(r"\d*", rest)
+    if fraction is not None and rest:
+        whole += rest[fraction.end() :]
+    moment = datetime.fromisoformat(whole.replace(":60", ":59"))
+    return moment.timestamp() + (float(f"0.{fraction[0]}") if fraction is not None and fraction[0] else 0.0)
+
+
+def format_expiry(epoch: float) -> bytes:
+    """Return seconds since the epoch as an RFC 3339 timestamp with milliseconds."""
+    moment = datetime.fromtimestamp(epoch, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()

@@ -1,0 +1,1 @@
+"""Resources of Knative Eventing: EventTypes, Triggers, delivery, filters, addresses."""

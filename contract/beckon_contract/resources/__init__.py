@@ -1,0 +1,1 @@
+"""Tools, and the custom resources Tool and Agent."""

@@ -1,0 +1,1 @@
+"""JSON Schemas of parameters: normal form, lowering for providers, validation of arguments."""
