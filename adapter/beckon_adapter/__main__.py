@@ -13,7 +13,7 @@ from beckon_adapter.command_line import CommandLine, act_as_init, read_command_l
 from beckon_adapter.egress.hosts import AllowedHosts
 from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.settings import AdapterSettings
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 from beckon_sources.api_types import NotConfigured
 from beckon_tools.__main__ import read_settings
 from beckon_tools.errors import UsageError
@@ -79,8 +79,7 @@ def _adapter_settings() -> AdapterSettings:
     try:
         return AdapterSettings()
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        raise UsageError(setting_problem(_env_prefix(AdapterSettings), first["loc"], first["msg"])) from None
+        raise UsageError(setting_problems(_env_prefix(AdapterSettings), error)[0]) from None
 
 
 def _env_prefix(settings: type[BaseSettings]) -> str:

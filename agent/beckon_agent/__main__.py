@@ -42,7 +42,7 @@ from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_runtime.asgi import server_config
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 from beckon_sources.api_types import NotConfigured
 
 logger = logging.getLogger("beckon_agent")
@@ -65,8 +65,7 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        return _refuse(setting_problem("BECKON_", first["loc"], first["msg"]))
+        return _refuse(setting_problems("BECKON_", error)[0])
     readable = sys.stderr.isatty()
     logging.config.dictConfig(
         log_config("agent", readable=readable, level=settings.log_level, fields=log_fields)

@@ -19,7 +19,7 @@ from beckon_broker.service import Service
 from beckon_broker.settings import Settings
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 
 logger = logging.getLogger("beckon_broker")
 
@@ -31,8 +31,7 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        for problem in error.errors():
-            line = setting_problem("BECKON_BROKER_", problem["loc"], problem["msg"])
+        for line in setting_problems("BECKON_BROKER_", error):
             print(f"beckon-broker: {line}", file=sys.stderr)
         return _USAGE
     readable = sys.stderr.isatty()

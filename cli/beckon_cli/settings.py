@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_cli.errors import CommandError
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 
 DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 _OURS = ("BECKON_", "OPENAI_")
@@ -96,9 +96,7 @@ def load_settings(**flags: object) -> Settings:
     except UnicodeDecodeError:
         raise CommandError("the file .env is not UTF-8", status=2) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        line = setting_problem("BECKON_", first["loc"], first["msg"])
-        raise CommandError(line, status=2) from None
+        raise CommandError(setting_problems("BECKON_", error)[0], status=2) from None
 
 
 def child_environment() -> dict[str, str]:

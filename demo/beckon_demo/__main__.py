@@ -14,7 +14,7 @@ from beckon_demo.app import build_app
 from beckon_demo.settings import Settings
 from beckon_runtime.asgi import server_config
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 
 _CLOSING_SECONDS = 5
 
@@ -26,8 +26,7 @@ def main() -> int:
     try:
         settings = CliApp.run(Settings)
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        return _refuse(setting_problem("BECKON_DEMO_", first["loc"], first["msg"]))
+        return _refuse(setting_problems("BECKON_DEMO_", error)[0])
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("demo", readable=readable, level=settings.log_level))
     try:

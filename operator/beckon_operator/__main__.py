@@ -12,7 +12,7 @@ from beckon_operator.app import Operator
 from beckon_operator.serving import CannotListen, open_port
 from beckon_operator.settings import Settings
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 from beckon_sources.api_client import connect
 from beckon_sources.api_types import NotConfigured
 
@@ -29,8 +29,7 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        lines = (setting_problem("BECKON_OPERATOR_", one["loc"], one["msg"]) for one in error.errors())
-        return _refuse("; ".join(lines))
+        return _refuse("; ".join(setting_problems("BECKON_OPERATOR_", error)))
     document = log_config("operator", readable=sys.stderr.isatty(), level=settings.log_level)
     document["loggers"]["kopf"] = {"level": "WARNING"}
     logging.config.dictConfig(document)

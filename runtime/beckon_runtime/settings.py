@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_runtime.connections import ConnectionLimits
@@ -87,16 +87,20 @@ class ServingSettings(BaseSettings):
         )
 
 
-def setting_problem(prefix: str, location: Sequence[int | str], message: str) -> str:
-    """Return the line for one of pydantic's errors.
+def setting_problems(prefix: str, error: ValidationError) -> list[str]:
+    """Return a line for each wrong setting, with its environment variable.
 
-    `prefix` is that of the service, such as `BECKON_`.
+    `prefix` is that of the service, such as `BECKON_`. The values are left out, since they may be secrets.
     """
-    message = message.removeprefix("Value error, ")
-    return f"{setting_name(prefix, str(location[0]))}: {message}" if location else message
+    found = error.errors(include_input=False, include_context=False, include_url=False)
+    return [_describe_problem(prefix, one["loc"], one["msg"].removeprefix("Value error, ")) for one in found]
 
 
-def setting_name(prefix: str, reported: str) -> str:
+def _describe_problem(prefix: str, location: Sequence[int | str], message: str) -> str:
+    return f"{_variable_of(prefix, str(location[0]))}: {message}" if location else message
+
+
+def _variable_of(prefix: str, reported: str) -> str:
     """Return the environment variable of a field.
 
     pydantic reports the field by its alias, in capitals, or by its own name.

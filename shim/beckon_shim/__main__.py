@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from beckon_contract.correlation import Keyring
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 from beckon_shim.keys import load_keys
 from beckon_shim.messages import Handler
 from beckon_shim.service import Service, listen
@@ -51,8 +51,7 @@ def main() -> int:
             return _refuse(_NO_KEYS)
         keyring = load_keys(settings.keys, settings.keys_file)
     except ValidationError as error:
-        lines = (setting_problem("BECKON_SHIM_", one["loc"], one["msg"]) for one in error.errors())
-        return _refuse("; ".join(lines))
+        return _refuse("; ".join(setting_problems("BECKON_SHIM_", error)))
     except (ValueError, OSError) as error:
         return _refuse(f"the keys cannot be used: {error}")
     _raise_file_limit(settings.max_waiting)

@@ -6,7 +6,7 @@ import sys
 from pydantic import ValidationError
 
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 from beckon_runtime.tracing import log_fields
 from beckon_tools.command import run_command
 from beckon_tools.errors import UsageError
@@ -28,8 +28,7 @@ def read_settings() -> Settings:
     try:
         settings = Settings()
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        raise UsageError(setting_problem("BECKON_TOOLS_", first["loc"], first["msg"])) from None
+        raise UsageError(setting_problems("BECKON_TOOLS_", error)[0]) from None
     readable = sys.stderr.isatty()
     logging.config.dictConfig(
         log_config("tool", readable=readable, level=settings.log_level, fields=log_fields)

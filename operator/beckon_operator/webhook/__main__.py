@@ -12,7 +12,7 @@ from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.service import Service
 from beckon_operator.webhook.settings import WebhookSettings
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problem
+from beckon_runtime.settings import setting_problems
 from beckon_sources.api_client import connect
 from beckon_sources.api_types import NotConfigured
 
@@ -27,8 +27,7 @@ def main() -> int:
     try:
         settings = WebhookSettings()
     except ValidationError as error:
-        lines = (setting_problem("BECKON_WEBHOOK_", one["loc"], one["msg"]) for one in error.errors())
-        return _refuse("; ".join(lines))
+        return _refuse("; ".join(setting_problems("BECKON_WEBHOOK_", error)))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("webhook", readable=readable, level=settings.log_level))
     try:
