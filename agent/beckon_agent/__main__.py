@@ -25,7 +25,7 @@ from beckon_agent.api.mcp.cancellation import Cancellations
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.api.operations import metrics_app
 from beckon_agent.app import AuthWrapper, RunStorage, build_app
-from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.auth.quotas import LimitedCaller
 from beckon_agent.auth.quotas import Quotas as SharedLimits
@@ -65,32 +65,32 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        return _refuse(setting_problems("BECKON_", error)[0])
+        return _refuse_start(setting_problems("BECKON_", error)[0])
     readable = sys.stderr.isatty()
     logging.config.dictConfig(
         log_config("agent", readable=readable, level=settings.log_level, fields=log_fields)
     )
     try:
-        listener = _listen(settings.host, settings.port)
+        listener = _bind_socket(settings.host, settings.port)
         for_metrics = None
         if settings.metrics_port is not None:
-            for_metrics = _listen(settings.host, settings.metrics_port, "BECKON_METRICS_PORT")
+            for_metrics = _bind_socket(settings.host, settings.metrics_port, "BECKON_METRICS_PORT")
     except _CannotStart as error:
-        return _refuse(str(error))
+        return _refuse_start(str(error))
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener, for_metrics))
+        return runner.run(_serve_agent(settings, listener, for_metrics))
 
 
-async def _serve(settings: Settings, listener: socket.socket, for_metrics: socket.socket | None) -> int:
+async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics: socket.socket | None) -> int:
     metrics = Metrics(settings.may_read_metrics())
-    opened = _cluster(settings, metrics) if settings.watched() else _folders(settings)
+    opened = _host_cluster(settings, metrics) if settings.watched_namespaces() else _host_folders(settings)
     connector = aiohttp.TCPConnector(limit=0)
     try:
         keys = _reply_keys(settings)
         async with (
-            _traced(),
+            _export_spans(),
             opened as registry,
-            _stored(settings) as store,
+            _open_store(settings) as store,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             limits = SharedLimits(store.counters, metrics.limit_reached)
@@ -110,7 +110,7 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
                 service,
-                _door(settings, session),
+                _auth_wrapper(settings, session),
                 max_request_bytes=settings.max_request_bytes,
                 mcp=McpSettings(
                     policy, settings.max_request_bytes, cancellations=Cancellations(store.counters)
@@ -128,13 +128,13 @@ async def _serve(settings: Settings, listener: socket.socket, for_metrics: socke
             async with served_beside(scraped, for_metrics):
                 await server.serve(sockets=[listener])
     except _CannotStart as error:
-        return _refuse(str(error))
+        return _refuse_start(str(error))
     return 0
 
 
-def _door(settings: Settings, session: aiohttp.ClientSession) -> AuthWrapper:
+def _auth_wrapper(settings: Settings, session: aiohttp.ClientSession) -> AuthWrapper:
     try:
-        checks = authenticator(settings.access(), session)
+        checks = make_authenticator(settings.access_options(), session)
     except ValueError as error:
         raise _CannotStart(str(error)) from None
     if settings.anonymous:
@@ -148,7 +148,7 @@ def _door(settings: Settings, session: aiohttp.ClientSession) -> AuthWrapper:
 
 
 @contextlib.asynccontextmanager
-async def _stored(settings: Settings) -> AsyncIterator[Store]:
+async def _open_store(settings: Settings) -> AsyncIterator[Store]:
     """Open the store."""
     try:
         store = await open_store(settings.store.get_secret_value())
@@ -161,7 +161,7 @@ async def _stored(settings: Settings) -> AsyncIterator[Store]:
 
 
 @contextlib.asynccontextmanager
-async def _traced() -> AsyncIterator[None]:
+async def _export_spans() -> AsyncIterator[None]:
     """Export spans to the collector named in the environment."""
     try:
         stop = start_telemetry()
@@ -174,12 +174,12 @@ async def _traced() -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
+async def _host_folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
     """Host the agent of the settings and the Agents of the manifests, with their tools."""
-    own = _own(settings)
+    own = _own_agent(settings)
     if not own.model.base_url:
         raise _CannotStart(f"no model is configured ({_MODEL_SETTINGS})")
-    source = FolderSource(settings.folders(), own.agent.source)
+    source = FolderSource(settings.manifest_folders(), own.agent.source)
     try:
         registry = FolderAgents(source, own, SecretFiles(settings.secrets))
     except ValueError as error:
@@ -191,23 +191,23 @@ async def _folders(settings: Settings) -> AsyncIterator[AgentRegistry]:
 
 
 @contextlib.asynccontextmanager
-async def _cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[AgentRegistry]:
+async def _host_cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[AgentRegistry]:
     """Host the Agents of the watched namespaces, with their Tools."""
     # Imported late: a laptop without a cluster needs none of it.
     from beckon_agent.agents.kubernetes import Cluster  # noqa: PLC0415  # see above
     from beckon_sources.api_client import connect  # noqa: PLC0415  # see above
 
-    namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched()]
+    namespaces = [None if name == ALL_NAMESPACES else name for name in settings.watched_namespaces()]
     try:
         server = await connect("beckon-agent", settings.kubeconfig)
     except NotConfigured as error:
         raise _CannotStart(f"cannot follow BECKON_NAMESPACES: {error}") from None
     async with server:
         try:
-            cluster = Cluster(server, _own(settings), namespaces)
+            cluster = Cluster(server, _own_agent(settings), namespaces)
         except ValueError as error:
             raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
-        metrics.follow_connection(lambda: cluster.connected, lambda: cluster.age)
+        metrics.follow_connection(lambda: cluster.is_connected, lambda: cluster.age)
         try:
             yield cluster
         finally:
@@ -221,7 +221,7 @@ def _reply_keys(settings: Settings) -> ReplyKeys:
         raise _CannotStart(f"BECKON_SHIM_KEYS, BECKON_SHIM_KEYS_FILE: {error}") from None
 
 
-def _listen(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
+def _bind_socket(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
     """Return a bound socket; raise `_CannotStart` naming the port's setting."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio switches Nagle's algorithm off only where the protocol is named.
@@ -237,18 +237,18 @@ def _listen(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket
     return listener
 
 
-def _refuse(reason: str) -> int:
+def _refuse_start(reason: str) -> int:
     print(f"beckon_agent: {reason}", file=sys.stderr)
     return 2
 
 
-def _own(settings: Settings) -> Own:
+def _own_agent(settings: Settings) -> Own:
     key = settings.openai_api_key.get_secret_value()
     model = ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key, settings.text_calls)
-    return Own(_agent(settings), model)
+    return Own(_make_agent(settings), model)
 
 
-def _agent(settings: Settings) -> Agent:
+def _make_agent(settings: Settings) -> Agent:
     limits = Limits(
         steps=settings.max_steps,
         seconds=settings.max_seconds,
@@ -266,7 +266,7 @@ def _agent(settings: Settings) -> Agent:
         settings.agent_namespace,
         settings.system_prompt,
         limits,
-        pinned=settings.pinned(),
+        pinned=settings.pinned_names(),
     )
 
 

@@ -102,7 +102,7 @@ def build_app(
     )
     stored = None if storage is None else ChatRuns(storage.engine, owner_of, storage.store_chats)
     app.include_router(chat.make_router(service, pace or StreamPace(), _memory_of(storage), stored))
-    for routes in _always(service, pace or StreamPace(), storage):
+    for routes in _base_routes(service, pace or StreamPace(), storage):
         app.include_router(routes)
     if storage is not None:
         app.include_router(
@@ -127,7 +127,7 @@ def build_app(
     )  # outside of all that may fail
 
 
-def _always(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:
+def _base_routes(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:
     """Yield the routes independent of stored runs."""
     for room in (models, explain):
         yield room.make_router(service)
@@ -191,7 +191,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         return answer
 
     @app.exception_handler(Exception)
-    async def unexpected(request: Request, _: Exception) -> Response:
+    async def unexpected_error(request: Request, _: Exception) -> Response:
         return refuse_request(
             request.url.path, 500, "an unexpected error; the log of the agent has the details"
         )

@@ -15,7 +15,7 @@ import uvicorn
 from beckon_agent.service import Service
 
 
-def settle() -> None:
+def settle_memory() -> None:
     """Free memory left by the start, and freeze the remaining objects.
 
     Later garbage collections skip the frozen objects. Imports leave holes of some five megabytes; glibc frees
@@ -70,22 +70,22 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve; all permanent objects are loaded by then."""
         await super().startup(sockets)
-        settle()
+        settle_memory()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain; uvicorn calls this from its signal handlers."""
         del sig, frame
-        self._loop.call_soon_threadsafe(self._begin)
+        self._loop.call_soon_threadsafe(self._begin_serving)
 
-    def _begin(self) -> None:
+    def _begin_serving(self) -> None:
         if self._draining is None:
-            self._draining = asyncio.create_task(self._drain())
+            self._draining = asyncio.create_task(self._drain_service())
         else:
             self.should_exit = True
 
-    async def _drain(self) -> None:
+    async def _drain_service(self) -> None:
         logger.info("draining: %d runs are under way", self._service.running)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._drain_seconds):
-                await self._service.drain()
+                await self._service.drain_runs()
         self.should_exit = True

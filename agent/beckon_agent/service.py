@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nu
 from dataclasses import dataclass, field
 
 from beckon_agent.agents.registry import AgentHandle, AgentRegistry
-from beckon_agent.auth.quotas import Quotas, metered
+from beckon_agent.auth.quotas import Quotas, meter_model
 from beckon_agent.core.context import current_principal
 from beckon_agent.core.model_types import Message, ToolCall
 from beckon_agent.core.run_events import CallFinished, RunEvent
@@ -48,7 +48,7 @@ class Service:
     draining: bool = field(default=False, init=False)
     _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def admit(self, hosted: AgentHandle, run_id: str = "") -> None:
+    async def admit_request(self, hosted: AgentHandle, run_id: str = "") -> None:
         """Count a request to an agent; raises `NoRoom`, `LimitReached` and `StoreUnavailable`.
 
         With the id of the run that begins with it, the tokens of its first answer are reserved.
@@ -59,12 +59,12 @@ class Service:
         elif self.limits is not None:
             await self.limits.admit_call(hosted.agent, current_principal().id)
 
-    async def dismiss(self, hosted: AgentHandle, run_id: str) -> None:
+    async def dismiss_run(self, hosted: AgentHandle, run_id: str) -> None:
         """Release the reservation of `admit` for a run not begun."""
         if self.limits is not None:
             await self.limits.settle_tokens(hosted.agent, current_principal().id, run_id, 0)
 
-    async def run(
+    async def run_agent(
         self,
         hosted: AgentHandle,
         messages: Sequence[Message],
@@ -79,8 +79,8 @@ class Service:
         anything has happened, and `LimitReached` when its tokens are used up.
         """
         run_id, conversation = (context.run_id, context.conversation) if context else ("", "")
-        async with self._metered(hosted, run_id or admitted) as counted:
-            with self.place(), hosted.held():
+        async with self._meter_model(hosted, run_id or admitted) as counted:
+            with self.count_run(), hosted.held():
                 about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
                 watch = RunObserver(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
                 model = watch.watch_model(counted)
@@ -90,14 +90,14 @@ class Service:
                     async for event in events:
                         yield event
 
-    async def call(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
+    async def call_tool(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
         """Make one call without a model, as an agent would.
 
         Raises the same errors as `admit`.
         """
-        await self.admit(hosted)
+        await self.admit_request(hosted)
         tool_call = ToolCall(id="by-hand", name=name, arguments=arguments)
-        with self.place():
+        with self.count_run():
             finished = await self.caller.make_call(
                 prepare_calls([tool_call], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
@@ -111,13 +111,13 @@ class Service:
         """Return True if a run may begin now."""
         return not self.draining and self.running < self.max_runs
 
-    async def drain(self) -> None:
+    async def drain_runs(self) -> None:
         """Let nothing more begin; return when nothing is in progress."""
         self.draining = True
         if self.running:
             await self._idle.wait()
 
-    def _metered(self, hosted: AgentHandle, run: str) -> AbstractAsyncContextManager[Model]:
+    def _meter_model(self, hosted: AgentHandle, run: str) -> AbstractAsyncContextManager[Model]:
         """Return the model of an agent, limited by its token quotas.
 
         Without quotas of tokens it is the plain model.
@@ -125,7 +125,7 @@ class Service:
         if self.limits is None:
             return nullcontext(hosted.model)
         run = run or secrets.token_hex(8)
-        return metered(hosted.model, self.limits, hosted.agent, current_principal().id, run)
+        return meter_model(hosted.model, self.limits, hosted.agent, current_principal().id, run)
 
     def _look_for_room(self) -> None:
         if self.draining:
@@ -134,7 +134,7 @@ class Service:
             raise NoRoom(f"the agent has as many runs under way as it may have ({self.max_runs}); try again")
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def count_run(self) -> Iterator[None]:
         """Count the block as a run in progress; raise `NoRoom`."""
         self._look_for_room()
         self.running += 1

@@ -207,7 +207,7 @@ class Settings(ServingSettings):
     @field_validator("namespaces")
     @classmethod
     def _names_namespaces(cls, value: str) -> str:
-        for name in listed(value) - {ALL_NAMESPACES}:
+        for name in split_items(value) - {ALL_NAMESPACES}:
             if not _NAMESPACE.fullmatch(name):
                 raise ValueError(f"{name[:70]!r} is no namespace; write names separated by commas, or *")
         return value
@@ -215,7 +215,7 @@ class Settings(ServingSettings):
     @field_validator("metrics_users")
     @classmethod
     def _names_users(cls, value: str) -> str:
-        for name in listed(value) - {"*"}:
+        for name in split_items(value) - {"*"}:
             if not name.startswith((KEY_PREFIX, OIDC_PREFIX)):
                 raise ValueError(f"{name[:70]!r} is no user; write key:NAME, oidc:SUBJECT, or * for everyone")
         return value
@@ -228,7 +228,7 @@ class Settings(ServingSettings):
 
     @model_validator(mode="after")
     def _serves_its_own_namespace(self) -> Self:
-        watched = self.watched()
+        watched = self.watched_namespaces()
         if watched and not watched & {self.agent_namespace, ALL_NAMESPACES}:
             raise ValueError(
                 f"the namespace {self.agent_namespace!r} that BECKON_AGENT_NAMESPACE names is not among "
@@ -236,20 +236,20 @@ class Settings(ServingSettings):
             )
         return self
 
-    def watched(self) -> frozenset[str]:
+    def watched_namespaces(self) -> frozenset[str]:
         """Return the namespaces to serve; empty if folders are read.
 
         `*` among them means all namespaces.
         """
-        return listed(self.namespaces)
+        return split_items(self.namespaces)
 
-    def access(self) -> AccessOptions:
+    def access_options(self) -> AccessOptions:
         """Return the options of authentication."""
         oidc = None
         if self.oidc_issuer:
             oidc = OidcOptions(
                 issuer=self.oidc_issuer,
-                audiences=tuple(sorted(listed(self.oidc_audience))),
+                audiences=tuple(sorted(split_items(self.oidc_audience))),
                 user_claim=self.oidc_user_claim,
                 groups_claim=self.oidc_groups_claim,
                 leeway=self.oidc_leeway,
@@ -266,7 +266,7 @@ class Settings(ServingSettings):
         """
         if self.metrics_port is not None:
             return None
-        named = listed(self.metrics_users)
+        named = split_items(self.metrics_users)
         local = self.anonymous is None  # then callers without a credential are of this machine
 
         def may_read(caller: Principal) -> bool:
@@ -276,15 +276,15 @@ class Settings(ServingSettings):
 
         return may_read
 
-    def pinned(self) -> tuple[str, ...]:
+    def pinned_names(self) -> tuple[str, ...]:
         """Return the names of the pinned tools in their order."""
         return tuple(filter(None, (part.strip() for part in self.pinned_tools.split(","))))
 
-    def folders(self) -> list[Path]:
+    def manifest_folders(self) -> list[Path]:
         """Return the manifest folders in their order."""
         return [Path(part) for part in self.manifests.split(":") if part]
 
 
-def listed(text: str) -> frozenset[str]:
+def split_items(text: str) -> frozenset[str]:
     """Return the comma-separated items of a text."""
     return frozenset(part.strip() for part in text.split(",")) - {""}

@@ -73,7 +73,7 @@ def test_a_new_key_is_printed_with_the_line_to_keep_of_it(file: Path, make: Call
     key, line = make("ci", "--group", "ops", "--group", "dev", "--days", "30").splitlines()
     file.write_text(line)
 
-    found = KeyFile(file).find(key)
+    found = KeyFile(file).find_key(key)
 
     assert found is not None
     assert (found.name, sorted(found.groups)) == ("ci", ["dev", "ops"])
@@ -90,7 +90,7 @@ def test_with_a_file_only_the_key_is_printed_and_the_file_has_the_rest(
     second = make("a", "--group", "x", "--file", str(file)).strip()
 
     keys = KeyFile(file)
-    assert [found.name for key in (first, second) if (found := keys.find(key))] == ["a", "a"]
+    assert [found.name for key in (first, second) if (found := keys.find_key(key))] == ["a", "a"]
     assert file.read_text().startswith("# by hand")
     assert first not in file.read_text()
 
@@ -139,12 +139,12 @@ def test_a_key_is_revoked_by_name_or_by_id_and_the_rest_stays_as_it_is(
     by_id = run("revoke", str(file), first)
     keys = KeyFile(file)
     assert (by_id.returncode, by_id.stdout) == (0, f"revoked {first} ci\n")
-    assert [bool(keys.find(key)) for key in (old, new, other)] == [False, True, True]
+    assert [bool(keys.find_key(key)) for key in (old, new, other)] == [False, True, True]
 
     by_name = run("revoke", str(file), "ci")
     keys = KeyFile(file)
     assert by_name.returncode == 0
-    assert [bool(keys.find(key)) for key in (old, new, other)] == [False, False, True]
+    assert [bool(keys.find_key(key)) for key in (old, new, other)] == [False, False, True]
     assert file.read_text().startswith("# ours\n")
 
 

@@ -64,7 +64,7 @@ class AnsweringReporter:
             self._failures.pop(place, None)
         else:
             return
-        if self._news(place) is not None:
+        if self._new_condition(place) is not None:
             self._due.add(place)
             self._wake.set()
 
@@ -75,10 +75,10 @@ class AnsweringReporter:
             self._wake.clear()
             due, self._due = self._due, set()
             for place in sorted(due):
-                await self._report(place)
+                await self._report_tool(place)
             await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))  # noqa: S311  # jitter is no secret
 
-    def _news(self, place: ToolPlace) -> dict[str, str] | None:
+    def _new_condition(self, place: ToolPlace) -> dict[str, str] | None:
         """Return the condition to write, `None` for no change.
 
         There is no change if the stored condition is still true, or if too little is known.
@@ -91,7 +91,7 @@ class AnsweringReporter:
         failures = self._failures.get(place)
         if failures is None:
             wrong = known is not None and known.status == "False"
-            return _condition("True", "CallsAnswered", "a call gave a result again") if wrong else None
+            return _to_condition("True", "CallsAnswered", "a call gave a result again") if wrong else None
         if failures.total() < FAILURES or (known is not None and known.status == "False"):
             return None
         reasons = ", ".join(f"{reason} {count}×" for reason, count in failures.most_common())
@@ -99,10 +99,10 @@ class AnsweringReporter:
             f"the last {failures.total()} calls of one replica of the agent gave no result: {reasons}; "
             "see the logs of the tool, and call it by hand: POST /tools/NAME of the agent"
         )
-        return _condition("False", "CallsFail", message)
+        return _to_condition("False", "CallsFail", message)
 
-    async def _report(self, place: ToolPlace) -> None:
-        news, stored = self._news(place), self._find(place)
+    async def _report_tool(self, place: ToolPlace) -> None:
+        news, stored = self._new_condition(place), self._find(place)
         if news is None or stored is None:
             return
         there = stored.status.get("conditions")
@@ -130,7 +130,7 @@ class AnsweringReporter:
         self._wake.set()
 
 
-def _condition(status: str, reason: str, message: str) -> dict[str, str]:
+def _to_condition(status: str, reason: str, message: str) -> dict[str, str]:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = {"type": ANSWERING, "status": status, "reason": reason, "message": message}
     return {**found, "lastTransitionTime": now}

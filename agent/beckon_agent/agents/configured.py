@@ -108,11 +108,11 @@ class Agents:
             found.append(self._own)
         return sorted(found, key=lambda hosted: (hosted.name != self.default, hosted.name))
 
-    def places(self, namespace: str | None = None) -> list[Place]:
+    def list_places(self, namespace: str | None = None) -> list[Place]:
         """Return the places of the Agents, in one namespace or in all."""
         return [place for place in self._entries if namespace in (None, place[0])]
 
-    def entry(self, place: Place) -> AgentEntry | None:
+    def find_entry(self, place: Place) -> AgentEntry | None:
         """Return the entry of an Agent resource."""
         return self._entries.get(place)
 
@@ -123,9 +123,9 @@ class Agents:
 
     def put(self, document: Mapping[str, Any]) -> None:
         """Add or replace an Agent from the API server."""
-        self.take(from_object(document))
+        self.take_resource(from_object(document))
 
-    def take(self, resource: Resource) -> None:
+    def take_resource(self, resource: Resource) -> None:
         """Add or replace an Agent.
 
         With the same uid and generation, only its status is replaced.
@@ -135,21 +135,21 @@ class Agents:
         if entry is not None and (entry.uid, entry.generation) == (resource.uid, resource.generation):
             entry.status = resource.status
             return
-        self._entries[place] = self._read(resource, entry)
-        self._settle(place)
+        self._entries[place] = self._read_resource(resource, entry)
+        self._settle_agent(place)
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget an Agent; its runs in progress continue."""
         entry = self._entries.pop((namespace, name), None)
         if entry is not None and entry.model is not None:
-            entry.model.release()
+            entry.model.release_model()
         self._changed((namespace, name))
 
     def key_changed(self, wanted: SecretEntry) -> None:
         """Serve the Agents naming a key with its new result."""
         for place, entry in list(self._entries.items()):
             if entry.written is not None and wanted_key(entry.written) == wanted:
-                self._settle(place)
+                self._settle_agent(place)
 
     def speaking_to(self, spec: ModelSpec) -> list[Place]:
         """Return the places of the Agents using a model."""
@@ -164,11 +164,13 @@ class Agents:
         own = self._parts.own
         if not own.model.base_url:
             return UnavailableAgent(own.agent.name, NO_SERVER.reason, NO_SERVER.message)
-        model = self._parts.models.take(own.model)
+        model = self._parts.models.take_model(own.model)
         tools = self._parts.tools.own(own.agent.namespace)
-        return AgentHandle(own.agent.name, own.agent, model, tools, model.held, self._chooser(own.agent))
+        return AgentHandle(
+            own.agent.name, own.agent, model, tools, model.hold_open, self._make_chooser(own.agent)
+        )
 
-    def _read(self, resource: Resource, before: AgentEntry | None) -> AgentEntry:
+    def _read_resource(self, resource: Resource, before: AgentEntry | None) -> AgentEntry:
         entry = AgentEntry(resource.uid, resource.generation, None, resource.status)
         try:
             entry.written = read_agent(resource)
@@ -180,21 +182,21 @@ class Agents:
             entry.model, entry.hosted = before.model, before.hosted
         return entry
 
-    def _settle(self, place: Place) -> None:
+    def _settle_agent(self, place: Place) -> None:
         """Serve an Agent with the current state of its model.
 
         It is not served without a model; while its key is not read yet, it is served as before.
         """
         entry = self._entries[place]
         if entry.written is None or entry.tools is None:
-            self._serve(entry, None, None)
+            self._serve_agent(entry, None, None)
         else:
             found = model_of(entry.written, self._parts.own, self._parts.keys)
             if found is None:
                 entry.trouble = _KEY_NOT_READ
             elif isinstance(found, NoModel):
                 entry.trouble = found
-                self._serve(entry, None, None)
+                self._serve_agent(entry, None, None)
             else:
                 self._serve_with(entry, entry.written, entry.tools, found)
         self._changed(place)
@@ -203,20 +205,22 @@ class Agents:
         self, entry: AgentEntry, written: AgentResource, tools: CatalogueSource, spec: ModelSpec
     ) -> None:
         try:
-            model = self._parts.models.take(spec)
+            model = self._parts.models.take_model(spec)
         except ValueError as error:
             entry.trouble = NoModel("InvalidModel", str(error))
-            self._serve(entry, None, None)
+            self._serve_agent(entry, None, None)
             return
         entry.trouble = None
         name = self._parts.own.name_of(written.namespace, written.name)
         agent = agent_of(written, self._parts.own)
-        self._serve(entry, model, AgentHandle(name, agent, model, tools, model.held, self._chooser(agent)))
+        self._serve_agent(
+            entry, model, AgentHandle(name, agent, model, tools, model.hold_open, self._make_chooser(agent))
+        )
 
-    def _chooser(self, agent: Agent) -> Chooser:
+    def _make_chooser(self, agent: Agent) -> Chooser:
         return self._parts.tools.chooser(agent.namespace, agent.pinned)
 
-    def _serve(self, entry: AgentEntry, model: SharedModel | None, hosted: AgentHandle | None) -> None:
+    def _serve_agent(self, entry: AgentEntry, model: SharedModel | None, hosted: AgentHandle | None) -> None:
         before, entry.model, entry.hosted = entry.model, model, hosted
         if before is not None:
-            before.release()
+            before.release_model()

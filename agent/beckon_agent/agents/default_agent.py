@@ -34,7 +34,7 @@ class Own:
 def agent_of(written: AgentResource, own: Own) -> Agent:
     """Return the agent of an Agent resource, for runs."""
     prompt = own.agent.system_prompt if written.system_prompt is None else written.system_prompt
-    limits = _limits(written.limits, own.agent.limits)
+    limits = _merge_limits(written.limits, own.agent.limits)
     pinned = own.agent.pinned if written.pinned is None else written.pinned
     return Agent(written.name, written.namespace, prompt, limits, written.terms, pinned)
 
@@ -65,7 +65,7 @@ def model_of(written: AgentResource, own: Own, keys: KeyRing) -> ModelSpec | NoM
     wanted = wanted_key(written)
     if wanted is None:
         return model
-    found = keys.find(wanted)
+    found = keys.find_key(wanted)
     return replace(model, api_key=found.value) if isinstance(found, Key) else found
 
 
@@ -74,7 +74,7 @@ NO_SERVER = NoModel(
 )
 
 
-def _limits(written: AgentLimits, own: Limits) -> Limits:
+def _merge_limits(written: AgentLimits, own: Limits) -> Limits:
     return Limits(
         steps=written.steps or own.steps,
         seconds=written.seconds or own.seconds,

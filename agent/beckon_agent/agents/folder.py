@@ -42,7 +42,7 @@ class FolderSource:
         self._resources: Sequence[Resource] = ()
         self._judge: Judge | None = None
         self._followed: list[Callable[[], None]] = []
-        self._current = self._read() or Catalogue({})
+        self._current = self._read_folders() or Catalogue({})
 
     @property
     def current(self) -> Catalogue:
@@ -72,16 +72,16 @@ class FolderSource:
 
     async def watch(self) -> None:
         """Rebuild the catalogue within a second of every change, until cancelled."""
-        await Follower(self._paths, self._read, self._take).run()
+        await Follower(self._paths, self._read_folders, self._take_catalogue).run()
 
-    def _take(self, catalogue: Catalogue) -> None:
+    def _take_catalogue(self, catalogue: Catalogue) -> None:
         self._current, self._judge = catalogue, None
         refused = len(catalogue.refusals)
         logger.info("reloaded the catalogue: %d tools, %d refused", len(catalogue.tools), refused)
         for changed in self._followed:
             changed()
 
-    def _read(self) -> Catalogue | None:
+    def _read_folders(self) -> Catalogue | None:
         """Return the catalogue if the folders have changed; blocks on the file system."""
         if not self._folders.refresh():
             return None
@@ -98,14 +98,14 @@ class ChosenTools:
         self._namespace = namespace
         self._selector = selector
         self._whole = source.current
-        self._current = self._choose(self._whole)
+        self._current = self._choose_tools(self._whole)
 
     @property
     def current(self) -> Catalogue:
         """The catalogue as it is now, in the order of names."""
         whole = self._source.current
         if whole is not self._whole:
-            self._whole, self._current = whole, self._choose(whole)
+            self._whole, self._current = whole, self._choose_tools(whole)
         return self._current
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
@@ -115,7 +115,7 @@ class ChosenTools:
         """
         return self._source.explain(namespace, event_type) if namespace == self._namespace else None
 
-    def _choose(self, whole: Catalogue) -> Catalogue:
+    def _choose_tools(self, whole: Catalogue) -> Catalogue:
         here, selector = self._namespace, self._selector
         tools = {
             name: tool
@@ -168,7 +168,7 @@ class FolderAgents:
         self._changes = 0
         self._keys = KeyRing(secrets.read, self._wanted_keys, self._key_changed, _KEYS_EVERY)
         self._models = ModelPool(self._keys.read_soon)
-        parts = Parts(own, FolderTools(source), self._models, self._keys, _where)
+        parts = Parts(own, FolderTools(source), self._models, self._keys, _place_name)
         self._agents = Agents(parts, self._log_state)
         self._read_agents()
         source.follow(self._read_agents)
@@ -195,7 +195,7 @@ class FolderAgents:
         """Follow the files until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._source.watch())
-            tasks.create_task(self._keys.run())
+            tasks.create_task(self._keys.read_periodically())
 
     async def close(self) -> None:
         """Close the connections to all models."""
@@ -208,12 +208,12 @@ class FolderAgents:
         for place, resource in written.items():
             if self._known.get(place) != resource:
                 self._changes += 1  # files have no generation that distinguishes their changes
-                self._agents.take(replace(resource, generation=self._changes))
+                self._agents.take_resource(replace(resource, generation=self._changes))
         self._known = written
 
     def _log_state(self, place: Place) -> None:
         """Log the state of an Agent, since there is no status to write."""
-        entry = self._agents.entry(place)
+        entry = self._agents.find_entry(place)
         if entry is None:
             logger.info("the Agent %s/%s has gone", *place)
         elif entry.trouble is not None and entry.hosted is None:
@@ -229,5 +229,5 @@ class FolderAgents:
         self._agents.key_changed(wanted)
 
 
-def _where(place: Place) -> str:
+def _place_name(place: Place) -> str:
     return f"`beckon check` or the log says what to do with the Agent {place[0]}/{place[1]}"

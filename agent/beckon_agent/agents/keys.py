@@ -88,7 +88,7 @@ class KeyRing:
         self._known: dict[SecretEntry, Key | NoModel] = {}
         self._wake = asyncio.Event()
 
-    def find(self, wanted: SecretEntry) -> Key | NoModel | None:
+    def find_key(self, wanted: SecretEntry) -> Key | NoModel | None:
         """Return the last result for a key.
 
         `None` if there is none yet; the key is then read soon.
@@ -102,7 +102,7 @@ class KeyRing:
         """Read all keys again soon, without waiting for the period."""
         self._wake.set()
 
-    async def run(self) -> None:
+    async def read_periodically(self) -> None:
         """Read the keys periodically until cancelled."""
         while True:
             self._wake.clear()
@@ -121,7 +121,7 @@ class KeyRing:
         self._known = {one: found for one, found in self._known.items() if one in wanted}
         for one in sorted(wanted, key=str):
             try:
-                found = await self._find(one)
+                found = await self._read_key(one)
             except Exception:
                 logger.exception("reading the %s failed", one)
                 continue
@@ -131,7 +131,7 @@ class KeyRing:
                 self._known[one] = found
                 self._changed(one)
 
-    async def _find(self, wanted: SecretEntry) -> Key | NoModel | None:
+    async def _read_key(self, wanted: SecretEntry) -> Key | NoModel | None:
         """Read a key; return `None` if there is no answer now."""
         name, key = wanted.secret.name, wanted.secret.key
         try:
@@ -171,13 +171,13 @@ class SecretFiles:
             raise NoSecret("SecretNotFound", message)
         path = self._folder / name / key
         try:
-            return {key: await asyncio.to_thread(_content, path)}
+            return {key: await asyncio.to_thread(_read_content, path)}
         except FileNotFoundError:
             raise NoSecret("SecretNotFound", f"there is no file {path}; write the key there") from None
         except OSError as error:
             raise NoSecret("SecretForbidden", f"{path} cannot be read: {error.strerror}") from None
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_MAX_BYTES)

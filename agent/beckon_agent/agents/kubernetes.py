@@ -18,7 +18,7 @@ from beckon_agent.agents.answering import AnsweringReporter
 from beckon_agent.agents.configured import AgentEntry, Agents, Parts, Place
 from beckon_agent.agents.default_agent import Own
 from beckon_agent.agents.keys import KeyRing, NoAnswer, NoSecret, SecretEntry
-from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, differs, status_of
+from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, is_different, status_of
 from beckon_agent.agents.kubernetes_tools import ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
@@ -71,7 +71,7 @@ class StatusKeeper:
         if self._due:
             self._wake.set()
 
-    async def run(self) -> None:
+    async def write_until_cancelled(self) -> None:
         """Write until cancelled."""
         while True:
             pause = self._period * random.uniform(0.8, 1.2)  # noqa: S311  # jitter is no secret
@@ -79,20 +79,20 @@ class StatusKeeper:
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
             except TimeoutError:
-                self._due.update(self._agents.places())
+                self._due.update(self._agents.list_places())
             await asyncio.sleep(random.uniform(*_GATHER))  # noqa: S311  # jitter is no secret
             self._wake.clear()
             due, self._due = self._due, set()
             for place in sorted(due):
-                await self._keep(place)
+                await self._write_status(place)
 
-    async def _keep(self, place: Place) -> None:
-        entry = self._agents.entry(place)
+    async def _write_status(self, place: Place) -> None:
+        entry = self._agents.find_entry(place)
         if entry is None:
             return
         try:
             wanted = self._wanted(entry)
-            if differs(wanted, entry.status) and not _is_newer(entry.status, wanted):
+            if is_different(wanted, entry.status) and not _is_newer(entry.status, wanted):
                 written = await self._write(place, wanted)
                 entry.status = written.get("status") or {}
         except Unreachable:
@@ -189,11 +189,11 @@ class Cluster:
         self._models = ModelPool(self._keys.read_soon)
         self._probes = Probes(self._models, self._model_changed, every.models)
         self._agents = Agents(
-            Parts(own, self._tools, self._models, self._keys, _described), self._agent_changed
+            Parts(own, self._tools, self._models, self._keys, _describe_place), self._agent_changed
         )
-        self._keeper = StatusKeeper(self._write_status, self._agents, self._status, every.statuses)
+        self._keeper = StatusKeeper(self._write_status, self._agents, self._to_status, every.statuses)
         scopes: Collection[str | None] = [None] if None in namespaces else sorted(filter(None, namespaces))
-        self._answering = AnsweringReporter(self._tools.stored, self._patch_tool, every.answering)
+        self._answering = AnsweringReporter(self._tools.find_stored, self._patch_tool, every.answering)
         self._reflectors = [
             Reflector(
                 server,
@@ -222,7 +222,7 @@ class Cluster:
     @property
     def tools(self) -> int:
         """The number of callable Tools."""
-        return self._tools.ready
+        return self._tools.count_ready
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
         """Return the agent of this name."""
@@ -241,11 +241,11 @@ class Cluster:
 
         While it cannot be reached, the last known state applies.
         """
-        self._probes.follow()
+        self._probes.follow_models()
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
-            tasks.create_task(self._keys.run())
+            tasks.create_task(self._keys.read_periodically())
             tasks.create_task(self._keep_statuses())
             tasks.create_task(self._answering.run())
 
@@ -255,7 +255,7 @@ class Cluster:
         await self._models.close()
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """True if Tools and Agents are being followed now.
 
         If not, the last known ones apply.
@@ -269,7 +269,7 @@ class Cluster:
 
     async def _keep_statuses(self) -> None:
         await self._contact.wait()  # a count of half the Tools is no status
-        await self._keeper.run()
+        await self._keeper.write_until_cancelled()
 
     async def _write_status(self, place: Place, status: Mapping[str, Any]) -> Document:
         path = object_path(tool_resource.API_VERSION, agent_resource.PLURAL, *place)
@@ -279,16 +279,16 @@ class Cluster:
         path = object_path(tool_resource.API_VERSION, tool_resource.PLURAL, *place)
         return await self._server.patch(path, change)
 
-    def _status(self, entry: AgentEntry) -> dict[str, Any]:
-        verdict = self._probes.verdict(entry.model.spec) if entry.model is not None else NOT_PROBED
+    def _to_status(self, entry: AgentEntry) -> dict[str, Any]:
+        verdict = self._probes.find_verdict(entry.model.spec) if entry.model is not None else NOT_PROBED
         return status_of(entry, self._own, verdict)
 
     def _agent_changed(self, place: Place) -> None:
-        self._probes.follow()
+        self._probes.follow_models()
         self._keeper.look_at([place])
 
     def _tools_changed(self, namespace: str) -> None:
-        self._keeper.look_at(self._agents.places(namespace))
+        self._keeper.look_at(self._agents.list_places(namespace))
 
     def _model_changed(self, spec: ModelSpec) -> None:
         self._keeper.look_at(self._agents.speaking_to(spec))
@@ -300,5 +300,5 @@ class Cluster:
         self._agents.key_changed(wanted)
 
 
-def _described(place: Place) -> str:
+def _describe_place(place: Place) -> str:
     return f"`kubectl -n {place[0]} describe agent {place[1]}` says what to do"

@@ -53,13 +53,13 @@ class Probes:
         self._verdicts: dict[ModelSpec, Verdict] = {}
         self._tasks: dict[ModelSpec, asyncio.Task[None]] = {}
 
-    def verdict(self, spec: ModelSpec) -> Verdict:
+    def find_verdict(self, spec: ModelSpec) -> Verdict:
         """Return the result of a model's last probe."""
         return self._verdicts.get(spec, NOT_PROBED)
 
-    def follow(self) -> None:
+    def follow_models(self) -> None:
         """Start to probe models newly in use, and stop for unused ones."""
-        used = {shared.spec: shared for shared in self._pool.open()}
+        used = {shared.spec: shared for shared in self._pool.open_models()}
         for spec in self._tasks.keys() - used.keys():
             self._tasks.pop(spec).cancel()
             self._verdicts.pop(spec, None)
@@ -80,7 +80,7 @@ class Probes:
             except Exception:  # a mistake of ours is no verdict on the model
                 logger.exception("probing a model failed")
                 found = NOT_PROBED
-            if found != self.verdict(shared.spec):
+            if found != self.find_verdict(shared.spec):
                 self._verdicts[shared.spec] = found
                 self._changed(shared.spec)
             await asyncio.sleep(self._period * random.uniform(*_JITTER))  # noqa: S311  # jitter is no secret
@@ -94,8 +94,8 @@ async def read_verdict(client: ModelClient, name: str) -> Verdict:
     try:
         async with asyncio.timeout(_PATIENCE):
             names = await client.list_models()
-            if name and not _listed(name, names) and not await client.has_model(name):
-                return _missing(name, names)
+            if name and not _is_listed(name, names) and not await client.has_model(name):
+                return _missing_model(name, names)
     except ModelAuthError:
         return Verdict("False", "Unauthorized", "the server does not accept the key")
     except ModelRefused as error:
@@ -113,7 +113,7 @@ async def read_verdict(client: ModelClient, name: str) -> Verdict:
     return Verdict("True", "Answers")
 
 
-def _listed(name: str, names: Sequence[str]) -> bool:
+def _is_listed(name: str, names: Sequence[str]) -> bool:
     """Return True if a list has a model.
 
     Some servers add a tag (`NAME:TAG`) or a folder (`FOLDER/NAME`).
@@ -121,7 +121,7 @@ def _listed(name: str, names: Sequence[str]) -> bool:
     return any(one == name or one.startswith(f"{name}:") or one.endswith(f"/{name}") for one in names)
 
 
-def _missing(name: str, names: Sequence[str]) -> Verdict:
+def _missing_model(name: str, names: Sequence[str]) -> Verdict:
     if not names:
         return Verdict("Unknown", "NoModelList", "the server lists no model")
     shown = ", ".join(one[:_SHOWN_NAME] for one in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
@@ -145,11 +145,11 @@ def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
     `verdict` is on its model. Every replica computes the same status, so nothing in it may be particular
     to this process.
     """
-    conditions = _conditions(entry, verdict)
+    conditions = _to_conditions(entry, verdict)
     return {
         "observedGeneration": entry.generation,
         "tools": len(entry.tools.current.tools) if entry.tools is not None else 0,
-        "model": _model(entry.written, own) if entry.written is not None else "",
+        "model": _model_text(entry.written, own) if entry.written is not None else "",
         "conditions": [
             {
                 "type": found.type,
@@ -157,14 +157,14 @@ def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
                 "reason": found.reason,
                 "message": found.message,
                 "observedGeneration": entry.generation,
-                "lastTransitionTime": _since(found, entry.status.get("conditions")),
+                "lastTransitionTime": _transition_time(found, entry.status.get("conditions")),
             }
             for found in conditions
         ],
     }
 
 
-def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+def is_different(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Return True if a status has to be written.
 
     Changed times of its conditions do not count.
@@ -172,12 +172,12 @@ def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     return _without_times(wanted) != _without_times(found)
 
 
-def _conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:
+def _to_conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:
     trouble = entry.trouble
     if trouble is not None and trouble.reason == INVALID:
         accepted = Condition(ACCEPTED, "False", trouble.reason, trouble.message)
         answers = Condition(MODEL_ANSWERS, "Unknown", "NotAsked", "the Agent has mistakes; mend them first")
-        return accepted, answers, _ready(accepted, answers)
+        return accepted, answers, _ready_condition(accepted, answers)
     accepted = Condition(ACCEPTED, "True", "Accepted")
     if trouble is not None:
         known: Status = "Unknown" if trouble.reason == "KeyNotRead" else "False"
@@ -186,7 +186,7 @@ def _conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:
         cure = _key_cure(entry.written) if verdict.reason == "Unauthorized" else _CURES.get(verdict.reason)
         message = f"{verdict.detail}; {cure}" if cure else verdict.detail
         answers = Condition(MODEL_ANSWERS, verdict.status, verdict.reason, message)
-    return accepted, answers, _ready(accepted, answers)
+    return accepted, answers, _ready_condition(accepted, answers)
 
 
 def _key_cure(written: AgentResource | None) -> str:
@@ -197,7 +197,7 @@ def _key_cure(written: AgentResource | None) -> str:
     return f"put a valid key into the Secret {written.model.api_key.name}"
 
 
-def _ready(*conditions: Condition) -> Condition:
+def _ready_condition(*conditions: Condition) -> Condition:
     """Return the Ready condition: the first one not True decides."""
     for found in conditions:
         if found.status != "True":
@@ -205,7 +205,7 @@ def _ready(*conditions: Condition) -> Condition:
     return Condition(READY, "True", "Ready")
 
 
-def _model(written: AgentResource, own: Own) -> str:
+def _model_text(written: AgentResource, own: Own) -> str:
     """Return the model and dialect as configured.
 
     Those chosen by a server or a fallback may differ by replica.
@@ -217,7 +217,7 @@ def _model(written: AgentResource, own: Own) -> str:
     return f"{name} ({dialect})"
 
 
-def _since(condition: Condition, before: object) -> str:
+def _transition_time(condition: Condition, before: object) -> str:
     """Return the time of the last transition of a condition."""
     for found in before if isinstance(before, list) else ():
         if isinstance(found, Mapping) and (found.get("type"), found.get("status")) == (

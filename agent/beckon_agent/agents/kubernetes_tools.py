@@ -19,29 +19,29 @@ from beckon_contract.schema.arguments import Validator
 from beckon_sources.api_types import Document
 
 
-def explanation(tool: Resource) -> Explanation:
+def explain_tool(tool: Resource) -> Explanation:
     """Return the explanation of an EventType from its Tool.
 
     The operator has followed the Triggers and written their addresses into it.
     """
     found = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
     conditions = [one for one in found if isinstance(one, Condition)]
-    kind, broker, address = (_text(tool.spec, name) for name in ("type", "broker", "address"))
+    kind, broker, address = (_read_text(tool.spec, name) for name in ("type", "broker", "address"))
     direct = tool.spec.get("dispatch") == "direct"
     reference = tool.spec.get("reference")
-    service = _text(reference, "name") if isinstance(reference, Mapping) else ""
-    routes = [CallRoute("", service=service, address=address)] if direct else _routes(tool)
+    service = _read_text(reference, "name") if isinstance(reference, Mapping) else ""
+    routes = [CallRoute("", service=service, address=address)] if direct else _read_routes(tool)
     return Explanation(
         tool.namespace,
         tool.name,
         kind,
-        _text(tool.spec, "description"),
+        _read_text(tool.spec, "description"),
         conditions,
         route_stations(tool.name, kind, broker or "default", routes, conditions, direct=direct),
     )
 
 
-def _routes(tool: Resource) -> list[CallRoute]:
+def _read_routes(tool: Resource) -> list[CallRoute]:
     """Return the Triggers of a tool.
 
     Only their names if an older operator wrote the Tool.
@@ -62,7 +62,7 @@ def _routes(tool: Resource) -> list[CallRoute]:
     return [CallRoute(name) for name in triggers if isinstance(name, str)]
 
 
-def _text(values: Mapping[str, object], name: str) -> str:
+def _read_text(values: Mapping[str, object], name: str) -> str:
     value = values.get(name)
     return value if isinstance(value, str) else ""
 
@@ -103,7 +103,7 @@ class AgentTools:
     def current(self) -> Catalogue:
         """The catalogue as it is now, in the order of names."""
         if self._stale:
-            self._settle()
+            self._settle_catalogue()
         return self._current
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
@@ -111,13 +111,13 @@ class AgentTools:
         entry = self._shelf.entries.get(event_type)
         if entry is None or entry.written is None or entry.written.namespace != namespace:
             return None
-        return explanation(entry.written)
+        return explain_tool(entry.written)
 
     def look_again(self, resource: str) -> None:
         """Mark a Tool as new, changed or deleted."""
         self._stale.add(resource)
 
-    def _settle(self) -> None:
+    def _settle_catalogue(self) -> None:
         for resource in self._stale:
             entry = self._shelf.entries.get(resource)
             if entry is not None and self._selector.matches((entry.name, resource), entry.labels):
@@ -125,7 +125,7 @@ class AgentTools:
             else:
                 self._chosen.pop(resource, None)
         self._stale.clear()
-        self._current = _catalogue(sorted(self._chosen.values(), key=lambda one: (one.name, one.resource)))
+        self._current = _to_catalogue(sorted(self._chosen.values(), key=lambda one: (one.name, one.resource)))
 
 
 @dataclass(slots=True)
@@ -160,18 +160,18 @@ class ToolStore:
 
     def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
         """Return the catalogue of an agent, kept up to date while referenced."""
-        return AgentTools(self._shelf(namespace), selector)
+        return AgentTools(self._find_shelf(namespace), selector)
 
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
         """Return the chooser for an agent of a namespace.
 
         All choosers of a namespace share the index of its Tools.
         """
-        shelf = self._shelf(namespace)
+        shelf = self._find_shelf(namespace)
         return Among(FittingTools(pinned, shelf.indexes), lambda: shelf.whole.current.tools)
 
     @property
-    def ready(self) -> int:
+    def count_ready(self) -> int:
         """The number of callable Tools."""
         shelves = self._shelves.values()
         return sum(isinstance(entry.read, Tool) for shelf in shelves for entry in shelf.entries.values())
@@ -186,39 +186,39 @@ class ToolStore:
         except ValueError as error:
             refusal = Refusal(name, namespace, "InvalidTool", "", str(error), f"Tool {name}")
             entry = _ToolRecord(name, name, {}, refusal)
-        self._shelf(namespace).entries[name] = entry
+        self._find_shelf(namespace).entries[name] = entry
         self._refresh_views(namespace, name)
 
-    def stored(self, place: ToolPlace) -> StoredTool | None:
+    def find_stored(self, place: ToolPlace) -> StoredTool | None:
         """Return a Tool as it was seen last, by namespace and name."""
         namespace, name = place
-        entry = self._shelf(namespace).entries.get(name)
+        entry = self._find_shelf(namespace).entries.get(name)
         if entry is None or entry.written is None:
             return None
         return StoredTool(entry.version, entry.written.status)
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget a Tool."""
-        self._shelf(namespace).entries.pop(name, None)
+        self._find_shelf(namespace).entries.pop(name, None)
         self._refresh_views(namespace, name)
 
     def _refresh_views(self, namespace: str, name: str) -> None:
-        for view in self._shelf(namespace).views:
+        for view in self._find_shelf(namespace).views:
             view.look_again(name)
         self._changed(namespace)
 
-    def _shelf(self, namespace: str) -> _Shelf:
+    def _find_shelf(self, namespace: str) -> _Shelf:
         return self._shelves.setdefault(namespace, _Shelf())
 
 
 def _read_tool(resource: Resource, version: str) -> _ToolRecord:
     shown = resource.spec.get("name")
     name = shown if isinstance(shown, str) and shown else resource.name
-    read = _usable(read_tool(resource))
+    read = _check_tool(read_tool(resource))
     return _ToolRecord(name, resource.name, resource.labels, read, resource, version)
 
 
-def _usable(tool: Tool | Refusal) -> Tool | Refusal:
+def _check_tool(tool: Tool | Refusal) -> Tool | Refusal:
     """Refuse a tool with an unusable declaration or schema.
 
     It would make every request with it fail.
@@ -236,7 +236,7 @@ def _usable(tool: Tool | Refusal) -> Tool | Refusal:
     return tool
 
 
-def _catalogue(entries: list[_ToolRecord]) -> Catalogue:
+def _to_catalogue(entries: list[_ToolRecord]) -> Catalogue:
     """Return the catalogue of ordered entries.
 
     Of two with one name, the first is offered.

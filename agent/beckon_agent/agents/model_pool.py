@@ -67,11 +67,11 @@ class SharedModel:
                 async for item in items:
                     yield item
 
-    def hold(self) -> None:
+    def hold_model(self) -> None:
         """Keep the model open until `release`."""
         self.holders += 1
 
-    def release(self) -> None:
+    def release_model(self) -> None:
         """Give the model back; the last holder closes it."""
         self.holders -= 1
         if not self.holders:
@@ -87,13 +87,13 @@ class SharedModel:
             raise
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_open(self) -> Iterator[None]:
         """Keep the model open inside the block."""
-        self.hold()
+        self.hold_model()
         try:
             yield
         finally:
-            self.release()
+            self.release_model()
 
 
 class ModelPool:
@@ -108,7 +108,7 @@ class ModelPool:
         self._models: dict[ModelSpec, SharedModel] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def take(self, spec: ModelSpec) -> SharedModel:
+    def take_model(self, spec: ModelSpec) -> SharedModel:
         """Return a model, held for the caller, to be released by it.
 
         Raises `ValueError` for an unusable specification.
@@ -117,10 +117,10 @@ class ModelPool:
         if shared is None:
             shared = SharedModel(spec, self._denied, lambda: self._close_later(spec))
             self._models[spec] = shared
-        shared.hold()
+        shared.hold_model()
         return shared
 
-    def open(self) -> Sequence[SharedModel]:
+    def open_models(self) -> Sequence[SharedModel]:
         """Return the models held at the moment."""
         return [shared for shared in self._models.values() if shared.holders]
 
@@ -134,11 +134,11 @@ class ModelPool:
             await shared.client.aclose()
 
     def _close_later(self, spec: ModelSpec) -> None:
-        task = asyncio.create_task(self._close(spec))
+        task = asyncio.create_task(self._close_model(spec))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    async def _close(self, spec: ModelSpec) -> None:
+    async def _close_model(self, spec: ModelSpec) -> None:
         await asyncio.sleep(self._grace)
         shared = self._models.get(spec)
         if shared is not None and not shared.holders:

@@ -119,7 +119,7 @@ class AuthMiddleware:
     async def _serve_known(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         try:
-            who = await self._authenticator.identify(scope["headers"])
+            who = await self._authenticator.identify_sender(scope["headers"])
         except NotLetIn as error:
             answer = refuse_request(path, 401, str(error))
             answer.headers["www-authenticate"] = self._write_challenge(error, scope)
@@ -136,7 +136,7 @@ class AuthMiddleware:
 
     async def _identify_or_none(self, scope: Scope) -> Principal:
         try:
-            return await self._authenticator.identify(scope["headers"])
+            return await self._authenticator.identify_sender(scope["headers"])
         except (NotLetIn, KeysUnavailable):
             return UNAUTHENTICATED
 

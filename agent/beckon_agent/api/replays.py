@@ -103,7 +103,7 @@ def make_router(store: Store, service: Service, pace: StreamPace, owner_of: Owne
             run = await find_run(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)
             recording = await replayer.prepare_recording(run, wish, hosted)
-            await service.admit(hosted)
+            await service.admit_request(hosted)
         stream = PacedStream(replayer.replay(recording, wish, hosted))
         return EventStream(_server_sent(stream, pace.keep_alive), pace.stalled)
 

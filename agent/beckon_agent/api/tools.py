@@ -188,7 +188,7 @@ def make_router(service: Service, pace: StreamPace) -> APIRouter:
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         text = json.dumps(arguments)
         try:
-            call = service.call(chosen_agent(service, agent), name, text)
+            call = service.call_tool(chosen_agent(service, agent), name, text)
             return await _answer_or_stream(call, request, pace)
         except (NoRoom, StoreUnavailable) as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error

@@ -31,14 +31,14 @@ class KeyFile:
         self._look_at = 0.0
         self._logged = ""
 
-    def find(self, key: str) -> KeyEntry | None:
+    def find_key(self, key: str) -> KeyEntry | None:
         """Return the entry of a key, `None` if unknown or expired."""
-        self._refresh()
+        self._refresh_keys()
         now = datetime.now(UTC)
         valid = (entry for entry in self._entries.get(hash_of(key), ()) if not entry.expired(now))
         return next(valid, None)
 
-    def _refresh(self) -> None:
+    def _refresh_keys(self) -> None:
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -48,14 +48,14 @@ class KeyFile:
             state = found.st_mtime_ns, found.st_size, found.st_ino
             if state == self._state:
                 return
-            self._read(found)
+            self._read_file(found)
             self._state = state
         except (OSError, ValueError) as error:
             self._entries, self._state = {}, None
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            self._complain(f"the API keys in {self._path} cannot be read, so none is valid: {reason}")
+            self._log_once(f"the API keys in {self._path} cannot be read, so none is valid: {reason}")
 
-    def _read(self, found: os.stat_result) -> None:
+    def _read_file(self, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
             raise ValueError(f"it is no file of at most {_MAX_BYTES} bytes")
         entries, bad = read_lines(self._path.read_bytes().decode())
@@ -67,7 +67,7 @@ class KeyFile:
         for line in bad:
             logger.error("%s line %d is no valid key: %s", self._path, line.number, line.message)
 
-    def _complain(self, message: str) -> None:
+    def _log_once(self, message: str) -> None:
         """Log a problem once, not with every request."""
         if message != self._logged:
             logger.error("%s", message)

@@ -44,37 +44,39 @@ class Authenticator:
     tokens: Tokens | None = None
     anonymous: bool = False
 
-    async def identify(self, headers: Headers) -> Principal:
+    async def identify_sender(self, headers: Headers) -> Principal:
         """Return the sender of a request; raise `NotLetIn` or `KeysUnavailable`."""
         found = list(headers)
         credentials = [value for name, value in found if name == b"authorization"]
         closed = self.keys is not None or self.tokens is not None
         if credentials and closed:
-            return await self._proved(credentials)
+            return await self._prove_principal(credentials)
         if not self.anonymous:
-            raise NotLetIn(self._wanted(), tried=False)
+            raise NotLetIn(self._wanted_credentials(), tried=False)
         return ANONYMOUS  # where there is nothing to check against, a key that a client must send is no claim
 
-    async def _proved(self, credentials: list[bytes]) -> Principal:
+    async def _prove_principal(self, credentials: list[bytes]) -> Principal:
         scheme, _, credential = credentials[0].decode("latin-1").strip().partition(" ")
         credential = credential.strip()
         if len(credentials) > 1 or scheme.lower() != "bearer" or not credential.isascii() or not credential:
-            raise NotLetIn(f"the header 'authorization' cannot be used; {self._wanted()}", tried=True)
+            raise NotLetIn(
+                f"the header 'authorization' cannot be used; {self._wanted_credentials()}", tried=True
+            )
         if self.keys is not None and credential.startswith(PREFIX):
-            entry = self.keys.find(credential) if len(credential) <= MAX_KEY else None
+            entry = self.keys.find_key(credential) if len(credential) <= MAX_KEY else None
             if entry is None:
                 raise NotLetIn(
                     "the API key is not valid: it is unknown, revoked, or its time is over", tried=True
                 )
             return Principal(KEY_PREFIX + entry.name, entry.groups, "key")
         if self.tokens is None:
-            raise NotLetIn(f"the credential is no API key; {self._wanted()}", tried=True)
+            raise NotLetIn(f"the credential is no API key; {self._wanted_credentials()}", tried=True)
         try:
             return await self.tokens.verify(credential)
         except BadToken as error:
             raise NotLetIn(f"the token is not valid: {error}", tried=True) from None
 
-    def _wanted(self) -> str:
+    def _wanted_credentials(self) -> str:
         known = [
             *(["an API key of `beckon keys new`"] if self.keys is not None else []),
             *(["a token of the OIDC issuer"] if self.tokens is not None else []),
@@ -84,14 +86,14 @@ class Authenticator:
         return f"send {' or '.join(known)} in the header 'authorization: Bearer …'"
 
 
-def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Authenticator:
+def make_authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Authenticator:
     """Return the authenticator of these options.
 
     Raises `ValueError` with cause and cure. The file of keys need not exist yet; until it does, no key is
     valid.
     """
     keys = None if options.keys_file is None else KeyFile(options.keys_file)
-    tokens = None if options.oidc is None else _verifier(options.oidc, session)
+    tokens = None if options.oidc is None else _make_verifier(options.oidc, session)
     checked = keys is not None or tokens is not None
     anonymous = options.anonymous
     if anonymous is None:
@@ -104,11 +106,11 @@ def authenticator(options: AccessOptions, session: aiohttp.ClientSession) -> Aut
     return Authenticator(keys, tokens, anonymous=anonymous)
 
 
-def _verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:
+def _make_verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:
     # Imported late: a quarter of a second and 10 MB that a service without an issuer need not spend.
     from beckon_agent.auth.oidc import Expected, KeySet, KeySource, TokenVerifier  # noqa: PLC0415  # see above
 
-    trust = _trust(options.ca_file)
+    trust = _load_trust(options.ca_file)
     try:
         source = KeySource(options.issuer, options.jwks_url, trust)
     except ValueError as error:
@@ -126,7 +128,7 @@ def _verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:
         raise ValueError(f"BECKON_OIDC_AUDIENCE: {error}") from None
 
 
-def _trust(ca_file: Path | None) -> ssl.SSLContext | None:
+def _load_trust(ca_file: Path | None) -> ssl.SSLContext | None:
     if ca_file is None:
         return None
     context = ssl.create_default_context()

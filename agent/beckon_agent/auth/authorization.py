@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from beckon_agent.agents.registry import AgentHandle, AgentRegistry, UnavailableAgent
-from beckon_agent.auth.tool_policies import governed, withheld
+from beckon_agent.auth.tool_policies import apply_policies, is_withheld
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.core.run_types import Agent
 from beckon_agent.tools.catalogue import CatalogueSource
@@ -54,9 +54,9 @@ def allowed_tools(agent: Agent, mask: Mask | None, tools: Mapping[str, Tool]) ->
     """
     policies, usual = agent.terms.policies, agent.limits.call_timeout
     return {
-        name: governed(tool, policies, usual_timeout=usual)
+        name: apply_policies(tool, policies, usual_timeout=usual)
         for name, tool in tools.items()
-        if _named(agent.terms.access, mask, tool) and not withheld(tool, policies)
+        if _is_named(agent.terms.access, mask, tool) and not is_withheld(tool, policies)
     }
 
 
@@ -68,7 +68,7 @@ def may_see(owner: str, who: Principal) -> bool:
     return who.kind != "nobody" and who.id == owner
 
 
-def _named(access: Access, mask: Mask | None, tool: Tool) -> bool:
+def _is_named(access: Access, mask: Mask | None, tool: Tool) -> bool:
     rules = access.tool_rules
     return mask is None or rules is None or any(rules[number].tools.selects(tool) for number in mask)
 
@@ -107,20 +107,20 @@ class PermittedAgents:
         """Return the agent of this name, `None` if it is not permitted."""
         found = self._registry.find(name)
         if isinstance(found, AgentHandle):
-            return self._permitted(found)
+            return self._permit_agent(found)
         # The rules of an agent that is not served may be unreadable: callers without access do not see it.
         return None if current_principal().kind == "nobody" else found
 
     def hosted(self) -> Sequence[AgentHandle]:
         """Return the agents open to the principal, the default one first."""
-        permitted = map(self._permitted, self._registry.hosted())
+        permitted = map(self._permit_agent, self._registry.hosted())
         return [hosted for hosted in permitted if hosted is not None]
 
     async def watch(self) -> None:
         """Keep all of it up to date until cancelled."""
         await self._registry.watch()
 
-    def _permitted(self, hosted: AgentHandle) -> AgentHandle | None:
+    def _permit_agent(self, hosted: AgentHandle) -> AgentHandle | None:
         who, terms = current_principal(), hosted.agent.terms
         if not may_use(terms.access, who, deny_by_default=self._deny_by_default):
             return None
@@ -153,11 +153,11 @@ class _Views:
     def __init__(self) -> None:
         self._by_principal: OrderedDict[tuple[str, Mask | None], _View] = OrderedDict()
 
-    def get(self, name: str, mask: Mask | None, made_of: tuple[Catalogue, Agent]) -> Catalogue:
+    def get_view(self, name: str, mask: Mask | None, made_of: tuple[Catalogue, Agent]) -> Catalogue:
         whole, agent = made_of
         view = self._by_principal.get((name, mask))
         if view is None or view.whole is not whole or view.agent is not agent:
-            view = self._by_principal[name, mask] = _View(whole, agent, _seen(whole, agent, mask))
+            view = self._by_principal[name, mask] = _View(whole, agent, _filter_catalogue(whole, agent, mask))
         self._by_principal.move_to_end((name, mask))
         if len(self._by_principal) > _MAX_VIEWS:
             self._by_principal.popitem(last=False)
@@ -169,7 +169,7 @@ class _PermittedTools:
 
     def __init__(self, hosted: AgentHandle, mask: Mask | None, views: _Views) -> None:
         self._source: CatalogueSource = hosted.catalogue
-        self._look: Callable[[Catalogue], Catalogue] = lambda whole: views.get(
+        self._look: Callable[[Catalogue], Catalogue] = lambda whole: views.get_view(
             hosted.name, mask, (whole, hosted.agent)
         )
 
@@ -190,7 +190,7 @@ class _PermittedTools:
         return self._source.explain(namespace, event_type)
 
 
-def _seen(whole: Catalogue, agent: Agent, mask: Mask | None) -> Catalogue:
+def _filter_catalogue(whole: Catalogue, agent: Agent, mask: Mask | None) -> Catalogue:
     """Return a catalogue filtered by a mask.
 
     With tool rules, refused and skipped resources are left out as well.

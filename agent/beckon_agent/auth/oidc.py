@@ -88,19 +88,19 @@ class KeySet:
         self._next_fetch = 0.0
         self._fetching = asyncio.Lock()
 
-    async def find(self, kid: str | None) -> jwt.PyJWK | None:
+    async def find_key(self, kid: str | None) -> jwt.PyJWK | None:
         """Return the key with an id, `None` if there is none.
 
         Without an id, the issuer's key if it has exactly one. Raises `KeysUnavailable`.
         """
-        await self._refresh(unless_newer_than=time.monotonic() - self._intervals.fresh)
-        found = self._pick(kid)
+        await self._refresh_keys(unless_newer_than=time.monotonic() - self._intervals.fresh)
+        found = self._pick_key(kid)
         if found is None:
-            await self._refresh(unless_newer_than=time.monotonic())
-            found = self._pick(kid)
+            await self._refresh_keys(unless_newer_than=time.monotonic())
+            found = self._pick_key(kid)
         return found
 
-    def _pick(self, kid: str | None) -> jwt.PyJWK | None:
+    def _pick_key(self, kid: str | None) -> jwt.PyJWK | None:
         known = self._known
         if known is None or known.at < time.monotonic() - self._intervals.stale:
             raise KeysUnavailable("the keys of the token's issuer cannot be fetched now; try again shortly")
@@ -108,14 +108,14 @@ class KeySet:
             return known.keys[0] if len(known.keys) == 1 else None
         return next((key for key in known.keys if key.key_id == kid), None)
 
-    async def _refresh(self, *, unless_newer_than: float) -> None:
+    async def _refresh_keys(self, *, unless_newer_than: float) -> None:
         if self._known is not None and self._known.at > unless_newer_than:
             return
         async with self._fetching:  # a task that waited here finds what another has fetched
             if time.monotonic() < self._next_fetch:
                 return
             try:
-                self._known = _Keys(await self._fetch(), time.monotonic())
+                self._known = _Keys(await self._fetch_keys(), time.monotonic())
                 logger.info("fetched %d keys of the issuer %s", len(self._known.keys), self._source.issuer)
             except (aiohttp.ClientError, OSError, TimeoutError, _BadAnswer) as error:
                 reason = str(error) or type(error).__name__
@@ -123,8 +123,8 @@ class KeySet:
             finally:
                 self._next_fetch = time.monotonic() + self._intervals.pause
 
-    async def _fetch(self) -> tuple[jwt.PyJWK, ...]:
-        found = await self._get(self._source.jwks_url or await self._discover())
+    async def _fetch_keys(self) -> tuple[jwt.PyJWK, ...]:
+        found = await self._get_object(self._source.jwks_url or await self._discover_address())
         try:
             known = jwt.PyJWKSet.from_dict(dict(found)).keys
         except jwt.PyJWTError as error:
@@ -134,12 +134,12 @@ class KeySet:
             raise _BadAnswer("its key set holds no public key for signatures")
         return tuple(keys)
 
-    async def _discover(self) -> str:
+    async def _discover_address(self) -> str:
         """Return the address of the keys from the issuer's discovery document.
 
         OpenID Connect Discovery 1.0, section 4.
         """
-        document = await self._get(self._source.issuer.rstrip("/") + _DISCOVERY)
+        document = await self._get_object(self._source.issuer.rstrip("/") + _DISCOVERY)
         if document.get("issuer") != self._source.issuer:
             raise _BadAnswer("its discovery document names another issuer; check BECKON_OIDC_ISSUER")
         try:
@@ -147,7 +147,7 @@ class KeySet:
         except ValueError as error:
             raise _BadAnswer(f"jwks_uri of its discovery document: {error}") from None
 
-    async def _get(self, url: str) -> Mapping[str, object]:
+    async def _get_object(self, url: str) -> Mapping[str, object]:
         """Return a JSON object; redirects are not followed.
 
         A redirect may lead to an unchecked address.
@@ -238,7 +238,7 @@ class TokenVerifier:
             )
         except jwt.PyJWTError as error:
             raise BadToken(_error_text(error)) from None
-        return Principal(OIDC_PREFIX + self._user(claims), self._groups(claims), "oidc")
+        return Principal(OIDC_PREFIX + self._read_user(claims), self._read_groups(claims), "oidc")
 
     async def _key_of(self, token: str) -> jwt.PyJWK:
         try:
@@ -247,30 +247,30 @@ class TokenVerifier:
             raise BadToken("it is neither an API key nor a JSON Web Token") from None
         if header.get("alg") not in ALGORITHMS:
             raise BadToken(f"it is not signed with a public key; the algorithms are {', '.join(ALGORITHMS)}")
-        key = await self._keys.find(header.get("kid"))
+        key = await self._keys.find_key(header.get("kid"))
         if key is None:
             raise BadToken("it is signed with a key that its issuer does not have")
         return key
 
-    def _user(self, claims: Mapping[str, Any]) -> str:
+    def _read_user(self, claims: Mapping[str, Any]) -> str:
         name = self._expected.user_claim
-        user = _claim(claims, name)
+        user = _read_claim(claims, name)
         if not isinstance(user, str) or not 0 < len(user) <= _MAX_USER or not user.isprintable():
             raise BadToken(f"its claim {name!r} names no user")
         if name == "email" and claims.get("email_verified") is not True:
             raise BadToken("its issuer has not verified the address in its claim 'email'")
         return user
 
-    def _groups(self, claims: Mapping[str, Any]) -> frozenset[str]:
+    def _read_groups(self, claims: Mapping[str, Any]) -> frozenset[str]:
         name = self._expected.groups_claim
-        found = _claim(claims, name) if name else None
+        found = _read_claim(claims, name) if name else None
         groups = [] if found is None else [found] if isinstance(found, str) else found
         if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
             raise BadToken(f"its claim {name!r} is no list of groups")
         return frozenset(groups)
 
 
-def _claim(claims: Mapping[str, Any], name: str) -> object:
+def _read_claim(claims: Mapping[str, Any], name: str) -> object:
     if name in claims:
         return claims[name]
     found: object = claims

@@ -69,12 +69,12 @@ class Quotas:
 
         Raises `LimitReached`, also if no tokens are left.
         """
-        for per, seconds, limit in _quotas(agent, "tokens"):
-            key = _key(agent, user, "tokens", (per, seconds))
+        for per, seconds, limit in _list_quotas(agent, "tokens"):
+            key = _counter_key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: whether one more would fit is asked of one less.
             taken = await self._counters.take_amount(key, 0, limit=limit - 1, window=seconds)
-            self._check(agent, taken, "tokens", (per, seconds, limit))
-        await self._take(agent, user, "requests", 1)
+            self._check_limit(agent, taken, "tokens", (per, seconds, limit))
+        await self._take_amount(agent, user, "requests", 1)
 
     async def admit_run(self, agent: Agent, user: str, run: str) -> None:
         """Count a request and reserve its tokens.
@@ -82,9 +82,9 @@ class Quotas:
         Raises `LimitReached`, and reserves nothing then. `run` is the `run` of `reserve_tokens` and
         `settle_tokens`.
         """
-        await self._reserve(agent, user, run, self.usual_tokens(agent), first=True)
+        await self._reserve_tokens(agent, user, run, self.usual_tokens(agent), first=True)
         try:
-            await self._take(agent, user, "requests", 1)
+            await self._take_amount(agent, user, "requests", 1)
         except LimitReached:
             await self.settle_tokens(agent, user, run, 0)
             raise
@@ -95,15 +95,15 @@ class Quotas:
         Raises `LimitReached` if all are used. Tokens that others have only reserved do not end an
         admitted run.
         """
-        await self._reserve(agent, user, run, tokens, first=False)
+        await self._reserve_tokens(agent, user, run, tokens, first=False)
 
     async def settle_tokens(self, agent: Agent, user: str, run: str, tokens: int) -> None:
         """Replace a reservation by the tokens used, 0 for none."""
         if tokens:
             before = self._usual.get(agent.source, tokens)
             self._usual[agent.source] = before + (tokens - before) * _LEARNING
-        for per, seconds, _ in _quotas(agent, "tokens"):
-            key = _key(agent, user, "tokens", (per, seconds))
+        for per, seconds, _ in _list_quotas(agent, "tokens"):
+            key = _counter_key(agent, user, "tokens", (per, seconds))
             await self._counters.settle_reservation(key, run, tokens, window=seconds)
 
     def usual_tokens(self, agent: Agent) -> int:
@@ -114,7 +114,7 @@ class Quotas:
         return max(1, round(self._usual.get(agent.source, _FIRST_GUESS)))
 
     @asynccontextmanager
-    async def call(
+    async def reserve_call(
         self, agent: Agent, user: str, tool: Tool, call_id: str, *, patience: float
     ) -> AsyncIterator[None]:
         """Hold a place for a call while it runs.
@@ -126,7 +126,7 @@ class Quotas:
         `call_id` is the id of its event: a call made again after a crash keeps its place.
         """
         deadline = time.monotonic() + patience
-        await self._take(agent, user, "toolCalls", 1)
+        await self._take_amount(agent, user, "toolCalls", 1)
         bounds = bounds_of(tool, agent.terms.policies)
         for rate in bounds.rates:
             await self._in_turn(agent, tool, rate, deadline)
@@ -135,32 +135,32 @@ class Quotas:
             return
         key = f"places|{agent.source}|{tool.name}"
         try:
-            await self._enter(key, call_id, bounds.concurrency, deadline)
+            await self._take_place(key, call_id, bounds.concurrency, deadline)
         except LimitReached:
             self._report_limit(agent, "concurrency")
             raise
         try:
             yield
         finally:
-            await self._leave(key, call_id)
+            await self._give_back(key, call_id)
 
-    async def _reserve(self, agent: Agent, user: str, run: str, tokens: int, *, first: bool) -> None:
+    async def _reserve_tokens(self, agent: Agent, user: str, run: str, tokens: int, *, first: bool) -> None:
         lease = _ADMISSION if first else agent.limits.seconds + _SPARE
         try:
-            for per, seconds, limit in _quotas(agent, "tokens"):
-                key = _key(agent, user, "tokens", (per, seconds))
+            for per, seconds, limit in _list_quotas(agent, "tokens"):
+                key = _counter_key(agent, user, "tokens", (per, seconds))
                 reserved = ReservedLimit(limit, seconds, lease, behind_others=first)
                 taken = await self._counters.reserve_amount(key, run, tokens, reserved)
-                self._check(agent, taken, "tokens", (per, seconds, limit))
+                self._check_limit(agent, taken, "tokens", (per, seconds, limit))
         except LimitReached:
             await self.settle_tokens(agent, user, run, 0)
             raise
 
-    async def _take(self, agent: Agent, user: str, of: Measure, amount: int) -> None:
-        for per, seconds, limit in _quotas(agent, of):
-            key = _key(agent, user, of, (per, seconds))
+    async def _take_amount(self, agent: Agent, user: str, of: Measure, amount: int) -> None:
+        for per, seconds, limit in _list_quotas(agent, of):
+            key = _counter_key(agent, user, of, (per, seconds))
             taken = await self._counters.take_amount(key, amount, limit=limit, window=seconds)
-            self._check(agent, taken, of, (per, seconds, limit))
+            self._check_limit(agent, taken, of, (per, seconds, limit))
 
     async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
         """Wait until a rate allows a call.
@@ -178,7 +178,7 @@ class Quotas:
                 raise LimitReached(said, taken.retry_after)
             await asyncio.sleep(max(taken.retry_after, _SHORTEST_PAUSE))
 
-    async def _enter(self, key: str, token: str, places: int, deadline: float) -> None:
+    async def _take_place(self, key: str, token: str, places: int, deadline: float) -> None:
         while True:
             seconds = max(0.0, deadline - time.monotonic()) + _SPARE
             taken = await self._counters.take_place(key, token, limit=places, seconds=seconds)
@@ -191,7 +191,7 @@ class Quotas:
                 )
             await asyncio.sleep(pause)
 
-    async def _leave(self, key: str, token: str) -> None:
+    async def _give_back(self, key: str, token: str) -> None:
         """Give a place back; a failure is only logged.
 
         The result of the call matters more, and the place expires by itself.
@@ -201,7 +201,9 @@ class Quotas:
         except StoreUnavailable as error:
             logger.warning("a place of %s is given back late: %s", key, error)
 
-    def _check(self, agent: Agent, taken: LimitDecision, of: Measure, quota: tuple[Holder, int, int]) -> None:
+    def _check_limit(
+        self, agent: Agent, taken: LimitDecision, of: Measure, quota: tuple[Holder, int, int]
+    ) -> None:
         if not taken.allowed:
             per, seconds, limit = quota
             self._report_limit(agent, _WORDS[of].replace(" ", "_"))
@@ -218,7 +220,7 @@ class Quotas:
 _Window = tuple[Holder, int]
 
 
-def _quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
+def _list_quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
     """Return holder, seconds and limit of each quota.
 
     Of two quotas for one window, the smaller limit.
@@ -231,7 +233,7 @@ def _quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
     return [(per, seconds, limit) for (per, seconds), limit in found.items()]
 
 
-def _key(agent: Agent, user: str, of: Measure, window: _Window) -> str:
+def _counter_key(agent: Agent, user: str, of: Measure, window: _Window) -> str:
     per, seconds = window
     return f"{of}|{agent.source}|{per}|{seconds}|{user if per == 'user' else ''}"
 
@@ -258,7 +260,7 @@ class LimitedCaller(ToolCaller):
         begun = time.monotonic()
         patience = min(call.action.timeout or agent.limits.call_timeout, remaining)
         try:
-            async with self._limits.call(
+            async with self._limits.reserve_call(
                 agent, current_principal().id, call.action, event_id, patience=patience
             ):
                 left = remaining - (time.monotonic() - begun)
@@ -272,7 +274,7 @@ class LimitedCaller(ToolCaller):
                 "request %s: the limits of %s are unknown: %s", request_id(), call.action.name, error
             )
             outcome = failed_outcome(Reason.TOOL_FAILED, "not called: its limits cannot be looked up now")
-        return _refused(call, outcome, time.monotonic() - begun)
+        return _refuse_call(call, outcome, time.monotonic() - begun)
 
 
 def _at_limit(call: PreparedCall, error: LimitReached) -> CallOutcome:
@@ -281,7 +283,7 @@ def _at_limit(call: PreparedCall, error: LimitReached) -> CallOutcome:
     return failed_outcome(Reason.DENIED, str(error), retry_after=error.retry_after)
 
 
-def _refused(call: PreparedCall, outcome: CallOutcome, seconds: float) -> CallFinished:
+def _refuse_call(call: PreparedCall, outcome: CallOutcome, seconds: float) -> CallFinished:
     return CallFinished(call.tool_call.id, call.tool_call.name, outcome.result, outcome.failed, seconds)
 
 
@@ -289,7 +291,9 @@ _CHARACTERS_A_TOKEN = 4  # of English text, about; only where the server does no
 
 
 @asynccontextmanager
-async def metered(model: Model, limits: Quotas, agent: Agent, user: str, run: str) -> AsyncIterator[Model]:
+async def meter_model(
+    model: Model, limits: Quotas, agent: Agent, user: str, run: str
+) -> AsyncIterator[Model]:
     """Give a run a model limited by the agent's token quotas.
 
     The model itself if there are no such quotas. `run` is the name used with `Quotas.admit_run`; its
@@ -333,7 +337,7 @@ class _Metered:
         Raises `LimitReached` before the first piece if no tokens are left. The tokens of an answer that
         breaks off are estimated and counted.
         """
-        expected = self._expected(messages, options.max_tokens)
+        expected = self._expected_tokens(messages, options.max_tokens)
         await self._limits.reserve_tokens(self._agent, self._user, self._run, expected)
         self._used = True
         usage: Usage | None = None
@@ -348,27 +352,29 @@ class _Metered:
                             usage = item.usage
                     yield item
         finally:
-            await self._settle(_estimate(messages, said) if usage is None else usage.total_tokens)
+            await self._settle_tokens(
+                _estimate_tokens(messages, said) if usage is None else usage.total_tokens
+            )
 
     async def close(self) -> None:
         """Give back the reservation of a request never made."""
         if not self._used:
-            await self._settle(0)
+            await self._settle_tokens(0)
 
-    def _expected(self, messages: Sequence[Message], max_tokens: int | None) -> int:
+    def _expected_tokens(self, messages: Sequence[Message], max_tokens: int | None) -> int:
         """Return the tokens to reserve for an answer.
 
         The usual number, within question and `max_tokens`, but always more than the question.
         """
-        question, usual = _estimate(messages, 0), self._limits.usual_tokens(self._agent)
+        question, usual = _estimate_tokens(messages, 0), self._limits.usual_tokens(self._agent)
         return max(question + 1, usual if max_tokens is None else min(usual, question + max_tokens))
 
-    async def _settle(self, tokens: int) -> None:
+    async def _settle_tokens(self, tokens: int) -> None:
         try:
             await self._limits.settle_tokens(self._agent, self._user, self._run, tokens)
         except StoreUnavailable as error:
             logger.warning("request %s: %d tokens were not counted: %s", request_id(), tokens, error)
 
 
-def _estimate(messages: Sequence[Message], said: int) -> int:
+def _estimate_tokens(messages: Sequence[Message], said: int) -> int:
     return (len(str(messages)) + said) // _CHARACTERS_A_TOKEN

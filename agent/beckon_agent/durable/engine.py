@@ -90,7 +90,7 @@ class RunEngine:
 
         Raises the errors of `Service.admit` and of storing it.
         """
-        await self._service.admit(ask.hosted, ask.run.id)
+        await self._service.admit_request(ask.hosted, ask.run.id)
         theirs = tuple(ask.client_tools) or ask.options.client_tools
         options = replace(ask.options, client_tools=theirs)
         new = replace(
@@ -105,7 +105,7 @@ class RunEngine:
         try:
             run = await self._store.runs.create(new, holder=self._holder, seconds=self._pace.hold)
         except KeyError:
-            await self._service.dismiss(ask.hosted, ask.run.id)
+            await self._service.dismiss_run(ask.hosted, ask.run.id)
             raise
         self._begin_run(run, ask.hosted, options)
         return run

@@ -136,7 +136,7 @@ class RunWorker:
         )
         try:
             recorded = replace(hosted, model=asking)
-            async with aclosing(service.run(recorded, messages, options, context=context)) as events:
+            async with aclosing(service.run_agent(recorded, messages, options, context=context)) as events:
                 async for event in events:
                     await self._take_event(event)
         except (ModelError, NoRoom, LimitReached) as error:

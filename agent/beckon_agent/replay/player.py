@@ -255,7 +255,7 @@ class Replayer:
                 "with" if wish.effects else "without",
             )
         calls: list[LiveCall] = []
-        with self._service.place(), hosted.held():
+        with self._service.count_run(), hosted.held():
             playing = asyncio.create_task(self._play_recording(recording, hosted, live))
             playing.add_done_callback(lambda _: events.put_nowait(None))
             try:

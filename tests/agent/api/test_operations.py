@@ -62,7 +62,7 @@ async def test_a_draining_agent_finishes_what_runs_and_begins_nothing(start_agen
     async with start_agent(asks_for(("test_wait", {})), says("ok")) as agent:
         first = asyncio.create_task(agent.post())
         await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
-        draining = asyncio.create_task(agent.service.drain())
+        draining = asyncio.create_task(agent.service.drain_runs())
         await asyncio.sleep(0)
         ready = await agent.http.get("/readyz")
         second = await agent.post()

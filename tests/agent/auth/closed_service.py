@@ -14,7 +14,7 @@ from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.app import RunStorage, build_app
-from beckon_agent.auth.authentication import Authenticator, authenticator
+from beckon_agent.auth.authentication import Authenticator, make_authenticator
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.auth.quotas import LimitedCaller, Quotas
 from beckon_agent.auth.settings import AccessOptions, OidcOptions
@@ -116,7 +116,7 @@ def bearing(credential: str | None) -> dict[str, str]:
 def checking(issuer: Issuer | None, keys: Path | None, session: aiohttp.ClientSession) -> Authenticator:
     """Return what checks API keys of a file and tokens of an issuer."""
     oidc = None if issuer is None else OidcOptions(issuer=issuer.url, audiences=(AUDIENCE,))
-    return authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
+    return make_authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.settings import AccessOptions
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
@@ -29,7 +29,7 @@ async def service(platform: EventPlatform) -> AsyncIterator[ClosedService]:
     async with (
         aiohttp.ClientSession() as session,
         closed_service(
-            platform, {"beckon": terms()}, authenticator(AccessOptions(host="127.0.0.1"), session)
+            platform, {"beckon": terms()}, make_authenticator(AccessOptions(host="127.0.0.1"), session)
         ) as made,
     ):
         yield made

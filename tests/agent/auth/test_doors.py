@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.auth.api_keys import KeyFile
-from beckon_agent.auth.authentication import Authenticator, authenticator
+from beckon_agent.auth.authentication import Authenticator, make_authenticator
 from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import (
     ANONYMOUS,
@@ -74,7 +74,7 @@ async def test_a_request_is_served_for_the_principal_of_its_credential(
     keys: Path, key: str, issuer: Issuer, session: aiohttp.ClientSession
 ) -> None:
     oidc = OidcOptions(issuer=issuer.url, audiences=("other", AUDIENCE))
-    checks = authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
+    checks = make_authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
     async with behind(checks) as http:
         by_key = await http.get("/who", headers=bearer(key))
         by_token = await http.get("/who", headers=bearer(issuer.token(), "bearer"))
@@ -143,7 +143,7 @@ async def test_a_credential_that_cannot_be_one_is_refused_and_not_repeated(
 
 
 async def test_on_loopback_nobody_needs_a_key_where_none_is_set_up(session: aiohttp.ClientSession) -> None:
-    async with behind(authenticator(AccessOptions(host="127.0.0.1"), session)) as http:
+    async with behind(make_authenticator(AccessOptions(host="127.0.0.1"), session)) as http:
         plain = await http.get("/who")
         with_a_key_of_a_client_that_must_send_one = await http.get("/who", headers=bearer("none"))
 
@@ -156,13 +156,13 @@ async def test_a_service_that_is_open_to_a_network_does_not_start_without_saying
 ) -> None:
     for anonymous in (None, False):
         with pytest.raises(ValueError, match="would let nobody in; set BECKON_KEYS_FILE or"):
-            authenticator(AccessOptions(host=host, anonymous=anonymous), session)
+            make_authenticator(AccessOptions(host=host, anonymous=anonymous), session)
 
 
 async def test_keys_on_loopback_close_the_door_to_anonymous_callers(
     keys: Path, session: aiohttp.ClientSession
 ) -> None:
-    async with behind(authenticator(AccessOptions(host="127.0.0.1", keys_file=keys), session)) as http:
+    async with behind(make_authenticator(AccessOptions(host="127.0.0.1", keys_file=keys), session)) as http:
         assert (await http.get("/who")).status_code == 401
 
 
@@ -170,7 +170,7 @@ async def test_an_explicit_setting_opens_it_to_everybody_and_still_checks_what_i
     keys: Path, key: str, session: aiohttp.ClientSession
 ) -> None:
     options = AccessOptions(host="0.0.0.0", keys_file=keys, anonymous=True)
-    async with behind(authenticator(options, session)) as http:
+    async with behind(make_authenticator(options, session)) as http:
         assert (await http.get("/who", headers={"host": "agent.example"})).json() == ANONYMOUS.to_document()
         assert (await http.get("/who", headers=bearer(key))).json()["id"] == "key:ci"
         assert (await http.get("/who", headers=bearer(new_key()))).status_code == 401
@@ -182,7 +182,7 @@ async def test_while_the_issuer_is_away_tokens_are_answered_503_and_keys_work(
 ) -> None:
     issuer.trouble = "error"
     oidc = OidcOptions(issuer=issuer.url, audiences=(AUDIENCE,))
-    checks = authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
+    checks = make_authenticator(AccessOptions(host="0.0.0.0", keys_file=keys, oidc=oidc), session)
     async with behind(checks) as http:
         away = await http.get("/tools", headers=bearer(issuer.token()))
         away_v1 = await http.get("/v1/models", headers=bearer(issuer.token()))
@@ -246,10 +246,10 @@ async def test_an_issuer_behind_a_private_authority_is_asked_with_its_certificat
         oidc = OidcOptions(issuer="https://issuer.example", audiences=("a",), ca_file=file)
         options = AccessOptions(host="0.0.0.0", oidc=oidc)
         if fits:
-            authenticator(options, session)
+            make_authenticator(options, session)
         else:
             with pytest.raises(ValueError, match=r"BECKON_OIDC_CA_FILE: .* holds no certificates to trust"):
-                authenticator(options, session)
+                make_authenticator(options, session)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ async def test_a_wrong_setting_of_the_issuer_names_itself(
     oidc: OidcOptions, said: str, session: aiohttp.ClientSession
 ) -> None:
     with pytest.raises(ValueError, match=said):
-        authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
+        make_authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ async def test_clients_are_told_where_tokens_come_from(
 ) -> None:
     """RFC 9728: the challenge leads to a document that names the issuer, and the resource as it was asked."""
     oidc = OidcOptions(issuer=issuer.url, audiences=(AUDIENCE,))
-    checks = authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
+    checks = make_authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
     here = {"host": "agent.example:8080"}
     async with behind(checks, public_url=public_url) as http:
         refused = await http.post("/mcp/helper", headers=here)
@@ -299,7 +299,7 @@ async def test_a_host_that_is_none_is_not_repeated(
     host: str, issuer: Issuer, session: aiohttp.ClientSession
 ) -> None:
     oidc = OidcOptions(issuer=issuer.url, audiences=(AUDIENCE,))
-    checks = authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
+    checks = make_authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
     headers = [(b"host", host.encode())]
     async with behind(checks) as http:
         refused = await http.get("/mcp", headers=headers)

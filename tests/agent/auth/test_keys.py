@@ -93,10 +93,10 @@ def test_a_key_is_found_by_the_whole_of_it(file: Path) -> None:
     later(file, entry.line())
     keys = KeyFile(file, every=0)
 
-    assert keys.find(key) == entry
+    assert keys.find_key(key) == entry
     for wrong in (key[:-1], f"{key}A", key.swapcase(), f"{key[:-1]}{'A' if key[-1] != 'A' else 'B'}", ""):
-        assert keys.find(wrong) is None
-    assert keys.find(entry.hash) is None
+        assert keys.find_key(wrong) is None
+    assert keys.find_key(entry.hash) is None
 
 
 def test_a_key_whose_time_is_over_is_not_found(file: Path) -> None:
@@ -107,20 +107,20 @@ def test_a_key_whose_time_is_over_is_not_found(file: Path) -> None:
     later(file, f"{late.line()}\n{valid.line()}\n")
     keys = KeyFile(file, every=0)
 
-    assert keys.find(over) is None
-    assert keys.find(good) is not None
+    assert keys.find_key(over) is None
+    assert keys.find_key(good) is not None
 
 
 def test_a_file_that_changes_is_read_again(file: Path) -> None:
     first, second = new_key(), new_key()
     later(file, new_entry(first, "a").line())
     keys = KeyFile(file, every=0)
-    assert keys.find(first)
+    assert keys.find_key(first)
 
     later(file, new_entry(second, "b").line())
 
-    assert keys.find(first) is None
-    assert keys.find(second)
+    assert keys.find_key(first) is None
+    assert keys.find_key(second)
 
 
 def test_a_file_that_does_not_change_is_not_read_again(file: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -130,7 +130,7 @@ def test_a_file_that_does_not_change_is_not_read_again(file: Path, caplog: pytes
     keys = KeyFile(file, every=0)
 
     for _ in range(5):
-        assert keys.find(key)
+        assert keys.find_key(key)
 
     assert caplog.text.count("read 1 API keys") == 1
 
@@ -140,7 +140,7 @@ def test_two_keys_of_one_name_are_both_valid_while_one_replaces_the_other(file: 
     later(file, f"{new_entry(old, 'ci').line()}\n{new_entry(new, 'ci').line()}")
     keys = KeyFile(file, every=0)
 
-    assert [found.name for key in (old, new) if (found := keys.find(key))] == ["ci", "ci"]
+    assert [found.name for key in (old, new) if (found := keys.find_key(key))] == ["ci", "ci"]
 
 
 def test_without_a_file_no_key_is_valid_and_the_log_says_so_once(
@@ -149,24 +149,24 @@ def test_without_a_file_no_key_is_valid_and_the_log_says_so_once(
     key = new_key()
     keys = KeyFile(file, every=0)
     for _ in range(3):
-        assert keys.find(key) is None
+        assert keys.find_key(key) is None
         assert caplog.text.count("cannot be read, so none is valid: No such file") == 1
 
     later(file, new_entry(key, "a").line())
-    assert keys.find(key)
+    assert keys.find_key(key)
 
     file.unlink()
-    assert keys.find(key) is None
+    assert keys.find_key(key) is None
     assert caplog.text.count("cannot be read") == 2
 
 
 def test_what_is_no_list_of_keys_lets_nobody_in(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     key = new_key()
     file.write_bytes(b"\xff\xfe" + new_entry(key, "a").line().encode())
-    assert KeyFile(file).find(key) is None
-    assert KeyFile(file.parent).find(key) is None
+    assert KeyFile(file).find_key(key) is None
+    assert KeyFile(file.parent).find_key(key) is None
     os.truncate(file, 5 * 1024 * 1024)
-    assert KeyFile(file).find(key) is None
+    assert KeyFile(file).find_key(key) is None
 
     assert caplog.text.count("so none is valid") == 3
 
@@ -175,6 +175,6 @@ def test_a_bad_line_is_logged_without_its_text(file: Path, caplog: pytest.LogCap
     key = new_key()
     later(file, f'{{"name": "x", "hash": "{key}"}}\n{new_entry(key, "a").line()}')
 
-    assert KeyFile(file).find(key)
+    assert KeyFile(file).find_key(key)
     assert "line 1 is no valid key: hash must be" in caplog.text
     assert key not in caplog.text

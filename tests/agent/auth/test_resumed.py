@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.settings import AccessOptions
 from beckon_agent.core.context import Principal, acting_as
 from beckon_agent.core.records import FINAL, NewRun, StoredRun
@@ -34,7 +34,7 @@ ECHO_FOR_OPS = {"toolRules": [{"groups": ["ops"], "tools": {"names": ["test.echo
 async def service(platform: EventPlatform) -> AsyncIterator[ClosedService]:
     """A service with an agent whose tools are not the same for all."""
     async with aiohttp.ClientSession() as session:
-        door = authenticator(AccessOptions(host="127.0.0.1"), session)
+        door = make_authenticator(AccessOptions(host="127.0.0.1"), session)
         async with closed_service(platform, {"ruled": terms(access=ECHO_FOR_OPS)}, door) as made:
             yield made
 

@@ -67,7 +67,7 @@ async def running_cluster(
         cluster = Cluster(
             api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1, answering=0.05)
         )
-        metrics.follow_connection(lambda: cluster.connected, lambda: cluster.age)
+        metrics.follow_connection(lambda: cluster.is_connected, lambda: cluster.age)
         service = Service(cluster, ToolCaller(Dispatcher(session, shim), cluster), metrics, max_runs=16)
         app = build_app(service, open_door, max_request_bytes=200_000)
         try:

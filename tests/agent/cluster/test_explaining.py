@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.agents.kubernetes_tools import ToolStore, explanation
+from beckon_agent.agents.kubernetes_tools import ToolStore, explain_tool
 from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.tools import ToolSelector
 
@@ -40,7 +40,7 @@ READY = ("Ready", "True", "Ready", "")
 
 
 def test_the_conditions_of_the_operator_are_passed_on_in_their_order() -> None:
-    found = explanation(
+    found = explain_tool(
         from_object(tool(READY, REPLIES, ("Routed", "True", "Routed", "by to-add"), DECLARED))
     )
 
@@ -67,7 +67,7 @@ def test_the_conditions_of_the_operator_are_passed_on_in_their_order() -> None:
 def test_the_reason_says_where_a_call_stops(reason: str, broken: str) -> None:
     routed = ("Routed", "False", reason, "because")
 
-    found = explanation(from_object(tool(DECLARED, routed, REPLIES, triggers=[])))
+    found = explain_tool(from_object(tool(DECLARED, routed, REPLIES, triggers=[])))
 
     assert [(one.kind, one.detail) for one in found.route if one.state == "broken"] == [(broken, "because")]
 
@@ -83,7 +83,7 @@ def test_the_reason_says_where_a_call_stops(reason: str, broken: str) -> None:
 def test_an_outage_is_shown_at_the_station_where_calls_wait(reason: str, waits_at: str) -> None:
     routed, away = ("Routed", "True", "Routed", ""), ("Available", "False", reason, "away for now")
 
-    found = explanation(from_object(tool(DECLARED, routed, REPLIES, away)))
+    found = explain_tool(from_object(tool(DECLARED, routed, REPLIES, away)))
 
     assert found.find_condition("Available") is not None
     assert [(one.kind, one.detail) for one in found.route if one.state == "broken"] == [
@@ -95,7 +95,7 @@ def test_replies_that_do_not_come_back_are_the_last_station() -> None:
     routed = ("Routed", "True", "Routed", "")
     lost = ("Answerable", "False", "NoReplyTrigger", "write one")
 
-    found = explanation(from_object(tool(DECLARED, routed, lost)))
+    found = explain_tool(from_object(tool(DECLARED, routed, lost)))
 
     assert (found.route[-1].kind, found.route[-1].state, found.route[-1].detail) == (
         "Reply",
@@ -109,7 +109,7 @@ def test_a_direct_call_passes_no_broker() -> None:
     routed = ("Routed", "True", "Direct", "")
     spec = {"dispatch": "direct", "address": "http://adder", "reference": reference}
 
-    found = explanation(from_object(tool(DECLARED, routed, REPLIES, **spec)))
+    found = explain_tool(from_object(tool(DECLARED, routed, REPLIES, **spec)))
 
     assert [(one.kind, one.name, one.detail) for one in found.route[:2]] == [
         ("EventType", "add", "type math.add"),
@@ -137,7 +137,7 @@ def test_the_way_leads_to_the_service_that_the_operator_has_seen_behind_the_trig
     written = tool(DECLARED, ("Routed", "True", "Routed", ""), REPLIES)
     written["status"]["ways"] = [WAY]
 
-    found = explanation(from_object(written))
+    found = explain_tool(from_object(written))
 
     _, _, trigger, service, _ = found.route
     assert (trigger.name, trigger.detail) == ("to-add", "type = math.add")
@@ -153,7 +153,7 @@ def test_a_service_that_takes_no_calls_is_named_where_a_call_stops() -> None:
     written = tool(DECLARED, ("Routed", "False", "ServiceNotReady", "because"), REPLIES, triggers=[])
     written["status"]["ways"] = [WAY]
 
-    found = explanation(from_object(written))
+    found = explain_tool(from_object(written))
 
     assert [(one.kind, one.name) for one in found.route if one.state == "broken"] == [("Service", "adder")]
     assert found.route[2].name == "to-add"
@@ -171,7 +171,7 @@ def test_how_a_trigger_delivers_is_told_as_far_as_it_is_known(delivers: dict[str
     written = tool(DECLARED, ("Routed", "True", "Routed", ""), REPLIES)
     written["status"]["ways"] = [{"trigger": "to-add", **delivers}]
 
-    assert explanation(from_object(written)).route[2].note == note
+    assert explain_tool(from_object(written)).route[2].note == note
 
 
 def test_an_agent_explains_the_tools_of_its_namespace() -> None:

@@ -203,15 +203,19 @@ def spec(url: str, key: str = KEY) -> ModelSpec:
 
 async def test_equal_references_share_one_client_that_closes_after_the_last_is_let_go() -> None:
     pool = ModelPool(lambda: None, grace=0)
-    first, second, other = pool.take(spec(NOBODY)), pool.take(spec(NOBODY)), pool.take(spec(NOBODY, "k" * 20))
-    first.release()
-    with second.held():
-        second.release()
+    first, second, other = (
+        pool.take_model(spec(NOBODY)),
+        pool.take_model(spec(NOBODY)),
+        pool.take_model(spec(NOBODY, "k" * 20)),
+    )
+    first.release_model()
+    with second.hold_open():
+        second.release_model()
         await asyncio.sleep(0)
-        during = pool.open()
+        during = pool.open_models()
     closed = asyncio.create_task(gone(pool, 1))
     await asyncio.wait_for(closed, 5)
-    again = pool.take(spec(NOBODY))
+    again = pool.take_model(spec(NOBODY))
     await pool.close()
 
     assert first is second
@@ -229,9 +233,9 @@ async def gone(pool: ModelPool, left: int) -> None:
 
 async def test_a_model_that_is_taken_again_in_time_stays_open() -> None:
     pool = ModelPool(lambda: None, grace=30)
-    first = pool.take(spec(NOBODY))
-    first.release()
-    again = pool.take(spec(NOBODY))
+    first = pool.take_model(spec(NOBODY))
+    first.release_model()
+    again = pool.take_model(spec(NOBODY))
     await pool.close()
 
     assert first is again
@@ -241,7 +245,7 @@ async def test_a_refused_key_is_told_at_once() -> None:
     denied: list[str] = []
     async with model_server(keys={"another"}) as model:
         pool = ModelPool(lambda: denied.append("denied"), grace=0)
-        shared = pool.take(spec(model.url))
+        shared = pool.take_model(spec(model.url))
         async with aclosing(shared.stream([user("hi")], [], Options())) as items:
             with pytest.raises(ModelAuthError):
                 await anext(items)
@@ -266,18 +270,18 @@ async def test_keys_that_nobody_wants_any_more_are_forgotten_and_one_failure_sto
         return {"api-key": b"v"}
 
     ring = KeyRing(reading, lambda: wanted, lambda _: None, 0.01)
-    task = asyncio.create_task(ring.run())
+    task = asyncio.create_task(ring.read_periodically())
     try:
 
         async def both_read() -> bool:
             return len(read) >= 2
 
         await eventually(both_read)
-        found = ring.find(here), ring.find(there)
+        found = ring.find_key(here), ring.find_key(there)
         wanted.clear()
 
         async def forgotten() -> bool:
-            return ring.find(there) is None
+            return ring.find_key(there) is None
 
         await eventually(forgotten)
     finally:

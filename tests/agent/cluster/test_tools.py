@@ -33,7 +33,7 @@ def test_an_agent_is_offered_the_ready_tools_of_its_namespace_in_the_order_of_na
     ]
     assert list(all_of(made, "team-a").current.tools) == ["elsewhere"]
     assert all_of(made, "nobody").current.tools == {}
-    assert made.ready == 3
+    assert made.count_ready == 3
 
 
 def test_a_tool_that_comes_changes_and_goes_is_seen_at_the_next_look() -> None:

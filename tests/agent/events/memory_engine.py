@@ -32,7 +32,7 @@ class MemoryEngine:
 
     def __init__(self, service: Service, work: Work | None = None) -> None:
         self._service = service
-        self._work = work or (lambda ask: service.run(ask.hosted, ask.run.input, ask.options))
+        self._work = work or (lambda ask: service.run_agent(ask.hosted, ask.run.input, ask.options))
         self._runs: dict[str, Kept] = {}
 
     async def start(self, ask: Ask) -> StoredRun:

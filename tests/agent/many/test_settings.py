@@ -12,8 +12,8 @@ from tests.broker.broker_process import broker, service, write_manifests
 
 
 def test_pinned_tools_are_read_in_their_order() -> None:
-    assert Settings().pinned() == ()
-    assert Settings(pinned_tools=" b.x , a,, ").pinned() == ("b.x", "a")
+    assert Settings().pinned_names() == ()
+    assert Settings(pinned_tools=" b.x , a,, ").pinned_names() == ("b.x", "a")
 
 
 async def test_the_agent_of_a_folder_sends_what_its_settings_say(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.api.http.errors import problem_response
-from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.quotas import LimitedCaller, LimitReached, Quotas
 from beckon_agent.auth.settings import AccessOptions
 from beckon_agent.core.context import ANONYMOUS, acting_as
@@ -49,7 +49,7 @@ async def service(platform: EventPlatform, counters: CountersInMemory) -> AsyncI
     async with (
         aiohttp.ClientSession() as session,
         closed_service(
-            platform, AGENTS, authenticator(AccessOptions(host="127.0.0.1"), session), counters=counters
+            platform, AGENTS, make_authenticator(AccessOptions(host="127.0.0.1"), session), counters=counters
         ) as running,
     ):
         yield running
@@ -138,10 +138,10 @@ async def test_a_limit_that_is_reached_is_told_with_its_agent(given: dict[str, A
     reached: list[tuple[str, str]] = []
     limits = Quotas(CountersInMemory(), lambda *told: reached.append(told))
 
-    async with limits.call(agent, "u", pay, "first", patience=1):
+    async with limits.reserve_call(agent, "u", pay, "first", patience=1):
         assert reached == []
         with pytest.raises(LimitReached):
-            async with limits.call(agent, "u", pay, "second", patience=0.01):
+            async with limits.reserve_call(agent, "u", pay, "second", patience=0.01):
                 pass
 
     assert reached == [("a", limit)]
@@ -157,7 +157,7 @@ async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_nev
     limits = Quotas(CountersInMemory())
     async with aiohttp.ClientSession() as session:
         with acting_as(ANONYMOUS):
-            async with limits.call(agent, ANONYMOUS.id, pay, "earlier", patience=1):
+            async with limits.reserve_call(agent, ANONYMOUS.id, pay, "earlier", patience=1):
                 pass
             finished = await LimitedCaller(Dispatcher(session, "http://127.0.0.1:9"), limits).make_call(
                 PreparedCall(ToolCall("id", "pay", "{}"), {}, pay, again=again),

@@ -35,7 +35,7 @@ def limits(counters: CountersInMemory) -> Quotas:
 
 
 async def call(limits: Quotas, who: Agent, user: str = "u", number: int = 0, patience: float = 0.0) -> None:
-    async with limits.call(who, user, PAY, f"call-{number}", patience=patience):
+    async with limits.reserve_call(who, user, PAY, f"call-{number}", patience=patience):
         pass
 
 
@@ -156,7 +156,7 @@ async def test_no_more_calls_run_at_the_same_time_than_there_are_places(limits: 
 
     async def one(number: int) -> None:
         nonlocal running, most
-        async with limits.call(held, "u", PAY, f"call-{number}", patience=20):
+        async with limits.reserve_call(held, "u", PAY, f"call-{number}", patience=20):
             running += 1
             most = max(most, running)
             await asyncio.sleep(0)
@@ -169,7 +169,7 @@ async def test_no_more_calls_run_at_the_same_time_than_there_are_places(limits: 
 
 async def test_a_call_that_finds_no_place_in_time_is_refused(limits: Quotas) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
-    async with limits.call(held, "u", PAY, "first", patience=5):
+    async with limits.reserve_call(held, "u", PAY, "first", patience=5):
         with pytest.raises(LimitReached, match="as many calls of it are under way as may be: 1"):
             await call(limits, held, number=2)
     await call(limits, held, number=3)
@@ -189,12 +189,12 @@ async def test_a_place_is_given_back_where_the_call_fails_or_is_cancelled(
 ) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
     with pytest.raises(RuntimeError, match="on purpose"):
-        async with limits.call(held, "u", PAY, "fails", patience=0):
+        async with limits.reserve_call(held, "u", PAY, "fails", patience=0):
             raise RuntimeError("on purpose")
     inside = asyncio.Event()
 
     async def stands() -> None:
-        async with limits.call(held, "u", PAY, "stands", patience=0):
+        async with limits.reserve_call(held, "u", PAY, "stands", patience=0):
             inside.set()
             await asyncio.Event().wait()
 
@@ -221,7 +221,7 @@ async def test_a_place_that_cannot_be_given_back_does_not_cost_the_result(
 ) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
 
-    async with limits.call(held, "u", PAY, "c", patience=0):
+    async with limits.reserve_call(held, "u", PAY, "c", patience=0):
         counters.broken = True
 
     assert "is given back late" in caplog.text

@@ -59,11 +59,11 @@ async def test_a_place_that_one_replica_holds_is_taken_for_the_other(
 ) -> None:
     held = agent(toolPolicies=[{"concurrency": 1}])
     one, two = replicas
-    async with one.call(held, "u", PAY, "first", patience=5):
+    async with one.reserve_call(held, "u", PAY, "first", patience=5):
         with pytest.raises(LimitReached):
-            async with two.call(held, "u", PAY, "second", patience=0):
+            async with two.reserve_call(held, "u", PAY, "second", patience=0):
                 pass
-    async with two.call(held, "u", PAY, "third", patience=5):
+    async with two.reserve_call(held, "u", PAY, "third", patience=5):
         pass
 
 

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from beckon_agent.auth.quotas import LimitReached, Quotas, metered
+from beckon_agent.auth.quotas import LimitReached, Quotas, meter_model
 from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.run_events import StreamItem, TextDelta
 from beckon_agent.core.run_types import Agent, Options
@@ -47,7 +47,7 @@ async def used(counters: CountersInMemory) -> int:
 async def answer(model: Saying, limits: Quotas, stop_after: int = 9) -> int:
     pieces = 0
     async with (
-        metered(model, limits, AGENT, "u", "run") as counted,
+        meter_model(model, limits, AGENT, "u", "run") as counted,
         aclosing(counted.stream(QUESTION, [], Options())) as items,
     ):
         async for _ in items:
@@ -100,7 +100,7 @@ async def test_what_was_reserved_for_a_run_that_asks_nothing_is_given_back() -> 
     await limits.admit_run(AGENT, "u", "run")
     assert list(map(len, counters.reserved.values())) == [1]
 
-    async with metered(Saying(None), limits, AGENT, "u", "run"):
+    async with meter_model(Saying(None), limits, AGENT, "u", "run"):
         pass
 
     assert list(map(len, counters.reserved.values())) == [0]
@@ -114,7 +114,7 @@ async def test_an_answer_reserves_what_is_usual_and_never_more_than_it_may_have(
     limits = Quotas(counters)
     options = Options(max_tokens=most)
     async with (
-        metered(Saying(None), limits, AGENT, "u", "run") as model,
+        meter_model(Saying(None), limits, AGENT, "u", "run") as model,
         aclosing(model.stream(QUESTION, [], options)) as items,
     ):
         await anext(items)
@@ -127,7 +127,7 @@ async def test_without_a_quota_of_tokens_a_model_stays_as_it_is() -> None:
     model = Saying(None)
     free = Agent("a", "default", "", RunLimits(), terms(quotas=[{**QUOTA, "of": "requests"}]))
 
-    async with metered(model, Quotas(CountersInMemory()), free, "u", "run") as counted:
+    async with meter_model(model, Quotas(CountersInMemory()), free, "u", "run") as counted:
         assert counted is model
-    async with metered(model, Quotas(CountersInMemory()), AGENT, "u", "run") as counted:
+    async with meter_model(model, Quotas(CountersInMemory()), AGENT, "u", "run") as counted:
         assert counted.name == "saying"

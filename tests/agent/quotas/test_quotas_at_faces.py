@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from beckon_agent.auth.authentication import authenticator
+from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.settings import AccessOptions
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
@@ -37,7 +37,7 @@ MCP = {"accept": "application/json, text/event-stream", "mcp-protocol-version": 
 async def service(platform: EventPlatform) -> AsyncIterator[ClosedService]:
     """An open service whose agents have quotas."""
     async with aiohttp.ClientSession() as session:
-        door = authenticator(AccessOptions(host="127.0.0.1"), session)
+        door = make_authenticator(AccessOptions(host="127.0.0.1"), session)
         async with closed_service(platform, AGENTS, door) as made:
             made.model.script[:] = [says("hello")] * 4
             yield made

@@ -34,7 +34,7 @@ PLAN = PlanMade(1, ("look", "answer"))
 def new_event(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let every run yield the new event first, twice: the second file of the event."""
     run_event("PlanMade", "plan", same_by="step")(PlanMade)
-    run = Service.run
+    run = Service.run_agent
 
     async def run_with_plan(*given: Any, **options: Any) -> AsyncGenerator[RunEvent]:
         yield PLAN
@@ -43,7 +43,7 @@ def new_event(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             async for event in events:
                 yield event
 
-    monkeypatch.setattr(Service, "run", run_with_plan)
+    monkeypatch.setattr(Service, "run_agent", run_with_plan)
     yield
     del STORED_EVENTS["PlanMade"]
 

@@ -44,7 +44,7 @@ def become_an_agent(order: Mapping[str, Any]) -> NoReturn:
 
 
 def _tell_the_port(out: int) -> None:
-    listen = agent._listen
+    listen = agent._bind_socket
 
     def listen_and_tell(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
         listener = listen(host, port, setting)

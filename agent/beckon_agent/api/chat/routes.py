@@ -125,8 +125,8 @@ def make_router(
             if stored is not None and stored.is_stored(body.store):
                 run = await stored.begin_run(request, hosted, completion.id, messages, options)
             else:
-                await service.admit(hosted, completion.id)
-                run = service.run(hosted, messages, options, admitted=completion.id)
+                await service.admit_request(hosted, completion.id)
+                run = service.run_agent(hosted, messages, options, admitted=completion.id)
         events = PacedStream(_remember_run(run, completion.run, memory))
         if not body.stream:
             found = await unless_gone(request.receive, _collect_events(events))

@@ -101,7 +101,7 @@ class McpCalls:
         with anyio.CancelScope() as scope, self._register_call(key, scope):
             try:
                 async with self._report_progress(wanted):
-                    return await self._service.call(wanted.hosted, wanted.name, wanted.arguments)
+                    return await self._service.call_tool(wanted.hosted, wanted.name, wanted.arguments)
             except (NoRoom, StoreUnavailable) as error:
                 return _to_refusal(
                     wanted, failed_outcome(Reason.UNDELIVERABLE, f"the tool was not called: {error}")
