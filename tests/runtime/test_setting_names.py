@@ -8,7 +8,7 @@ from beckon_runtime.settings import setting_problems
 
 
 class _Settings(BaseSettings):
-    port: int = 0
+    reply_port: int = 0
     log_level: int = Field(0, validation_alias="BECKON_LOG_LEVEL")
     own_port: int = Field(0, validation_alias="PORT")
     openai_base_url: int = 0
@@ -30,7 +30,7 @@ def problems(**values: object) -> list[str]:
 @pytest.mark.parametrize(
     ("field", "variable"),
     [
-        ("port", "BECKON_SHIM_PORT"),
+        ("reply_port", "BECKON_SHIM_REPLY_PORT"),
         ("BECKON_LOG_LEVEL", "BECKON_LOG_LEVEL"),
         ("PORT", "PORT"),
         ("openai_base_url", "OPENAI_BASE_URL"),
@@ -48,4 +48,7 @@ def test_a_problem_of_all_settings_has_no_variable() -> None:
 
 
 def test_each_wrong_setting_has_a_line() -> None:
-    assert [line.partition(":")[0] for line in problems(port="x", PORT="y")] == ["BECKON_SHIM_PORT", "PORT"]
+    assert [line.partition(":")[0] for line in problems(reply_port="x", PORT="y")] == [
+        "BECKON_SHIM_REPLY_PORT",
+        "PORT",
+    ]
