@@ -29,22 +29,22 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        return _refuse("; ".join(setting_problems("BECKON_OPERATOR_", error)))
+        return _refuse_start("; ".join(setting_problems("BECKON_OPERATOR_", error)))
     document = log_config("operator", readable=sys.stderr.isatty(), level=settings.log_level)
     document["loggers"]["kopf"] = {"level": "WARNING"}
     logging.config.dictConfig(document)
     try:
         listener = open_port(settings.host, settings.port, "BECKON_OPERATOR_PORT")
     except CannotListen as error:
-        return _refuse(str(error))
-    return asyncio.run(_serve(settings, listener))
+        return _refuse_start(str(error))
+    return asyncio.run(_run_operator(settings, listener))
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> int:
+async def _run_operator(settings: Settings, listener: socket.socket) -> int:
     try:
         api = await connect("beckon-operator", answer_seconds=_ANSWER)
     except NotConfigured as error:
-        return _refuse(str(error))
+        return _refuse_start(str(error))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -54,22 +54,22 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
 
     take_signals()
     operator = Operator(settings, api)
-    running = asyncio.create_task(operator.run(listener, take_signals))
+    running = asyncio.create_task(operator.run_operator(listener, take_signals))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
-    await operator.leave()
+    await operator.stop_leading()
     failed = running.done() and running.exception()
     if failed:
         logger.error("the operator cannot go on", exc_info=failed)
     for task in (running, stopping):
         task.cancel()
     await asyncio.gather(running, stopping, return_exceptions=True)
-    await operator.close()
+    await operator.close_connections()
     logger.info("stopped")
     return 1 if failed else 0
 
 
-def _refuse(reason: str) -> int:
+def _refuse_start(reason: str) -> int:
     sys.stderr.write(f"beckon-operator: {reason}\n")
     return 2
 

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from beckon_operator.cluster_lease import ClusterLease
 from beckon_operator.judge import Judge
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.kinds import (
     BROKERS,
     EVENT_TYPE_VERSIONS,
@@ -28,14 +28,14 @@ from beckon_operator.kinds import (
     Kind,
 )
 from beckon_operator.lease import Leadership
-from beckon_operator.ledger import Ledger
+from beckon_operator.ledger import DesiredState
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
-from beckon_operator.notes import Notebook
+from beckon_operator.notes import EventRecorder
 from beckon_operator.own_secrets import ensure_first_key, ensure_shim_keys
-from beckon_operator.serving import serve
+from beckon_operator.serving import serve_app
 from beckon_operator.settings import Settings
-from beckon_operator.watching import watch
+from beckon_operator.watching import watch_kinds
 from beckon_operator.writer import Writer
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
@@ -50,12 +50,12 @@ async def served_kinds(api: ApiClient) -> tuple[Kind, ...]:
     Raises the errors of a request of `ApiClient`.
     """
     versions = [replace(EVENT_TYPES, version=version) for version in EVENT_TYPE_VERSIONS]
-    event_types = [kind for kind in versions if await _serves(api, kind)]
-    others = [kind for kind in (TOOLS, BROKERS, SERVICES, TRIGGERS) if await _serves(api, kind)]
+    event_types = [kind for kind in versions if await _is_served(api, kind)]
+    others = [kind for kind in (TOOLS, BROKERS, SERVICES, TRIGGERS) if await _is_served(api, kind)]
     return (*others, *event_types[:1])
 
 
-async def _serves(api: ApiClient, kind: Kind) -> bool:
+async def _is_served(api: ApiClient, kind: Kind) -> bool:
     try:
         found = await api.get(f"/apis/{kind.api_version}")
     except Refused as error:
@@ -75,30 +75,32 @@ class Health:
         self._metrics = metrics
         self._why_unready = why_unready
         self._app = app = web.Application()
-        app.router.add_get("/healthz", self._alive)
-        app.router.add_get("/readyz", self._ready)
-        app.router.add_get("/metrics", self._count)
+        app.router.add_get("/healthz", self._answer_alive)
+        app.router.add_get("/readyz", self._answer_ready)
+        app.router.add_get("/metrics", self._answer_metrics)
         self._runner: web.AppRunner | None = None
 
-    async def start(self, listener: socket.socket, policy: OriginPolicy, limits: ConnectionLimits) -> None:
+    async def start_serving(
+        self, listener: socket.socket, policy: OriginPolicy, limits: ConnectionLimits
+    ) -> None:
         """Serve on a bound socket."""
-        self._runner = await serve(self._app, listener, policy, limits)
+        self._runner = await serve_app(self._app, listener, policy, limits)
 
-    async def stop(self) -> None:
+    async def stop_serving(self) -> None:
         """Close every connection."""
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _alive(self, _: web.Request) -> web.Response:
+    async def _answer_alive(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
-    async def _ready(self, _: web.Request) -> web.Response:
+    async def _answer_ready(self, _: web.Request) -> web.Response:
         why = self._why_unready()
         return web.Response(status=503 if why else 200, text=f"{why or 'ok'}\n")
 
-    async def _count(self, _: web.Request) -> web.Response:
+    async def _answer_metrics(self, _: web.Request) -> web.Response:
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-        return web.Response(body=self._metrics.text(), headers=headers)
+        return web.Response(body=self._metrics.to_text(), headers=headers)
 
 
 logger = logging.getLogger(__name__)
@@ -117,12 +119,12 @@ class Operator:
         self._settings = settings
         self._api = api
         self._metrics = Metrics()
-        self._ledger = Ledger()
-        rules = Rules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
+        self._ledger = DesiredState()
+        rules = JudgingRules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
         self._judge = Judge(self._ledger, rules, self._metrics)
         lease = ClusterLease(self._api, settings.namespace, settings.lease)
         self._leadership = Leadership(lease, identity)
-        self._notebook = Notebook(self._api, self._metrics, identity)
+        self._notebook = EventRecorder(self._api, self._metrics, identity)
         self._writer = Writer(
             self._api, self._judge.cluster, self._ledger, self._leadership.leads, self._notebook
         )
@@ -132,19 +134,19 @@ class Operator:
         self._metrics.export_tools(self._ledger.verdicts)
         self._metrics.leader.set_function(self._leadership.leads)
 
-    async def run(self, listener: socket.socket, started: Callable[[], None]) -> None:
+    async def run_operator(self, listener: socket.socket, started: Callable[[], None]) -> None:
         """Run until cancelled, or until the API server serves more kinds.
 
         New kinds need a new start. `started` is called once kopf has installed its signal handlers. Raises
         any error that the operator cannot recover from.
         """
         policy, limits = self._settings.origin_policy(self._settings.host), self._settings.connection_limits()
-        await self._health.start(listener, policy, limits)
-        kinds = await _insist(lambda: served_kinds(self._api))
+        await self._health.start_serving(listener, policy, limits)
+        kinds = await _retry_call(lambda: served_kinds(self._api))
         listing = Listing(
             self._api, self._judge.cluster, kinds, self._settings.watch_namespaces, self._metrics
         )
-        await _insist(listing.read_all)
+        await _retry_call(listing.read_all)
         self._judge.judge_all()
         # What is there now mostly stays: the collector need not walk it again and again.
         gc.collect()
@@ -152,61 +154,61 @@ class Operator:
         self._unready = ""
         names = ", ".join(f"{kind.plural} {kind.api_version}" for kind in kinds)
         logger.info("judged %d EventTypes; watching %s", sum(1 for _ in self._ledger.verdicts()), names)
-        watching = watch(self._judge.cluster, kinds, self._settings.watch_namespaces, started)
+        watching = watch_kinds(self._judge.cluster, kinds, self._settings.watch_namespaces, started)
         async with asyncio.TaskGroup() as group:
             lasting = (
-                self._judge.run(),
-                self._writer.run(self._settings.writes_at_once, self._metrics),
-                self._notebook.run(),
-                self._leadership.run(self._begin_to_lead),
+                self._judge.judge_changes(),
+                self._writer.write_queued(self._settings.writes_at_once, self._metrics),
+                self._notebook.post_events(),
+                self._leadership.take_part(self._begin_to_lead),
                 self._make_keys(),
             )
-            ending = [group.create_task(one) for one in (watching, self._compare(listing, kinds))]
+            ending = [group.create_task(one) for one in (watching, self._compare_regularly(listing, kinds))]
             tasks = [group.create_task(one) for one in lasting]
             await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
             for task in (*ending, *tasks):
                 task.cancel()
 
-    async def leave(self) -> None:
+    async def stop_leading(self) -> None:
         """Stop writing, and let another replica lead at once."""
         self._unready = "leaving"
-        await self._leadership.release()
+        await self._leadership.release_lease()
 
-    async def close(self) -> None:
+    async def close_connections(self) -> None:
         """Close every connection."""
-        await self._health.stop()
+        await self._health.stop_serving()
         await self._api.close()
 
-    async def _compare(self, listing: Listing, kinds: tuple[Kind, ...]) -> None:
+    async def _compare_regularly(self, listing: Listing, kinds: tuple[Kind, ...]) -> None:
         """Compare at an interval, and queue all differing Tools.
 
         Returns when the API server serves a kind that is not among these.
         """
         while True:
             await asyncio.sleep(self._settings.compare_seconds)
-            more = set(await _insist(lambda: served_kinds(self._api))) - set(kinds)
+            more = set(await _retry_call(lambda: served_kinds(self._api))) - set(kinds)
             if more:
                 names = ", ".join(sorted(f"{kind.plural} {kind.api_version}" for kind in more))
                 logger.info("the API server now serves %s: starting anew", names)
                 return
-            await listing.compare()
-            self._ledger.consider_everything()
+            await listing.compare_all()
+            self._ledger.queue_all()
 
     async def _make_keys(self) -> None:
         """Create the missing keys of shim and agent, once this replica leads."""
         await self._led.wait()
         namespace = self._settings.namespace
         if shim := self._settings.keys_secret:
-            await _insist(lambda: ensure_shim_keys(self._api, namespace, shim))
+            await _retry_call(lambda: ensure_shim_keys(self._api, namespace, shim))
         if agent := self._settings.agent_keys_secret:
-            await _insist(lambda: ensure_first_key(self._api, namespace, agent))
+            await _retry_call(lambda: ensure_first_key(self._api, namespace, agent))
 
     def _begin_to_lead(self) -> None:
         self._led.set()
-        self._ledger.consider_everything()
+        self._ledger.queue_all()
 
 
-async def _insist(call: Callable[[], Awaitable[Answer]]) -> Answer:
+async def _retry_call(call: Callable[[], Awaitable[Answer]]) -> Answer:
     """Return the result of an API server call; retry until it succeeds."""
     async for attempt in stamina.retry_context(
         on=ApiError,

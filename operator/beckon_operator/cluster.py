@@ -13,16 +13,16 @@ from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS
 from beckon_contract.knative.routes import Listener, read_trigger, wanted_type
 from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
-from beckon_operator.ledger import Ledger
-from beckon_operator.observed import Observed, read_observed, version_of
-from beckon_operator.store import Store
+from beckon_operator.ledger import DesiredState
+from beckon_operator.observed import ObservedObject, read_observed, version_of
+from beckon_operator.store import ObjectStore
 from beckon_operator.tools import ToolSeen, read_seen
 
 _PLACE = "spec.schemaData"
 _DURABLE = (PARAMETERS, SCHEMA_DATA, LAST_APPLIED)
 
 
-class ErasedSchemas:
+class RecoveredSchemas:
     """The schemaData seen so far, by uid and generation of the EventType.
 
     Knative erases schemaData through a status update, which leaves the generation as it is. A text that was
@@ -32,7 +32,7 @@ class ErasedSchemas:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, str]] = {}
 
-    def recall(self, observed: Observed) -> Observed:
+    def recall_schema(self, observed: ObservedObject) -> ObservedObject:
         """Return an EventType with the schemaData of its generation, and remember it.
 
         An EventType with its parameters in a durable place is returned as it is.
@@ -51,7 +51,7 @@ class ErasedSchemas:
         whole = replace(resource, spec={**resource.spec, "schemaData": seen})
         return replace(observed, resource=whole, remembered=True)
 
-    def learn(self, tool: Mapping[str, Any]) -> None:
+    def learn_schema(self, tool: Mapping[str, Any]) -> None:
         """Remember the parameters of a Tool made from spec.schemaData.
 
         After a restart the Tool may be the only copy.
@@ -61,7 +61,7 @@ class ErasedSchemas:
         if spec.get("parametersFrom") == _PLACE and uid and isinstance(generation, int):
             self._seen.setdefault(uid, (generation, json.dumps(spec.get("parameters"))))
 
-    def forget(self, uid: str) -> None:
+    def forget_schema(self, uid: str) -> None:
         """Forget a deleted EventType."""
         self._seen.pop(uid, None)
 
@@ -82,31 +82,31 @@ class Cluster:
     may be affected. The third is the types in the old and new filters of a Trigger. Tools go to the ledger.
     """
 
-    def __init__(self, ledger: Ledger, changed: Changed) -> None:
+    def __init__(self, ledger: DesiredState, changed: Changed) -> None:
         self._ledger = ledger
         self._changed = changed
-        self._erased = ErasedSchemas()
-        self._asking = _TypeIndex()
-        self._objects: dict[str, Store[Observed]] = {
-            kind.plural: Store() for kind in (EVENT_TYPES, TRIGGERS, BROKERS, SERVICES)
+        self._recovered = RecoveredSchemas()
+        self._listeners = _TypeIndex()
+        self._objects: dict[str, ObjectStore[ObservedObject]] = {
+            kind.plural: ObjectStore() for kind in (EVENT_TYPES, TRIGGERS, BROKERS, SERVICES)
         }
 
-    def objects(self, kind: Kind) -> Store[Observed]:
+    def objects_of(self, kind: Kind) -> ObjectStore[ObservedObject]:
         """The objects of another kind."""
         return self._objects[kind.plural]
 
-    def store(self, kind: Kind) -> "Store[Observed] | Store[ToolSeen]":
+    def store_of(self, kind: Kind) -> "ObjectStore[ObservedObject] | ObjectStore[ToolSeen]":
         """The objects of any kind."""
         return self._ledger.tools if kind.plural == TOOLS.plural else self._objects[kind.plural]
 
-    def asking_for(self, event_type: str) -> list[Listener]:
+    def listeners_for(self, event_type: str) -> list[Listener]:
         """Return the Triggers of all namespaces with a filter for exactly this type."""
-        return self._asking.find(event_type)
+        return self._listeners.find_listeners(event_type)
 
-    def see(self, kind: Kind, document: Mapping[str, Any]) -> None:
+    def see_object(self, kind: Kind, document: Mapping[str, Any]) -> None:
         """Take an object from the API server; skip a version already seen."""
         metadata = document["metadata"]
-        known = self.store(kind).get(str(metadata["namespace"]), str(metadata["name"]))
+        known = self.store_of(kind).find_object(str(metadata["namespace"]), str(metadata["name"]))
         if known and known.uid == metadata.get("uid") and known.version >= version_of(metadata):
             return
         if kind.plural == TOOLS.plural:
@@ -117,61 +117,65 @@ class Cluster:
         except ValueError as error:
             # A schema of the API server hardly lets such an object pass; it is as if it were not there.
             logger.warning("%s %s/%s: %s", kind.name, metadata["namespace"], metadata["name"], error)
-            self._forget(kind, metadata)
+            self._forget_object(kind, metadata)
             return
         if kind.plural == EVENT_TYPES.plural:
-            observed = self._erased.recall(observed)
+            observed = self._recovered.recall_schema(observed)
         store = self._objects[kind.plural]
-        before = store.get(observed.namespace, observed.name)
-        if store.put(observed) and not (before and before.says_the_same_as(observed)):
-            self._note(kind, observed.namespace, before, observed)
+        before = store.find_object(observed.namespace, observed.name)
+        if store.put_object(observed) and not (before and before.says_the_same_as(observed)):
+            self._report_change(kind, observed.namespace, before, observed)
 
     def see_tool(self, document: Mapping[str, Any]) -> None:
         """Take a Tool, as it was watched or as the answer to a write."""
         seen = read_seen(document)
-        self._erased.learn(document)
-        if self._ledger.tools.put(seen):
-            self._ledger.consider(seen.namespace, seen.name)
+        self._recovered.learn_schema(document)
+        if self._ledger.tools.put_object(seen):
+            self._ledger.queue_tool(seen.namespace, seen.name)
 
-    def lose(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
+    def lose_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         """Record the deletion of an object; later reports of it are ignored."""
         uid = str(metadata["uid"])
-        self.store(kind).bury(uid)
-        self._forget(kind, metadata)
-        self._ledger.forget(uid)
+        self.store_of(kind).bury_object(uid)
+        self._forget_object(kind, metadata)
+        self._ledger.forget_tool(uid)
         if kind.plural == EVENT_TYPES.plural:
-            self._erased.forget(uid)
+            self._recovered.forget_schema(uid)
 
-    def _forget(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
+    def _forget_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         namespace, name, uid = str(metadata["namespace"]), str(metadata["name"]), str(metadata["uid"])
         if kind.plural == TOOLS.plural:
-            if self._ledger.tools.drop(namespace, name, uid):
-                self._ledger.consider(namespace, name)
+            if self._ledger.tools.drop_object(namespace, name, uid):
+                self._ledger.queue_tool(namespace, name)
             return
-        known = self._objects[kind.plural].drop(namespace, name, uid)
+        known = self._objects[kind.plural].drop_object(namespace, name, uid)
         if known is not None:
-            self._note(kind, namespace, known, None)
+            self._report_change(kind, namespace, known, None)
 
-    def knows(self, kind: Kind, metadata: Mapping[str, Any]) -> bool:
+    def knows_version(self, kind: Kind, metadata: Mapping[str, Any]) -> bool:
         """Return True if this version of an object, or a later one, was seen."""
-        known = self.store(kind).get(str(metadata["namespace"]), str(metadata["name"]))
+        known = self.store_of(kind).find_object(str(metadata["namespace"]), str(metadata["name"]))
         return known is not None and known.version >= version_of(metadata)
 
-    def missing(self, kind: Kind, present: Container[str], version: int, namespace: str) -> list[Gone]:
+    def missing_from(self, kind: Kind, present: Container[str], version: int, namespace: str) -> list[Gone]:
         """Return the known objects of a namespace missing from a list.
 
         An empty namespace means all. Objects seen at a later version than the list's were created after it.
         """
         return [
             {"namespace": item.namespace, "name": item.name, "uid": item.uid}
-            for item in self.store(kind)
+            for item in self.store_of(kind)
             if item.uid not in present and item.version <= version and namespace in {"", item.namespace}
         ]
 
-    def _note(self, kind: Kind, namespace: str, old: Observed | None, new: Observed | None) -> None:
+    def _report_change(
+        self, kind: Kind, namespace: str, old: ObservedObject | None, new: ObservedObject | None
+    ) -> None:
         """Report a created, changed or deleted object."""
         if kind.plural == TRIGGERS.plural:
-            types = self._asking.replace(old.resource if old else None, new.resource if new else None)
+            types = self._listeners.replace_trigger(
+                old.resource if old else None, new.resource if new else None
+            )
             requested = frozenset(filter(None, types))
             self._changed(namespace, None if None in types else requested, requested)
         else:
@@ -184,19 +188,19 @@ class _TypeIndex:
     def __init__(self) -> None:
         self._by_type: dict[str, dict[tuple[str, str], Resource]] = {}
 
-    def find(self, event_type: str) -> list[Listener]:
+    def find_listeners(self, event_type: str) -> list[Listener]:
         found = self._by_type.get(event_type, {})
         read = [read_trigger(found[key]) for key in sorted(found)]
         return [listener for listener in read if isinstance(listener, Listener)]
 
-    def replace(self, old: Resource | None, new: Resource | None) -> set[str | None]:
+    def replace_trigger(self, old: Resource | None, new: Resource | None) -> set[str | None]:
         """Replace a Trigger in the index; return the old and new type.
 
         `None` stands for a Trigger without a certain type.
         """
         types: set[str | None] = set()
         if old:
-            types.add(self._drop(old))
+            types.add(self._drop_trigger(old))
         if new:
             wanted = wanted_type(new.spec)
             types.add(wanted)
@@ -204,7 +208,7 @@ class _TypeIndex:
                 self._by_type.setdefault(wanted, {})[new.namespace, new.name] = new
         return types
 
-    def _drop(self, old: Resource) -> str | None:
+    def _drop_trigger(self, old: Resource) -> str | None:
         wanted = wanted_type(old.spec)
         users = self._by_type.get(wanted or "", {})
         users.pop((old.namespace, old.name), None)

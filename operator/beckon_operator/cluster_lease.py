@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from beckon_operator.lease import Conflict, Record
+from beckon_operator.lease import Conflict, LeaseRecord
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Refused, object_path
 
@@ -16,33 +16,35 @@ class ClusterLease:
         self._api = api
         self._namespace, self._name = namespace, name
 
-    async def read(self) -> Record | None:
+    async def read(self) -> LeaseRecord | None:
         """Return the Lease, or `None` if there is none."""
         try:
-            return _record(await self._api.get(self._path(self._name)))
+            return _read_record(await self._api.get(self._lease_path(self._name)))
         except Refused as error:
             if error.status == 404:
                 return None
             raise
 
-    async def create(self, record: Record) -> Record:
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
         """Create the Lease; raise `Conflict` if it exists."""
         try:
-            return _record(await self._api.create(self._path(), self._document(record)))
+            return _read_record(await self._api.create(self._lease_path(), self._to_document(record)))
         except Refused as error:
-            raise _conflict(error) from error
+            raise _to_conflict(error) from error
 
-    async def replace(self, record: Record) -> Record:
+    async def replace(self, record: LeaseRecord) -> LeaseRecord:
         """Write the Lease; raise `Conflict` if its version has changed."""
         try:
-            return _record(await self._api.replace(self._path(self._name), self._document(record)))
+            return _read_record(
+                await self._api.replace(self._lease_path(self._name), self._to_document(record))
+            )
         except Refused as error:
-            raise _conflict(error) from error
+            raise _to_conflict(error) from error
 
-    def _path(self, name: str = "") -> str:
+    def _lease_path(self, name: str = "") -> str:
         return object_path(_API_VERSION, _PLURAL, self._namespace, name)
 
-    def _document(self, record: Record) -> dict[str, Any]:
+    def _to_document(self, record: LeaseRecord) -> dict[str, Any]:
         metadata = {"name": self._name, "namespace": self._namespace}
         return {
             "apiVersion": _API_VERSION,
@@ -58,9 +60,9 @@ class ClusterLease:
         }
 
 
-def _record(document: dict[str, Any]) -> Record:
+def _read_record(document: dict[str, Any]) -> LeaseRecord:
     spec = document.get("spec") or {}
-    return Record(
+    return LeaseRecord(
         holder=str(spec.get("holderIdentity") or ""),
         seconds=int(spec.get("leaseDurationSeconds") or 0),
         acquired=str(spec.get("acquireTime") or ""),
@@ -70,5 +72,5 @@ def _record(document: dict[str, Any]) -> Record:
     )
 
 
-def _conflict(error: Refused) -> Exception:
+def _to_conflict(error: Refused) -> Exception:
     return Conflict(str(error)) if error.status == 409 else error

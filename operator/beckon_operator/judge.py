@@ -11,12 +11,12 @@ from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.cluster import Cluster, Touched
 from beckon_operator.judging.last_ready import LastReady
 from beckon_operator.judging.namespace_view import NamespaceView
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.judging.verdicts import NamespaceJudge
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
-from beckon_operator.ledger import Ledger
+from beckon_operator.ledger import DesiredState
 from beckon_operator.metrics import Metrics
-from beckon_operator.tools import ToolWanted, wanted
+from beckon_operator.tools import ToolWanted, wanted_tool
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +46,8 @@ class _Namespace:
 class Judge:
     """Updates the ledger of wanted Tools after changes in the cluster."""
 
-    def __init__(self, ledger: Ledger, rules: Rules, metrics: Metrics) -> None:
-        self.cluster = Cluster(ledger, self._changed)
+    def __init__(self, ledger: DesiredState, rules: JudgingRules, metrics: Metrics) -> None:
+        self.cluster = Cluster(ledger, self._mark_changed)
         self._ledger = ledger
         self._rules = rules
         self._metrics = metrics
@@ -55,7 +55,7 @@ class Judge:
         self._waiting: set[str] = set()
         self._news = asyncio.Event()
 
-    async def run(self) -> None:
+    async def judge_changes(self) -> None:
         """Judge every changed namespace, until cancelled."""
         while True:
             await self._news.wait()
@@ -73,14 +73,14 @@ class Judge:
         for namespace in namespaces:
             with self._metrics.judging.time():
                 try:
-                    self._judge(namespace)
+                    self._judge_namespace(namespace)
                 except Exception:
                     logger.exception(
                         "namespace %s could not be judged; its Tools stay as they are", namespace
                     )
                     self._metrics.failures.labels("judge").inc()
 
-    def _changed(self, namespace: str, touched: Touched, requested: frozenset[str]) -> None:
+    def _mark_changed(self, namespace: str, touched: Touched, requested: frozenset[str]) -> None:
         self._wait_for(namespace, touched)
         for other, known in self._namespaces.items() if requested else ():
             if other != namespace and known.unrouted & requested:
@@ -94,21 +94,21 @@ class Judge:
         if known is not None and known.touched is not None:
             known.touched = None if touched is None else known.touched | touched
 
-    def _judge(self, namespace: str) -> None:
+    def _judge_namespace(self, namespace: str) -> None:
         if namespace not in self._namespaces:
-            self._namespaces[namespace] = self._begin(namespace)
+            self._namespaces[namespace] = self._begin_namespace(namespace)
         known = self._namespaces[namespace]
         view, touched = known.view, known.touched
         if view is None or touched is None or touched:
-            view = self._view(namespace, known)
+            view = self._make_view(namespace, known)
         known.view, known.touched = view, frozenset()
-        event_types = self.cluster.objects(EVENT_TYPES).within(namespace).values()
+        event_types = self.cluster.objects_of(EVENT_TYPES).objects_within(namespace).values()
         present = [one for one in event_types if not one.leaving]
-        verdicts = known.judge.judge(present, view, touched)
+        verdicts = known.judge.judge_event_types(present, view, touched)
         before, known.wanted = known.wanted, {}
         for name, verdict in verdicts.items():
             old = before.get(name)
-            known.wanted[name] = old if old and old.verdict is verdict else wanted(verdict)
+            known.wanted[name] = old if old and old.verdict is verdict else wanted_tool(verdict)
         known.unrouted = frozenset(
             str(verdict.spec.get("type"))
             for verdict in verdicts.values()
@@ -116,31 +116,31 @@ class Judge:
         )
         if not known.wanted:
             del self._namespaces[namespace]
-        self._ledger.want(namespace, known.wanted, known.judge.undescribed)
+        self._ledger.set_wanted(namespace, known.wanted, known.judge.undescribed)
 
-    def _begin(self, namespace: str) -> _Namespace:
+    def _begin_namespace(self, namespace: str) -> _Namespace:
         known = _Namespace()
-        for tool in self._ledger.tools.within(namespace).values():
-            known.last_ready.restore(tool.last_ready)
+        for tool in self._ledger.tools.objects_within(namespace).values():
+            known.last_ready.restore_versions(tool.last_ready)
         return known
 
-    def _view(self, namespace: str, known: _Namespace) -> NamespaceView:
-        triggers = by_key(self._resources(TRIGGERS, namespace))
-        brokers = self._resources(BROKERS, namespace)
-        known.last_ready.observe(brokers, triggers.values())
+    def _make_view(self, namespace: str, known: _Namespace) -> NamespaceView:
+        triggers = by_key(self._resources_of(TRIGGERS, namespace))
+        brokers = self._resources_of(BROKERS, namespace)
+        known.last_ready.observe_objects(brokers, triggers.values())
         read = (
             known.last_ready.separate_outage(one) if isinstance(one, Listener) else one
             for one in known.triggers.read(triggers)
         )
         return NamespaceView(
             namespace,
-            Router(route_table(read), elsewhere=self.cluster.asking_for),
+            Router(route_table(read), elsewhere=self.cluster.listeners_for),
             brokers,
-            self._resources(SERVICES, namespace),
+            self._resources_of(SERVICES, namespace),
             self._rules,
             last_ready=known.last_ready,
         )
 
-    def _resources(self, kind: Kind, namespace: str) -> list[Resource]:
-        found = self.cluster.objects(kind).within(namespace).values()
+    def _resources_of(self, kind: Kind, namespace: str) -> list[Resource]:
+        found = self.cluster.objects_of(kind).objects_within(namespace).values()
         return [one.resource for one in found if not one.leaving]

@@ -21,7 +21,7 @@ class Conflict(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """The content of a Lease; an empty `holder` means released.
 
     Times are in ISO 8601 with microseconds.
@@ -38,13 +38,13 @@ class Record:
 class Leases(Protocol):
     """The storage of the Lease."""
 
-    async def read(self) -> Record | None:
+    async def read(self) -> LeaseRecord | None:
         """Return the Lease, or `None` if there is none."""
 
-    async def create(self, record: Record) -> Record:
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
         """Create the Lease; raise `Conflict` if it exists."""
 
-    async def replace(self, record: Record) -> Record:
+    async def replace(self, record: LeaseRecord) -> LeaseRecord:
         """Write the Lease; raise `Conflict` if its version has changed."""
 
 
@@ -75,7 +75,7 @@ class Leadership:
         self._identity = identity
         self._timing = timing or Timing()
         self._clock = clock
-        self._seen: Record | None = None
+        self._seen: LeaseRecord | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None
         self._left = False
@@ -88,13 +88,13 @@ class Leadership:
         renewed = self._renewed_at
         return renewed is not None and self._clock() - renewed < self._timing.gives_up_after
 
-    async def run(self, gained: Callable[[], None]) -> None:
+    async def take_part(self, gained: Callable[[], None]) -> None:
         """Take part until cancelled; call `gained` whenever this replica begins to lead."""
         led = False
         while True:
             try:
                 async with asyncio.timeout(self._timing.gives_up_after / 2):
-                    await self.attempt()
+                    await self.renew_or_take()
             except Exception as error:  # whatever failed, the next attempt may not
                 logger.warning("the Lease could not be renewed or taken: %r", error)
             if self.leads() != led:
@@ -104,39 +104,39 @@ class Leadership:
                     gained()
             await asyncio.sleep(self._timing.tries_every)
 
-    async def attempt(self) -> None:
+    async def renew_or_take(self) -> None:
         """Renew the Lease, or take it if it is free."""
         if self._left:
             return
         started = self._clock()
         found = await self._leases.read()
         if found is None:
-            await self._write(self._leases.create, self._mine(None), started)
+            await self._write_lease(self._leases.create, self._own_record(None), started)
             return
         if found != self._seen:
             self._seen, self._seen_at = found, started
         expired = started - self._seen_at >= found.seconds
         if found.holder in {"", self._identity} or expired:
-            await self._write(self._leases.replace, self._mine(found), started)
+            await self._write_lease(self._leases.replace, self._own_record(found), started)
         else:
             self._renewed_at = None
 
-    async def release(self) -> None:
+    async def release_lease(self) -> None:
         """Release the Lease for good; another replica can take it at once."""
         self._left = True
         found = self._seen
         if not self.leads() or found is None:
             return
         self._renewed_at = None
-        now = _now()
+        now = _format_now()
         free = replace(found, holder="", seconds=1, acquired=now, renewed=now)
         try:
             await self._leases.replace(free)
         except Exception as error:  # a Lease that is not let go expires
             logger.warning("the Lease could not be let go: %r", error)
 
-    async def _write(
-        self, write: Callable[[Record], Awaitable[Record]], record: Record, started: float
+    async def _write_lease(
+        self, write: Callable[[LeaseRecord], Awaitable[LeaseRecord]], record: LeaseRecord, started: float
     ) -> None:
         """Write the Lease; the request's start counts as the renewal time.
 
@@ -149,14 +149,14 @@ class Leadership:
             return
         self._seen_at = self._renewed_at = started
 
-    def _mine(self, found: Record | None) -> Record:
-        now = _now()
+    def _own_record(self, found: LeaseRecord | None) -> LeaseRecord:
+        now = _format_now()
         if found is None:
-            return Record(self._identity, self._timing.lasts, now, now)
+            return LeaseRecord(self._identity, self._timing.lasts, now, now)
         if found.holder == self._identity:
             return replace(found, seconds=self._timing.lasts, renewed=now)
-        return Record(self._identity, self._timing.lasts, now, now, found.transitions + 1, found.version)
+        return LeaseRecord(self._identity, self._timing.lasts, now, now, found.transitions + 1, found.version)
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from beckon_operator.judging.verdicts import UndescribedEventType, Verdict
-from beckon_operator.store import Store
+from beckon_operator.store import ObjectStore
 from beckon_operator.tools import ToolSeen, ToolWanted
 
 
@@ -23,14 +23,14 @@ class Action(Enum):
     EXPLAIN = "explain"
 
 
-class Ledger:
+class DesiredState:
     """Wanted and actual Tools by namespace and name, with a queue.
 
     The queue holds the Tools that differ.
     """
 
     def __init__(self) -> None:
-        self.tools: Store[ToolSeen] = Store()
+        self.tools: ObjectStore[ToolSeen] = ObjectStore()
         self._wanted: dict[str, Mapping[str, ToolWanted]] = {}
         self._undescribed: dict[str, Mapping[str, UndescribedEventType]] = {}
         self._explained: set[str] = set()
@@ -49,15 +49,15 @@ class Ledger:
             for tool in tools.values():
                 yield tool.verdict
 
-    def wanted(self, namespace: str, name: str) -> ToolWanted | None:
+    def wanted_tool(self, namespace: str, name: str) -> ToolWanted | None:
         """Return the wanted state of a Tool, or `None` for no Tool."""
         return self._wanted.get(namespace, {}).get(name)
 
-    def undescribed(self, namespace: str, name: str) -> UndescribedEventType | None:
+    def undescribed_event_type(self, namespace: str, name: str) -> UndescribedEventType | None:
         """Return the EventType of this name if it lacks a description."""
         return self._undescribed.get(namespace, {}).get(name)
 
-    def want(
+    def set_wanted(
         self,
         namespace: str,
         tools: Mapping[str, ToolWanted],
@@ -72,27 +72,27 @@ class Ledger:
             self._undescribed[namespace] = skipped
         uids = {one.event_type.uid for one in skipped.values()}
         self._explained -= {one.event_type.uid for one in skipped_before.values()} - uids
-        known = self.tools.within(namespace)
+        known = self.tools.objects_within(namespace)
         for name in before.keys() | tools.keys() | known.keys() | skipped.keys():
-            self.consider(namespace, name)
+            self.queue_tool(namespace, name)
 
-    def explained(self, uid: str) -> None:
+    def mark_explained(self, uid: str) -> None:
         """Record the posting of the Event about an EventType."""
         self._explained.add(uid)
 
-    def wrote(self, tool: ToolWanted, uid: str, version: int) -> None:
+    def mark_written(self, tool: ToolWanted, uid: str, version: int) -> None:
         """Record a written Tool and its stored version."""
         self._written[uid] = version, tool.digest
 
-    def forget(self, uid: str) -> None:
+    def forget_tool(self, uid: str) -> None:
         """Forget a deleted Tool."""
         self._written.pop(uid, None)
 
-    def action(self, namespace: str, name: str) -> Action:
+    def next_action(self, namespace: str, name: str) -> Action:
         """Return the action to bring a Tool to its wanted state."""
-        tool, seen = self.wanted(namespace, name), self.tools.get(namespace, name)
+        tool, seen = self.wanted_tool(namespace, name), self.tools.find_object(namespace, name)
         if seen is None and tool is None:
-            skipped = self.undescribed(namespace, name)
+            skipped = self.undescribed_event_type(namespace, name)
             explain = skipped is not None and skipped.event_type.uid not in self._explained
             return Action.EXPLAIN if explain else Action.NOTHING
         if seen is None:
@@ -106,24 +106,24 @@ class Ledger:
         written = self._written.get(seen.uid) == (seen.version, tool.digest)
         return Action.NOTHING if written or seen.digest == tool.digest else Action.REPLACE
 
-    def consider(self, namespace: str, name: str) -> None:
+    def queue_tool(self, namespace: str, name: str) -> None:
         """Queue a Tool if it needs an action."""
         key = namespace, name
-        if key not in self._queued and self.action(namespace, name) is not Action.NOTHING:
+        if key not in self._queued and self.next_action(namespace, name) is not Action.NOTHING:
             self._queued.add(key)
             self._queue.put_nowait(key)
 
-    def consider_everything(self) -> None:
+    def queue_all(self) -> None:
         """Queue every Tool in need of an action."""
         for verdict in list(self.verdicts()):
-            self.consider(verdict.event_type.namespace, verdict.event_type.name)
+            self.queue_tool(verdict.event_type.namespace, verdict.event_type.name)
         for seen in list(self.tools):
-            self.consider(seen.namespace, seen.name)
+            self.queue_tool(seen.namespace, seen.name)
         for namespace, names in list(self._undescribed.items()):
             for name in names:
-                self.consider(namespace, name)
+                self.queue_tool(namespace, name)
 
-    async def take(self) -> tuple[str, str]:
+    async def take_next(self) -> tuple[str, str]:
         """Wait for the next Tool in the queue; it may be queued again at once."""
         key = await self._queue.get()
         self._queued.discard(key)

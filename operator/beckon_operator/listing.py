@@ -44,57 +44,59 @@ class Listing:
         Raises the errors of a request of `ApiClient`.
         """
         for kind in self._kinds:
-            await self._read(kind)
+            await self._read_kind(kind)
 
-    async def compare(self) -> None:
+    async def compare_all(self) -> None:
         """Compare the known versions with the cluster; read differing kinds again."""
         for kind in self._kinds:
             try:
-                await self._compare(kind)
+                await self._compare_kind(kind)
             except ApiError as error:
                 logger.warning("%s could not be compared: %r", kind.plural, error)
                 self._metrics.failures.labels("compare").inc()
 
-    async def _compare(self, kind: Kind) -> None:
-        if not await self._differs(kind):
+    async def _compare_kind(self, kind: Kind) -> None:
+        if not await self._differs_from_cluster(kind):
             return
         await asyncio.sleep(_LAG)
-        if await self._differs(kind):
-            news = await self._read(kind)
+        if await self._differs_from_cluster(kind):
+            news = await self._read_kind(kind)
             self._metrics.missed.labels(kind.plural).inc(news)
             logger.info("comparing found %d %s that no watch had told of", news, kind.plural)
 
-    async def _differs(self, kind: Kind) -> bool:
+    async def _differs_from_cluster(self, kind: Kind) -> bool:
         for namespace in self._namespaces or ("",):
             present: set[str] = set()
             version = 0
-            async for page in self._pages(kind, namespace, metadata=True):
+            async for page in self._list_pages(kind, namespace, metadata=True):
                 version = parse_version(page.version)
                 present.update(item["metadata"]["uid"] for item in page.items)
-                if not all(self._cluster.knows(kind, item["metadata"]) for item in page.items):
+                if not all(self._cluster.knows_version(kind, item["metadata"]) for item in page.items):
                     return True
-            if self._cluster.missing(kind, present, version, namespace):
+            if self._cluster.missing_from(kind, present, version, namespace):
                 return True
         return False
 
-    async def _read(self, kind: Kind) -> int:
+    async def _read_kind(self, kind: Kind) -> int:
         """Read every object of a kind; return the number of changes."""
         news = 0
         for namespace in self._namespaces or ("",):
             present = set()
             version = 0
-            async for page in self._pages(kind, namespace, metadata=False):
+            async for page in self._list_pages(kind, namespace, metadata=False):
                 version = parse_version(page.version)
                 for item in page.items:
                     present.add(item["metadata"]["uid"])
-                    news += not self._cluster.knows(kind, item["metadata"])
-                    self._cluster.see(kind, {**item, "apiVersion": kind.api_version, "kind": kind.name})
-            for gone in self._cluster.missing(kind, present, version, namespace):
+                    news += not self._cluster.knows_version(kind, item["metadata"])
+                    self._cluster.see_object(
+                        kind, {**item, "apiVersion": kind.api_version, "kind": kind.name}
+                    )
+            for gone in self._cluster.missing_from(kind, present, version, namespace):
                 news += 1
-                self._cluster.lose(kind, gone)
+                self._cluster.lose_object(kind, gone)
         return news
 
-    async def _pages(self, kind: Kind, namespace: str, *, metadata: bool) -> AsyncIterator[Page]:
+    async def _list_pages(self, kind: Kind, namespace: str, *, metadata: bool) -> AsyncIterator[Page]:
         """Yield the pages of a list; none if the kind is not served.
 
         If a kind is removed, its objects are gone too, and Kubernetes garbage-collects their Tools. But a

@@ -18,19 +18,23 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.judging = self._histogram("judging_seconds", "Seconds that judging one namespace takes.")
-        self.writing = self._histogram(
+        self.judging = self._new_histogram("judging_seconds", "Seconds that judging one namespace takes.")
+        self.writing = self._new_histogram(
             "write_seconds", "Seconds that writing one Tool takes, retries included."
         )
-        self.writes = self._counter("writes", "Tools written.", "action")
-        self.failures = self._counter("failures", "What went wrong and is tried again later.", "what")
-        self.missed = self._counter("missed", "Changes that no watch told of, found by comparing.", "kind")
-        self.events = self._counter("events", "Kubernetes Events about Tools.", "outcome")
-        self.waiting = self._gauge("waiting_namespaces", "Namespaces with changes that are not judged yet.")
-        self.queued = self._gauge("queued_writes", "Tools that wait to be written.")
-        self.leader = self._gauge("leader", "1 in the replica that writes, 0 in the others.")
+        self.writes = self._new_counter("writes", "Tools written.", "action")
+        self.failures = self._new_counter("failures", "What went wrong and is tried again later.", "what")
+        self.missed = self._new_counter(
+            "missed", "Changes that no watch told of, found by comparing.", "kind"
+        )
+        self.events = self._new_counter("events", "Kubernetes Events about Tools.", "outcome")
+        self.waiting = self._new_gauge(
+            "waiting_namespaces", "Namespaces with changes that are not judged yet."
+        )
+        self.queued = self._new_gauge("queued_writes", "Tools that wait to be written.")
+        self.leader = self._new_gauge("leader", "1 in the replica that writes, 0 in the others.")
 
-    def text(self) -> bytes:
+    def to_text(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return generate_latest(self._registry)
 
@@ -38,13 +42,13 @@ class Metrics:
         """Export the number of Tools by status and reason of Ready."""
         self._registry.register(_Tools(verdicts))
 
-    def _counter(self, name: str, text: str, label: str) -> Counter:
+    def _new_counter(self, name: str, text: str, label: str) -> Counter:
         return Counter(_PREFIX + name, text, [label], registry=self._registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
+    def _new_gauge(self, name: str, text: str) -> Gauge:
         return Gauge(_PREFIX + name, text, registry=self._registry)
 
-    def _histogram(self, name: str, text: str) -> Histogram:
+    def _new_histogram(self, name: str, text: str) -> Histogram:
         return Histogram(_PREFIX + name, text, buckets=_SECONDS, registry=self._registry)
 
 

@@ -32,7 +32,7 @@ _DOUBTFUL = frozenset(("ParametersMayBeStale", "NameCollision"))
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventNote:
     """One Event: the change of an object, by default a Tool."""
 
     namespace: str
@@ -52,20 +52,20 @@ class Note:
         return self.regarding[: _MAX_NAME - len(ending)] + ending
 
 
-def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
+def events_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[EventNote]:
     """Return the Events about a written Tool: changes of Ready and Declared.
 
     Declared is left out if Ready has the same status and reason.
     """
     found = []
     declared, ready = tool.verdict.conditions[0], tool.verdict.ready
-    if _changed(ready, before):
+    if _has_changed(ready, before):
         found.append(ready)
-    if _changed(declared, before) and (declared.status, declared.reason) != (ready.status, ready.reason):
+    if _has_changed(declared, before) and (declared.status, declared.reason) != (ready.status, ready.reason):
         found.append(declared)
     where = tool.verdict.event_type
     return [
-        Note(
+        EventNote(
             where.namespace,
             where.name,
             uid,
@@ -77,13 +77,13 @@ def notes_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Note]:
     ]
 
 
-def note_on_undescribed(skipped: UndescribedEventType) -> Note:
+def event_on_undescribed(skipped: UndescribedEventType) -> EventNote:
     """Return the Event about an EventType without a Tool.
 
     There is no Tool to show a condition.
     """
     event_type = skipped.event_type
-    return Note(
+    return EventNote(
         event_type.namespace,
         event_type.name,
         event_type.uid,
@@ -95,16 +95,16 @@ def note_on_undescribed(skipped: UndescribedEventType) -> Note:
     )
 
 
-class Notebook:
+class EventRecorder:
     """Posts Events one after another; drops those it cannot post."""
 
     def __init__(self, api: ApiClient, metrics: Metrics, identity: str) -> None:
         self._api = api
         self._metrics = metrics
         self._identity = identity
-        self._waiting: asyncio.Queue[Note] = asyncio.Queue(_WAITING)
+        self._waiting: asyncio.Queue[EventNote] = asyncio.Queue(_WAITING)
 
-    def take(self, notes: list[Note]) -> None:
+    def queue_events(self, notes: list[EventNote]) -> None:
         """Queue Events for posting; drop them if the queue is full."""
         for note in notes:
             try:
@@ -112,13 +112,13 @@ class Notebook:
             except asyncio.QueueFull:
                 self._metrics.events.labels("dropped").inc()
 
-    async def run(self) -> None:
+    async def post_events(self) -> None:
         """Post queued Events, until cancelled."""
         while True:
             note = await self._waiting.get()
             try:
                 path = object_path(_API_VERSION, "events", note.namespace)
-                await self._api.create(path, self._document(note))
+                await self._api.create(path, self._to_event(note))
             except ApiError as error:
                 known = isinstance(error, Refused) and error.status == 409
                 self._metrics.events.labels("known" if known else "failed").inc()
@@ -129,7 +129,7 @@ class Notebook:
                 self._metrics.events.labels("posted").inc()
             await asyncio.sleep(_PAUSE)
 
-    def _document(self, note: Note) -> Mapping[str, Any]:
+    def _to_event(self, note: EventNote) -> Mapping[str, Any]:
         return {
             "apiVersion": _API_VERSION,
             "kind": "Event",
@@ -151,7 +151,7 @@ class Notebook:
         }
 
 
-def _changed(condition: Condition, before: ToolSeen | None) -> bool:
+def _has_changed(condition: Condition, before: ToolSeen | None) -> bool:
     known = before.conditions.get(condition.type) if before else None
     return known is None or (known.status, known.reason) != (condition.status, condition.reason)
 

@@ -22,7 +22,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedObject:
     """One object, its version seen last, and its write history.
 
     It is `leaving` once its deletion has begun. `remembered` is an EventType with the schemaData that Knative
@@ -50,12 +50,12 @@ class Observed:
         """The uid; a recreated object of the same name has another."""
         return self.resource.uid
 
-    def says_the_same_as(self, other: "Observed") -> bool:
+    def says_the_same_as(self, other: "ObservedObject") -> bool:
         """Return True if nothing but the version differs."""
         return self is other or replace(self, version=other.version) == other
 
 
-def read_observed(document: Mapping[str, Any]) -> Observed:
+def read_observed(document: Mapping[str, Any]) -> ObservedObject:
     """Read an object from the API server; raise `ValueError` if malformed.
 
     Everything not needed for judging is dropped, because thousands of objects stay in memory.
@@ -64,13 +64,13 @@ def read_observed(document: Mapping[str, Any]) -> Observed:
     metadata = document["metadata"]
     history = History()
     if is_event_type(resource):
-        history = _history(metadata.get("managedFields"))
+        history = _read_history(metadata.get("managedFields"))
         resource = replace(resource, status={})
     else:
         # The last-applied manifest is a second copy of all of it, and tells only of EventTypes.
         notes = {name: text for name, text in resource.annotations.items() if name != LAST_APPLIED}
         resource = replace(resource, annotations=notes)
-    return Observed(resource, version_of(metadata), history, bool(metadata.get("deletionTimestamp")))
+    return ObservedObject(resource, version_of(metadata), history, bool(metadata.get("deletionTimestamp")))
 
 
 def version_of(metadata: Mapping[str, Any]) -> int:
@@ -83,7 +83,7 @@ def parse_version(text: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _history(managers: object) -> History:
+def _read_history(managers: object) -> History:
     schema_data = applied = False
     for manager in managers if isinstance(managers, list) else ():
         if not isinstance(manager, Mapping) or manager.get("subresource"):

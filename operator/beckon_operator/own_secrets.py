@@ -26,9 +26,9 @@ async def ensure_shim_keys(api: ApiClient, namespace: str, name: str) -> None:
 
     Raises the errors of a request of `ApiClient`.
     """
-    if await _read(api, namespace, name) is None:
+    if await _read_secret(api, namespace, name) is None:
         data = {_SHIM_ENTRY: f"{secrets.token_hex(32)}\n"}
-        await _create(api, _secret(namespace, name, "shim", data))
+        await _create_secret(api, _new_secret(namespace, name, "shim", data))
 
 
 async def ensure_first_key(api: ApiClient, namespace: str, name: str) -> None:
@@ -38,22 +38,22 @@ async def ensure_first_key(api: ApiClient, namespace: str, name: str) -> None:
     so that a stop between the two writes never leaves a key that opens nothing. Raises the errors of a
     request of `ApiClient`.
     """
-    if await _read(api, namespace, name) is not None:
+    if await _read_secret(api, namespace, name) is not None:
         return
-    await _create(api, _secret(namespace, FIRST_KEY, "agent", {_FIRST_ENTRY: new_key()}))
-    first = await _read(api, namespace, FIRST_KEY)
+    await _create_secret(api, _new_secret(namespace, FIRST_KEY, "agent", {_FIRST_ENTRY: new_key()}))
+    first = await _read_secret(api, namespace, FIRST_KEY)
     written = (first or {}).get("data", {}).get(_FIRST_ENTRY, "")
     key = base64.b64decode(written).decode().strip()
     if not key:
         cure = "delete it and restart the operator, and another is made"
         logger.error("Secret %s/%s has no %s: %s", namespace, FIRST_KEY, _FIRST_ENTRY, cure)
         return
-    await _create(
-        api, _secret(namespace, name, "agent", {_AGENT_ENTRY: f"{new_entry(key, _FIRST_NAME).line()}\n"})
+    await _create_secret(
+        api, _new_secret(namespace, name, "agent", {_AGENT_ENTRY: f"{new_entry(key, _FIRST_NAME).line()}\n"})
     )
 
 
-def _secret(namespace: str, name: str, component: str, data: Mapping[str, str]) -> dict[str, Any]:
+def _new_secret(namespace: str, name: str, component: str, data: Mapping[str, str]) -> dict[str, Any]:
     labels = {"app.kubernetes.io/name": "beckon", "app.kubernetes.io/component": component}
     return {
         "apiVersion": "v1",
@@ -64,7 +64,7 @@ def _secret(namespace: str, name: str, component: str, data: Mapping[str, str]) 
     }
 
 
-async def _read(api: ApiClient, namespace: str, name: str) -> dict[str, Any] | None:
+async def _read_secret(api: ApiClient, namespace: str, name: str) -> dict[str, Any] | None:
     try:
         return await api.get(object_path("v1", "secrets", namespace, name))
     except Refused as error:
@@ -73,7 +73,7 @@ async def _read(api: ApiClient, namespace: str, name: str) -> dict[str, Any] | N
         return None
 
 
-async def _create(api: ApiClient, document: dict[str, Any]) -> None:
+async def _create_secret(api: ApiClient, document: dict[str, Any]) -> None:
     """Create a Secret, unless another replica was faster."""
     metadata = document["metadata"]
     try:

@@ -49,7 +49,7 @@ def open_port(host: str, port: int, setting: str) -> socket.socket:
         ) from None
 
 
-async def serve(
+async def serve_app(
     app: web.Application,
     listener: socket.socket,
     policy: OriginPolicy,
@@ -62,7 +62,7 @@ async def serve(
     Serving ends with the cleanup of the runner. The application is changed: the check of Host and Origin
     becomes its first middleware.
     """
-    app.middlewares.insert(0, _checks(policy))
+    app.middlewares.insert(0, _origin_middleware(policy))
     runner = web.AppRunner(app, shutdown_timeout=_LAST_ANSWERS_SECONDS)
     await runner.setup()
     await _LimitedSite(runner, listener, limits, tls).start()
@@ -166,7 +166,7 @@ class _LimitedHandler(web.RequestHandler):
             self.transport.abort()
 
 
-def _checks(policy: OriginPolicy) -> Any:
+def _origin_middleware(policy: OriginPolicy) -> Any:
     """Return the middleware for the checks of Host and Origin.
 
     It also reports the begin and end of a request to its connection.
@@ -178,12 +178,12 @@ def _checks(policy: OriginPolicy) -> Any:
         connection.begin()
         try:
             problem = policy.refuse((name.lower(), value) for name, value in request.raw_headers)
-            return await handler(request) if problem is None else _refusal(problem)
+            return await handler(request) if problem is None else _to_response(problem)
         finally:
             connection.end()
 
     return check
 
 
-def _refusal(problem: Problem) -> web.Response:
+def _to_response(problem: Problem) -> web.Response:
     return web.Response(status=problem.status, body=problem.body(), content_type=MEDIA_TYPE)

@@ -75,7 +75,7 @@ class Settings(ServingSettings):
 
     @field_validator("watch_namespaces", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _split_names(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         return tuple(sorted({name.strip() for name in value.split(",") if name.strip()}))

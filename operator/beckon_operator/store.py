@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 _TOMBSTONES = 20_000
 
 
-class Versioned(Protocol):
+class VersionedObject(Protocol):
     """An item of a store: an object's identity and version."""
 
     @property
@@ -28,10 +28,10 @@ class Versioned(Protocol):
         """The resourceVersion."""
 
 
-Item = TypeVar("Item", bound=Versioned)
+Item = TypeVar("Item", bound=VersionedObject)
 
 
-class Store(Generic[Item]):
+class ObjectStore(Generic[Item]):
     """Objects of one kind; outdated reports are ignored.
 
     A report is outdated if its version is not newer than the known one, or if its object is gone.
@@ -48,11 +48,11 @@ class Store(Generic[Item]):
     def __len__(self) -> int:
         return self._count
 
-    def get(self, namespace: str, name: str) -> Item | None:
+    def find_object(self, namespace: str, name: str) -> Item | None:
         """Return an object, or `None` if there is none."""
         return self._namespaces.get(namespace, {}).get(name)
 
-    def within(self, namespace: str) -> Mapping[str, Item]:
+    def objects_within(self, namespace: str) -> Mapping[str, Item]:
         """Return the objects of a namespace by name."""
         return self._namespaces.get(namespace, {})
 
@@ -64,22 +64,22 @@ class Store(Generic[Item]):
         for found in self._namespaces.values():
             yield from found.values()
 
-    def put(self, item: Item) -> bool:
+    def put_object(self, item: Item) -> bool:
         """Store an object; return False if it is outdated."""
         if item.uid in self._gone:
             return False
-        known = self.get(item.namespace, item.name)
+        known = self.find_object(item.namespace, item.name)
         if known is not None and item.version <= known.version:
             return False
         if known is not None and known.uid != item.uid:
-            self.bury(known.uid)
+            self.bury_object(known.uid)
         self._count += known is None
         self._namespaces.setdefault(item.namespace, {})[item.name] = item
         return True
 
-    def drop(self, namespace: str, name: str, uid: str) -> Item | None:
+    def drop_object(self, namespace: str, name: str, uid: str) -> Item | None:
         """Remove an object; return it, or `None` if it was unknown."""
-        known = self.get(namespace, name)
+        known = self.find_object(namespace, name)
         if known is None or known.uid != uid:
             return None
         found = self._namespaces[namespace]
@@ -89,7 +89,7 @@ class Store(Generic[Item]):
             del self._namespaces[namespace]
         return known
 
-    def bury(self, uid: str) -> None:
+    def bury_object(self, uid: str) -> None:
         """Mark an object as gone; later reports of it are ignored."""
         self._gone[uid] = None
         if len(self._gone) > _TOMBSTONES:

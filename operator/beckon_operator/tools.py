@@ -64,14 +64,14 @@ class ToolWanted:
         return self.verdict.event_type.uid
 
 
-def wanted(verdict: Verdict) -> ToolWanted:
+def wanted_tool(verdict: Verdict) -> ToolWanted:
     """Return the wanted Tool of a verdict."""
-    return ToolWanted(verdict, _digest(_content(verdict)))
+    return ToolWanted(verdict, _hash_content(_tool_content(verdict)))
 
 
 def read_seen(document: Mapping[str, Any]) -> ToolSeen:
     """Read a Tool from the API server, of any author."""
-    metadata, status = document["metadata"], _mapping(document.get("status"))
+    metadata, status = document["metadata"], _as_mapping(document.get("status"))
     owner: Mapping[str, Any] = next(filter(_is_controller, metadata.get("ownerReferences") or []), {})
     everything = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
     conditions = [one for one in everything if one.get("type") != tool_resource.ANSWERING]
@@ -79,7 +79,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
     content = {
         "labels": metadata.get("labels") or {},
         "owner": owner,
-        "spec": _plain(document.get("spec") or {}),
+        "spec": _to_plain(document.get("spec") or {}),
         "eventType": status.get("eventType") or {},
         ROUTES: status.get(ROUTES) or [],
         LAST_READY: status.get(LAST_READY) or [],
@@ -92,7 +92,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         name=str(metadata["name"]),
         uid=str(metadata.get("uid") or ""),
         version=version_of(metadata),
-        digest=_digest(content),
+        digest=_hash_content(content),
         owner=str(owner.get("uid") or ""),
         leaving=bool(metadata.get("deletionTimestamp")),
         conditions={str(one.get("type")): _seen_condition(one) for one in conditions},
@@ -102,13 +102,13 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
     )
 
 
-def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any]:
+def tool_document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any]:
     """Return the Tool to write: new, or the next version.
 
     A condition keeps the time of its last transition as long as its status does not change.
     """
     event_type = tool.verdict.event_type
-    content = _content(tool.verdict)
+    content = _tool_content(tool.verdict)
     metadata = {
         "name": event_type.name,
         "namespace": event_type.namespace,
@@ -125,7 +125,10 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
         "status": {
             "eventType": content["eventType"],
             "conditions": [
-                *({**one, "lastTransitionTime": _since(one, seen, now)} for one in content["conditions"]),
+                *(
+                    {**one, "lastTransitionTime": _transition_time(one, seen, now)}
+                    for one in content["conditions"]
+                ),
                 *((seen.answering,) if seen is not None and seen.answering is not None else ()),
             ],
             **{name: content[name] for name in (ROUTES, LAST_READY) if content[name]},
@@ -133,11 +136,11 @@ def document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str, Any
     }
 
 
-def _content(verdict: Verdict) -> dict[str, Any]:
+def _tool_content(verdict: Verdict) -> dict[str, Any]:
     """Return the content of a Tool, without versions and times."""
     event_type = verdict.event_type
     return {
-        "labels": _copied(event_type.labels),
+        "labels": _copy_labels(event_type.labels),
         "owner": {
             "apiVersion": event_type.api_version,
             "kind": EVENT_TYPE,
@@ -146,15 +149,15 @@ def _content(verdict: Verdict) -> dict[str, Any]:
             "controller": True,
             "blockOwnerDeletion": False,
         },
-        "spec": _plain(verdict.spec),
+        "spec": _to_plain(verdict.spec),
         "eventType": {"uid": event_type.uid, "generation": event_type.generation},
-        ROUTES: _plain([route_document(one) for one in verdict.routes]),
+        ROUTES: _to_plain([route_document(one) for one in verdict.routes]),
         LAST_READY: [version_document(one) for one in verdict.last_ready],
-        "conditions": [_document(condition) for condition in verdict.conditions],
+        "conditions": [_condition_document(condition) for condition in verdict.conditions],
     }
 
 
-def _since(condition: Mapping[str, str], seen: ToolSeen | None, now: str) -> str:
+def _transition_time(condition: Mapping[str, str], seen: ToolSeen | None, now: str) -> str:
     known = seen.conditions.get(condition["type"]) if seen else None
     return known.since if known and known.status == condition["status"] and known.since else now
 
@@ -166,12 +169,12 @@ def _seen_condition(condition: Mapping[str, Any]) -> SeenCondition:
     return SeenCondition(status, reason, since)
 
 
-def _document(condition: Condition) -> dict[str, str]:
+def _condition_document(condition: Condition) -> dict[str, str]:
     found = {"type": condition.type, "status": condition.status, "reason": condition.reason}
     return {**found, "message": condition.message} if condition.message else found
 
 
-def _copied(labels: Mapping[str, str]) -> dict[str, str]:
+def _copy_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """Return the labels for the selection of tools by agents.
 
     Labels of Knative and kubectl are left out.
@@ -193,17 +196,17 @@ def _is_controller(owner: object) -> bool:
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return data as the API server gives it back: 30.0 becomes 30, half a surrogate pair a question mark."""
     match value:
         case Mapping():
-            return {_plain(name): _plain(inner) for name, inner in value.items()}
+            return {_to_plain(name): _to_plain(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_plain(inner) for inner in value]
+            return [_to_plain(inner) for inner in value]
         case float() if value.is_integer():
             return int(value)
         case str():
@@ -212,6 +215,6 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _digest(content: Mapping[str, Any]) -> bytes:
+def _hash_content(content: Mapping[str, Any]) -> bytes:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).digest()

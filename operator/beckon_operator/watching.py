@@ -35,7 +35,7 @@ class _NoMemory(kopf.DiffBaseStorage):
         """Write nothing."""
 
 
-async def watch(
+async def watch_kinds(
     cluster: Cluster, kinds: tuple[Kind, ...], namespaces: tuple[str, ...], started: Callable[[], None]
 ) -> None:
     """Watch the kinds in these namespaces until cancelled.
@@ -44,14 +44,14 @@ async def watch(
     SIGINT before it calls `started`, which may replace them.
     """
     registry = kopf.OperatorRegistry()
-    kopf.on.login(registry=registry)(_login)
+    kopf.on.login(registry=registry)(_log_in)
     for kind in kinds:
         handler = kopf.on.event(kind.group, kind.version, kind.plural, registry=registry)
-        handler(_follower(cluster, kind))
+        handler(_make_handler(cluster, kind))
     others = asyncio.all_tasks()
     tasks = await kopf.spawn_tasks(
         registry=registry,
-        settings=_settings(),
+        settings=_kopf_settings(),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
@@ -60,7 +60,7 @@ async def watch(
     await kopf.run_tasks(tasks, ignored=others)
 
 
-def _settings() -> kopf.OperatorSettings:
+def _kopf_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.persistence.finalizer = _FINALIZER
     settings.persistence.diffbase_storage = _NoMemory()
@@ -74,16 +74,16 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _follower(cluster: Cluster, kind: Kind) -> Callable[..., Coroutine[Any, Any, None]]:
+def _make_handler(cluster: Cluster, kind: Kind) -> Callable[..., Coroutine[Any, Any, None]]:
     async def follow(event: kopf.RawEvent, **_: object) -> None:
         document = event["object"]
         if event["type"] == "DELETED":
-            cluster.lose(kind, document["metadata"])
+            cluster.lose_object(kind, document["metadata"])
         else:
-            cluster.see(kind, document)
+            cluster.see_object(kind, document)
 
     return follow
 
 
-def _login(**arguments: Any) -> kopf.ConnectionInfo | None:
+def _log_in(**arguments: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)

@@ -13,10 +13,10 @@ import stamina
 
 from beckon_operator.cluster import Cluster
 from beckon_operator.kinds import TOOLS
-from beckon_operator.ledger import Action, Ledger
+from beckon_operator.ledger import Action, DesiredState
 from beckon_operator.metrics import Metrics
-from beckon_operator.notes import Notebook, note_on_undescribed, notes_of
-from beckon_operator.tools import ToolSeen, ToolWanted, document
+from beckon_operator.notes import EventRecorder, event_on_undescribed, events_of
+from beckon_operator.tools import ToolSeen, ToolWanted, tool_document
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path
 
@@ -37,7 +37,12 @@ class Writer:
     """
 
     def __init__(
-        self, api: ApiClient, cluster: Cluster, ledger: Ledger, leads: Callable[[], bool], notebook: Notebook
+        self,
+        api: ApiClient,
+        cluster: Cluster,
+        ledger: DesiredState,
+        leads: Callable[[], bool],
+        notebook: EventRecorder,
     ) -> None:
         self._api = api
         self._cluster = cluster
@@ -46,21 +51,21 @@ class Writer:
         self._notebook = notebook
         self._foreign: set[tuple[str, str]] = set()
 
-    async def run(self, at_once: int, metrics: Metrics) -> None:
+    async def write_queued(self, at_once: int, metrics: Metrics) -> None:
         """Write the queued Tools, `at_once` at a time, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(at_once):
-                group.create_task(self._work(metrics))
+                group.create_task(self._write_next(metrics))
 
-    async def _work(self, metrics: Metrics) -> None:
+    async def _write_next(self, metrics: Metrics) -> None:
         while True:
-            namespace, name = await self._ledger.take()
+            namespace, name = await self._ledger.take_next()
             metrics.queued.set(len(self._ledger))
             if not self._leads():
                 continue  # who begins to lead considers everything
             started = time.monotonic()
             try:
-                action = await self.bring(namespace, name)
+                action = await self.bring_tool(namespace, name)
             except (ApiError, Stale) as error:
                 metrics.failures.labels("write").inc()
                 logger.warning("Tool %s/%s was not written, and will be later: %s", namespace, name, error)
@@ -71,7 +76,7 @@ class Writer:
                 metrics.writes.labels(action.value).inc()
                 metrics.writing.observe(time.monotonic() - started)
 
-    async def bring(self, namespace: str, name: str) -> Action:
+    async def bring_tool(self, namespace: str, name: str) -> Action:
         """Bring one Tool to its wanted state; return the action.
 
         Raises the error that prevented it.
@@ -80,25 +85,28 @@ class Writer:
             on=_is_worth_another, attempts=_ATTEMPTS, wait_initial=0.1, wait_max=2.0
         ):
             with attempt:
-                action = self._ledger.action(namespace, name)
+                action = self._ledger.next_action(namespace, name)
                 if action is Action.FOREIGN:
-                    self._complain(namespace, name)
+                    self._warn_foreign(namespace, name)
                 elif action is not Action.NOTHING and self._leads():
-                    await self._act(action, namespace, name)
+                    await self._take_action(action, namespace, name)
         return action
 
-    async def _act(self, action: Action, namespace: str, name: str) -> None:
-        tool, seen = self._ledger.wanted(namespace, name), self._ledger.tools.get(namespace, name)
-        undescribed = self._ledger.undescribed(namespace, name)
+    async def _take_action(self, action: Action, namespace: str, name: str) -> None:
+        tool, seen = (
+            self._ledger.wanted_tool(namespace, name),
+            self._ledger.tools.find_object(namespace, name),
+        )
+        undescribed = self._ledger.undescribed_event_type(namespace, name)
         if action is Action.EXPLAIN and undescribed is not None:
-            self._notebook.take([note_on_undescribed(undescribed)])
-            self._ledger.explained(undescribed.event_type.uid)
+            self._notebook.queue_events([event_on_undescribed(undescribed)])
+            self._ledger.mark_explained(undescribed.event_type.uid)
             return
         try:
             if tool is not None:
-                await self._write(tool, seen)
+                await self._write_tool(tool, seen)
             elif seen is not None:
-                await self._api.delete(_path(namespace, name), seen.uid, str(seen.version))
+                await self._api.delete(_tool_path(namespace, name), seen.uid, str(seen.version))
         except Refused as error:
             # Nothing can be created in a namespace that is gone; a Tool that exists can be read.
             if error.status not in _STALE or (action is Action.CREATE and error.status == 404):
@@ -106,30 +114,30 @@ class Writer:
             await self._read_again(namespace, name)
             raise Stale(str(error)) from error
 
-    async def _write(self, tool: ToolWanted, seen: ToolSeen | None) -> None:
+    async def _write_tool(self, tool: ToolWanted, seen: ToolSeen | None) -> None:
         event_type = tool.verdict.event_type
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        content = document(tool, seen, now)
+        content = tool_document(tool, seen, now)
         if seen is None:
-            stored = await self._api.create(_path(event_type.namespace), content)
+            stored = await self._api.create(_tool_path(event_type.namespace), content)
         else:
-            stored = await self._api.replace(_path(event_type.namespace, event_type.name), content)
+            stored = await self._api.replace(_tool_path(event_type.namespace, event_type.name), content)
         metadata = stored["metadata"]
-        self._ledger.wrote(tool, metadata["uid"], int(metadata["resourceVersion"]))
+        self._ledger.mark_written(tool, metadata["uid"], int(metadata["resourceVersion"]))
         self._cluster.see_tool(stored)
-        self._notebook.take(notes_of(tool, seen, metadata["uid"]))
+        self._notebook.queue_events(events_of(tool, seen, metadata["uid"]))
 
     async def _read_again(self, namespace: str, name: str) -> None:
         try:
-            self._cluster.see_tool(await self._api.get(_path(namespace, name)))
+            self._cluster.see_tool(await self._api.get(_tool_path(namespace, name)))
         except Refused as error:
-            seen = self._ledger.tools.get(namespace, name)
+            seen = self._ledger.tools.find_object(namespace, name)
             if error.status != 404:
                 raise
             if seen is not None:
-                self._cluster.lose(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
+                self._cluster.lose_object(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
 
-    def _complain(self, namespace: str, name: str) -> None:
+    def _warn_foreign(self, namespace: str, name: str) -> None:
         """Warn once about a Tool without an EventType as its owner."""
         if (namespace, name) not in self._foreign:
             self._foreign.add((namespace, name))
@@ -140,7 +148,7 @@ class Writer:
             )
 
 
-def _path(namespace: str, name: str = "") -> str:
+def _tool_path(namespace: str, name: str = "") -> str:
     return object_path(TOOLS.api_version, TOOLS.plural, namespace, name)
 
 

@@ -65,7 +65,7 @@ def of_the_operator() -> str:
     verdict = SimpleNamespace(ready=SimpleNamespace(status="True", reason="Ready"))
     metrics.export_tools(lambda: iter([cast(Any, verdict)]))
     metrics.failures.labels("write").inc()
-    return metrics.text().decode()
+    return metrics.to_text().decode()
 
 
 def of_a_tool() -> str:

@@ -3,11 +3,11 @@
 import itertools
 from typing import Any
 
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 
 NAMESPACE = "team"
 SHIM = "http://beckon-shim-replies.beckon.svc.cluster.local"
-RULES = Rules(SHIM)
+RULES = JudgingRules(SHIM)
 KSERVICE = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "weather"}
 PARAMETERS = '{"place": {"type": "string"}}'
 

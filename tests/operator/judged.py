@@ -3,10 +3,10 @@
 from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources.tool_resource import CONDITIONS
 from beckon_operator.judge import Judge
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.judging.verdicts import Verdict
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
-from beckon_operator.ledger import Ledger
+from beckon_operator.ledger import DesiredState
 from beckon_operator.metrics import Metrics
 from tests.operator.documents import NAMESPACE, RULES, Document
 
@@ -16,20 +16,20 @@ KINDS = {kind.name: kind for kind in (BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRI
 class Judged:
     """What the operator makes of objects that it is shown."""
 
-    def __init__(self, *documents: Document, rules: Rules = RULES) -> None:
-        self.ledger = Ledger()
+    def __init__(self, *documents: Document, rules: JudgingRules = RULES) -> None:
+        self.ledger = DesiredState()
         self.judge = Judge(self.ledger, rules, Metrics())
         self.see(*documents)
 
     def see(self, *documents: Document) -> None:
         """Show objects, and judge what changed."""
         for document in documents:
-            self.judge.cluster.see(self.kind(document), document)
+            self.judge.cluster.see_object(self.kind(document), document)
         self.judge.judge_all()
 
     def lose(self, document: Document) -> None:
         """Delete an object, and judge what changed."""
-        self.judge.cluster.lose(self.kind(document), document["metadata"])
+        self.judge.cluster.lose_object(self.kind(document), document["metadata"])
         self.judge.judge_all()
 
     def kind(self, document: Document) -> Kind:
@@ -38,7 +38,7 @@ class Judged:
 
     def verdict(self, name: str = "get.weather", namespace: str = NAMESPACE) -> Verdict:
         """Return the verdict on an EventType, which must have one."""
-        found = self.ledger.wanted(namespace, name)
+        found = self.ledger.wanted_tool(namespace, name)
         assert found is not None
         return found.verdict
 

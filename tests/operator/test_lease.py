@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_operator.lease import Conflict, Leadership, Record, Timing
+from beckon_operator.lease import Conflict, Leadership, LeaseRecord, Timing
 
 TIMING = Timing(lasts=10, gives_up_after=7, tries_every=2)
 
@@ -11,21 +11,21 @@ class Kept:
     """A Lease in memory, which refuses what the API server would refuse."""
 
     def __init__(self) -> None:
-        self.record: Record | None = None
+        self.record: LeaseRecord | None = None
         self.version = 0
         self.down = False
 
-    async def read(self) -> Record | None:
+    async def read(self) -> LeaseRecord | None:
         self._check()
         return self.record
 
-    async def create(self, record: Record) -> Record:
+    async def create(self, record: LeaseRecord) -> LeaseRecord:
         self._check()
         if self.record is not None:
             raise Conflict
         return self._store(record)
 
-    async def replace(self, record: Record) -> Record:
+    async def replace(self, record: LeaseRecord) -> LeaseRecord:
         self._check()
         if self.record is None or record.version != self.record.version:
             raise Conflict
@@ -35,7 +35,7 @@ class Kept:
         if self.down:
             raise ConnectionError
 
-    def _store(self, record: Record) -> Record:
+    def _store(self, record: LeaseRecord) -> LeaseRecord:
         self.version += 1
         self.record = replace(record, version=str(self.version))
         return self.record
@@ -67,8 +67,8 @@ def replica(kept: Kept, clock: Clock, name: str) -> Leadership:
 
 async def test_the_first_to_come_leads_and_the_second_does_not(kept: Kept, clock: Clock) -> None:
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
-    await first.attempt()
-    await second.attempt()
+    await first.renew_or_take()
+    await second.renew_or_take()
 
     assert (first.leads(), second.leads()) == (True, False)
 
@@ -76,8 +76,8 @@ async def test_the_first_to_come_leads_and_the_second_does_not(kept: Kept, clock
 async def test_a_leader_that_renews_stays(kept: Kept, clock: Clock) -> None:
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
     for _ in range(20):
-        await first.attempt()
-        await second.attempt()
+        await first.renew_or_take()
+        await second.renew_or_take()
         clock.now += 2
 
     assert (first.leads(), second.leads()) == (True, False)
@@ -89,14 +89,14 @@ async def test_a_crashed_leader_is_followed_once_its_lease_has_not_changed_for_i
     kept: Kept, clock: Clock
 ) -> None:
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
-    await first.attempt()
-    await second.attempt()
+    await first.renew_or_take()
+    await second.renew_or_take()
     clock.now += 9.9
-    await second.attempt()
+    await second.renew_or_take()
     assert not second.leads()
 
     clock.now += 0.1
-    await second.attempt()
+    await second.renew_or_take()
     assert second.leads()
     assert not first.leads()
     assert kept.record is not None
@@ -106,28 +106,30 @@ async def test_a_crashed_leader_is_followed_once_its_lease_has_not_changed_for_i
 async def test_the_duration_counts_from_when_the_change_was_seen_whatever_the_lease_says(
     kept: Kept, clock: Clock
 ) -> None:
-    kept.record = Record("a", 10, "2000-01-01T00:00:00.000000Z", "2000-01-01T00:00:00.000000Z", version="0")
+    kept.record = LeaseRecord(
+        "a", 10, "2000-01-01T00:00:00.000000Z", "2000-01-01T00:00:00.000000Z", version="0"
+    )
     late = replica(kept, clock, "b")
-    await late.attempt()
+    await late.renew_or_take()
     clock.now += 5
-    await late.attempt()
+    await late.renew_or_take()
     assert not late.leads()
 
     kept.record = replace(kept.record, renewed="2000-01-01T00:00:05.000000Z", version="1")
     clock.now += 6
-    await late.attempt()
+    await late.renew_or_take()
     clock.now += 9
-    await late.attempt()
+    await late.renew_or_take()
     assert not late.leads()
 
 
 async def test_a_leader_that_cannot_renew_stops_before_others_may_follow(kept: Kept, clock: Clock) -> None:
     leader = replica(kept, clock, "a")
-    await leader.attempt()
+    await leader.renew_or_take()
     kept.down = True
     clock.now += 6.9
     with pytest.raises(ConnectionError):
-        await leader.attempt()
+        await leader.renew_or_take()
     assert leader.leads()
 
     clock.now += 0.1
@@ -137,12 +139,12 @@ async def test_a_leader_that_cannot_renew_stops_before_others_may_follow(kept: K
 
 async def test_a_leader_that_slept_long_does_not_lead_when_it_wakes(kept: Kept, clock: Clock) -> None:
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
-    await first.attempt()
-    await second.attempt()
+    await first.renew_or_take()
+    await second.renew_or_take()
     clock.now += 60
     assert not first.leads()
-    await second.attempt()
-    await first.attempt()
+    await second.renew_or_take()
+    await first.renew_or_take()
 
     assert (first.leads(), second.leads()) == (False, True)
 
@@ -151,17 +153,17 @@ async def test_of_two_that_take_a_free_lease_at_once_one_leads(kept: Kept, clock
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
     seen = await kept.read()
     assert seen is None
-    await first.attempt()
+    await first.renew_or_take()
     kept.record, winner = None, kept.record
     # The second read that there was no Lease before the first created it.
     kept_read = kept.read
 
-    async def read_before() -> Record | None:
+    async def read_before() -> LeaseRecord | None:
         kept.record = winner
         return None
 
     kept.read = read_before  # type: ignore[method-assign]  # the moment between reading and writing
-    await second.attempt()
+    await second.renew_or_take()
     kept.read = kept_read  # type: ignore[method-assign]  # and back
 
     assert (first.leads(), second.leads()) == (True, False)
@@ -169,31 +171,31 @@ async def test_of_two_that_take_a_free_lease_at_once_one_leads(kept: Kept, clock
 
 async def test_a_lease_that_is_let_go_is_taken_at_once(kept: Kept, clock: Clock) -> None:
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
-    await first.attempt()
-    await second.attempt()
-    await first.release()
+    await first.renew_or_take()
+    await second.renew_or_take()
+    await first.release_lease()
     assert not first.leads()
 
-    await second.attempt()
+    await second.renew_or_take()
     assert second.leads()
 
 
 async def test_who_has_left_does_not_lead_again(kept: Kept, clock: Clock) -> None:
     leader = replica(kept, clock, "a")
-    await leader.attempt()
-    await leader.release()
-    await leader.attempt()
+    await leader.renew_or_take()
+    await leader.release_lease()
+    await leader.renew_or_take()
 
     assert not leader.leads()
 
 
 async def test_letting_go_what_another_holds_changes_nothing(kept: Kept, clock: Clock) -> None:
     first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
-    await first.attempt()
-    await second.attempt()
-    await second.release()
+    await first.renew_or_take()
+    await second.renew_or_take()
+    await second.release_lease()
     kept.down = True
-    await first.release()
+    await first.release_lease()
 
     assert kept.record is not None
     assert kept.record.holder == "a"

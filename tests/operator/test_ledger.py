@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from beckon_operator.ledger import Action
-from beckon_operator.tools import document, wanted
+from beckon_operator.tools import tool_document, wanted_tool
 from tests.operator.documents import Document, broker, event_type, reply_trigger, trigger
 from tests.operator.judged import Judged
 from tests.operator.test_tools import NOW, stored
@@ -13,11 +13,11 @@ KEY = ("team", "get.weather")
 
 
 def tool_of(judged: Judged, version: int = 100) -> Document:
-    return stored(document(wanted(judged.verdict()), None, NOW), version)
+    return stored(tool_document(wanted_tool(judged.verdict()), None, NOW), version)
 
 
 def action(judged: Judged) -> Action:
-    return judged.ledger.action(*KEY)
+    return judged.ledger.next_action(*KEY)
 
 
 def test_a_tool_that_is_missing_is_created_and_then_left_alone() -> None:
@@ -88,10 +88,10 @@ def test_what_the_api_server_stores_in_other_words_is_not_written_again() -> Non
     judged = Judged(*AROUND, event_type())
     other_words = tool_of(judged, version=50)
     other_words["spec"]["description"] = "THE WEATHER."
-    tool = judged.ledger.wanted(*KEY)
+    tool = judged.ledger.wanted_tool(*KEY)
     assert tool is not None
 
-    judged.ledger.wrote(tool, "uid-tool", 50)
+    judged.ledger.mark_written(tool, "uid-tool", 50)
     judged.see(other_words)
     assert action(judged) is Action.NOTHING
 
@@ -102,12 +102,12 @@ def test_what_the_api_server_stores_in_other_words_is_not_written_again() -> Non
 async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
     judged = Judged(*AROUND, event_type())
     for _ in range(3):
-        judged.ledger.consider_everything()
+        judged.ledger.queue_all()
     assert len(judged.ledger) == 1
 
-    assert await judged.ledger.take() == KEY
+    assert await judged.ledger.take_next() == KEY
     assert len(judged.ledger) == 0
     judged.see(tool_of(judged))
-    judged.ledger.consider_everything()
+    judged.ledger.queue_all()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(judged.ledger.take(), 0.01)
+        await asyncio.wait_for(judged.ledger.take_next(), 0.01)

@@ -1,8 +1,8 @@
 import pytest
 
 from beckon_operator.ledger import Action
-from beckon_operator.notes import Note, note_on_undescribed, notes_of
-from beckon_operator.tools import document, read_seen, wanted
+from beckon_operator.notes import EventNote, event_on_undescribed, events_of
+from beckon_operator.tools import read_seen, tool_document, wanted_tool
 from tests.operator.documents import Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged
 from tests.operator.test_tools import NOW, stored
@@ -12,12 +12,14 @@ AROUND = (broker(), trigger(), reply_trigger())
 
 def notes(judged: Judged, *then: Document) -> list[tuple[str, str]]:
     """Return types and reasons of what is told of a first Tool, or of it once further objects were seen."""
-    first = wanted(judged.verdict())
+    first = wanted_tool(judged.verdict())
     if not then:
-        found = notes_of(first, None, "uid-tool")
+        found = events_of(first, None, "uid-tool")
     else:
         judged.see(*then)
-        found = notes_of(wanted(judged.verdict()), read_seen(stored(document(first, None, NOW))), "uid-tool")
+        found = events_of(
+            wanted_tool(judged.verdict()), read_seen(stored(tool_document(first, None, NOW))), "uid-tool"
+        )
     return [(note.type, note.reason) for note in found]
 
 
@@ -48,16 +50,16 @@ def test_a_doubt_about_the_parameters_is_a_warning() -> None:
 
 
 def action(judged: Judged) -> Action:
-    return judged.ledger.action("team", "get.weather")
+    return judged.ledger.next_action("team", "get.weather")
 
 
 def test_an_event_type_without_a_description_has_an_event_that_says_what_to_write() -> None:
     judged = Judged(*AROUND, event_type(spec={"description": ""}))
-    skipped = judged.ledger.undescribed("team", "get.weather")
+    skipped = judged.ledger.undescribed_event_type("team", "get.weather")
 
     assert action(judged) is Action.EXPLAIN
     assert skipped is not None
-    note = note_on_undescribed(skipped)
+    note = event_on_undescribed(skipped)
     assert (note.api_version, note.kind) == ("eventing.knative.dev/v1beta2", "EventType")
     assert (note.regarding, note.uid) == ("get.weather", "uid-EventType-get.weather")
     assert (note.type, note.reason) == ("Warning", "NoDescription")
@@ -66,7 +68,7 @@ def test_an_event_type_without_a_description_has_an_event_that_says_what_to_writ
 
 def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missing_again() -> None:
     judged = Judged(*AROUND, event_type(spec={"description": ""}))
-    judged.ledger.explained("uid-EventType-get.weather")
+    judged.ledger.mark_explained("uid-EventType-get.weather")
     judged.see(event_type(spec={"description": ""}, labels={"a": "b"}))
     assert action(judged) is Action.NOTHING
 
@@ -78,7 +80,7 @@ def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missin
 
 def test_a_tool_that_lost_its_description_is_deleted_before_that_is_explained() -> None:
     judged = Judged(*AROUND, event_type())
-    tool = stored(document(wanted(judged.verdict()), None, NOW))
+    tool = stored(tool_document(wanted_tool(judged.verdict()), None, NOW))
     judged.see(tool, event_type(spec={"description": ""}))
     assert action(judged) is Action.DELETE
 
@@ -101,9 +103,9 @@ def test_an_event_type_that_is_no_tool_on_purpose_has_no_event(skipped: Document
 
 
 def test_the_same_news_has_the_same_name_and_other_news_another() -> None:
-    note = Note("team", "weather", "u", "Normal", "Ready", "x")
+    note = EventNote("team", "weather", "u", "Normal", "Ready", "x")
 
-    assert note.name == Note("team", "weather", "u", "Normal", "Ready", "x").name
-    assert note.name != Note("team", "weather", "u", "Normal", "Ready", "y").name
-    assert note.name != Note("team", "weather", "other", "Normal", "Ready", "x").name
-    assert len(Note("team", "n" * 253, "u", "Normal", "Ready", "x").name) == 253
+    assert note.name == EventNote("team", "weather", "u", "Normal", "Ready", "x").name
+    assert note.name != EventNote("team", "weather", "u", "Normal", "Ready", "y").name
+    assert note.name != EventNote("team", "weather", "other", "Normal", "Ready", "x").name
+    assert len(EventNote("team", "n" * 253, "u", "Normal", "Ready", "x").name) == 253

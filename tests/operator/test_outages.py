@@ -9,7 +9,7 @@ from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.tool_resource import read_tool
 from beckon_contract.resources.tools import Refusal, Tool
 from beckon_operator.ledger import Action
-from beckon_operator.tools import document, wanted
+from beckon_operator.tools import tool_document, wanted_tool
 from tests.operator.documents import (
     KSERVICE,
     NAMESPACE,
@@ -33,7 +33,7 @@ def working() -> Judged:
 
 def offered(judged: Judged) -> Tool | Refusal:
     """Return what an agent reads of the Tool that the operator writes."""
-    return read_tool(from_object(stored(document(wanted(judged.verdict()), None, NOW))))
+    return read_tool(from_object(stored(tool_document(wanted_tool(judged.verdict()), None, NOW))))
 
 
 def states(judged: Judged, *names: str) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def test_one_of_two_triggers_that_is_away_changes_nothing() -> None:
 
 def test_an_operator_that_starts_in_the_outage_knows_from_the_tools_what_was_ready() -> None:
     around = broker(), trigger(), reply_trigger(), event_type()
-    tool = stored(document(wanted(Judged(*around).verdict()), None, NOW))
+    tool = stored(tool_document(wanted_tool(Judged(*around).verdict()), None, NOW))
     away = broker(status=AWAY), trigger(status=AWAY), reply_trigger(status=AWAY), event_type()
 
     judged = Judged(tool, *away)
@@ -195,7 +195,7 @@ def test_an_operator_that_starts_in_the_outage_knows_from_the_tools_what_was_rea
 def test_an_operator_that_starts_in_the_outage_believes_no_tool_of_what_was_rewritten(
     change: dict[str, Any],
 ) -> None:
-    tool = stored(document(wanted(working().verdict()), None, NOW))
+    tool = stored(tool_document(wanted_tool(working().verdict()), None, NOW))
 
     judged = Judged(tool, broker(), reply_trigger(), trigger(status=AWAY, **change), event_type())
 
@@ -205,19 +205,19 @@ def test_an_operator_that_starts_in_the_outage_believes_no_tool_of_what_was_rewr
 def test_an_outage_that_goes_on_writes_each_tool_once() -> None:
     judged = working()
     judged.see(broker(status=AWAY))
-    tool = stored(document(wanted(judged.verdict()), None, NOW), version=10**6)
+    tool = stored(tool_document(wanted_tool(judged.verdict()), None, NOW), version=10**6)
 
     judged.see(tool)
     judged.see(broker(status=AWAY), trigger())
 
-    assert judged.ledger.action(NAMESPACE, "get.weather") is Action.NOTHING
+    assert judged.ledger.next_action(NAMESPACE, "get.weather") is Action.NOTHING
 
 
 @pytest.mark.parametrize(
     "broken", [None, "x", [1], [{"kind": "Broker"}], [{"kind": 1, "name": [], "uid": {}}]]
 )
 def test_a_list_of_what_was_ready_that_no_operator_wrote_is_passed_over(broken: object) -> None:
-    tool = stored(document(wanted(working().verdict()), None, NOW))
+    tool = stored(tool_document(wanted_tool(working().verdict()), None, NOW))
     tool["status"]["lastReady"] = broken
 
     judged = Judged(tool, broker(), reply_trigger(), trigger(status=AWAY), event_type())

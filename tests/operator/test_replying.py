@@ -3,7 +3,7 @@ import json
 import pytest
 import yaml
 
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 from tests.operator.documents import SHIM, Document, broker, event_type, ready, reply_trigger, thing, trigger
 from tests.operator.judged import Judged, words
 
@@ -42,7 +42,7 @@ def test_another_reply_attribute_is_for_the_setting_to_say() -> None:
         reply_trigger(spec={"filter": {"attributes": {"answer": ""}}}),
     ]
 
-    named = Judged(*documents, rules=Rules(SHIM, reply_attribute="answer"))
+    named = Judged(*documents, rules=JudgingRules(SHIM, reply_attribute="answer"))
 
     assert words(named.condition("Answerable")) == ("True", "ReplyTrigger")
     assert words(Judged(*documents).condition("Answerable")) == ("False", "NoReplyTrigger")

@@ -6,7 +6,7 @@ import pytest
 
 from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.call_routes import CallRoute, read_routes
-from beckon_operator.tools import document, wanted
+from beckon_operator.tools import tool_document, wanted_tool
 from tests.operator.documents import (
     KSERVICE,
     SHIM,
@@ -27,7 +27,7 @@ SINK = {"deadLetterSink": {"uri": f"{SHIM}/dead-letters"}}
 def ways(*documents: Document) -> list[CallRoute]:
     """Return what an agent reads of the Tool that the operator writes among these objects."""
     judged = Judged(event_type(), reply_trigger(), *documents)
-    written = document(wanted(judged.verdict()), None, "2026-01-01T00:00:00Z")
+    written = tool_document(wanted_tool(judged.verdict()), None, "2026-01-01T00:00:00Z")
     return read_routes(from_object(written).status)
 
 

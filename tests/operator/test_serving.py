@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from beckon_operator.serving import CannotListen, open_port, serve
+from beckon_operator.serving import CannotListen, open_port, serve_app
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
 
@@ -31,7 +31,7 @@ async def serving(limits: ConnectionLimits = LIMITS, *, hosts: str = "") -> Asyn
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/slow", slow)
     listener = open_port("127.0.0.1", 0, "PORT")
-    runner = await serve(app, listener, OriginPolicy.at("127.0.0.1", hosts), limits)
+    runner = await serve_app(app, listener, OriginPolicy.at("127.0.0.1", hosts), limits)
     try:
         yield runner.addresses[0][1]
     finally:

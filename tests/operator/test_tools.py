@@ -8,7 +8,7 @@ from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.tool_resource import read_tool
 from beckon_contract.resources.tools import Tool
 from beckon_operator.ledger import Action
-from beckon_operator.tools import document, read_seen, wanted
+from beckon_operator.tools import read_seen, tool_document, wanted_tool
 from tests.operator.documents import NAMESPACE, Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged
 
@@ -29,7 +29,7 @@ def stored(written: Document, version: int = 7) -> Document:
 
 
 def written(*documents: Document) -> Document:
-    return document(wanted(Judged(*AROUND, *documents).verdict()), None, NOW)
+    return tool_document(wanted_tool(Judged(*AROUND, *documents).verdict()), None, NOW)
 
 
 def test_what_is_written_is_what_an_agent_reads() -> None:
@@ -81,9 +81,9 @@ def test_labels_of_knative_and_kubectl_are_not_copied() -> None:
 )
 def test_what_was_written_is_known_again_whatever_it_holds(parameters: str) -> None:
     notes = {"beckon.dev/parameters": parameters, "beckon.dev/timeout": "30s"}
-    tool = wanted(Judged(*AROUND, event_type(annotations=notes)).verdict())
+    tool = wanted_tool(Judged(*AROUND, event_type(annotations=notes)).verdict())
 
-    assert read_seen(stored(document(tool, None, NOW))).digest == tool.digest
+    assert read_seen(stored(tool_document(tool, None, NOW))).digest == tool.digest
 
 
 CHANGES: dict[str, Callable[[Any], object]] = {
@@ -103,8 +103,8 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_whatever_somebody_changed_is_seen(what: str) -> None:
-    tool = wanted(Judged(*AROUND, event_type()).verdict())
-    drifted = stored(document(tool, None, NOW))
+    tool = wanted_tool(Judged(*AROUND, event_type()).verdict())
+    drifted = stored(tool_document(tool, None, NOW))
     CHANGES[what](drifted)
 
     assert read_seen(drifted).digest != tool.digest
@@ -112,10 +112,10 @@ def test_whatever_somebody_changed_is_seen(what: str) -> None:
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     judged = Judged(*AROUND, event_type())
-    seen = read_seen(stored(document(wanted(judged.verdict()), None, NOW)))
+    seen = read_seen(stored(tool_document(wanted_tool(judged.verdict()), None, NOW)))
     judged.see(trigger(status=ready("False", "Gone"), generation=2))
 
-    again = document(wanted(judged.verdict()), seen, LATER)
+    again = tool_document(wanted_tool(judged.verdict()), seen, LATER)
 
     times = {found["type"]: found["lastTransitionTime"] for found in again["status"]["conditions"]}
     assert times == {
@@ -129,23 +129,23 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
 
 
 def test_the_condition_that_agents_write_is_no_difference_and_is_left_there() -> None:
-    tool = wanted(Judged(*AROUND, event_type()).verdict())
-    reported = stored(document(tool, None, NOW))
+    tool = wanted_tool(Judged(*AROUND, event_type()).verdict())
+    reported = stored(tool_document(tool, None, NOW))
     answering = {"type": "Answering", "status": "False", "reason": "CallsFail", "lastTransitionTime": NOW}
     reported["status"]["conditions"].insert(0, answering)
 
     seen = read_seen(reported)
 
     assert seen.digest == tool.digest
-    assert document(tool, seen, LATER)["status"]["conditions"][-1] == answering
+    assert tool_document(tool, seen, LATER)["status"]["conditions"][-1] == answering
 
 
 def test_a_new_version_is_written_over_the_one_that_was_seen_and_keeps_what_is_not_ours() -> None:
-    tool = wanted(Judged(*AROUND, event_type()).verdict())
-    before = stored(document(tool, None, NOW), version=41)
+    tool = wanted_tool(Judged(*AROUND, event_type()).verdict())
+    before = stored(tool_document(tool, None, NOW), version=41)
     before["metadata"] |= {"annotations": {"note": "mine"}, "finalizers": ["example.dev/x"]}
 
-    metadata = document(tool, read_seen(before), LATER)["metadata"]
+    metadata = tool_document(tool, read_seen(before), LATER)["metadata"]
 
     assert (metadata["resourceVersion"], metadata["uid"]) == ("41", "uid-tool")
     assert (metadata["annotations"], metadata["finalizers"]) == ({"note": "mine"}, ["example.dev/x"])
@@ -168,11 +168,11 @@ def test_a_tool_that_no_event_type_controls_is_somebody_elses(owners: list[Docum
 
 def test_a_resource_definition_that_drops_what_is_new_keeps_nothing_being_written_again() -> None:
     judged = Judged(*AROUND, event_type())
-    tool = wanted(judged.verdict())
-    pruned = stored(document(tool, None, NOW))
+    tool = wanted_tool(judged.verdict())
+    pruned = stored(tool_document(tool, None, NOW))
     del pruned["status"]["ways"]
 
-    judged.ledger.wrote(tool, "uid-tool", 7)
+    judged.ledger.mark_written(tool, "uid-tool", 7)
     judged.see(pruned)
 
-    assert judged.ledger.action(NAMESPACE, "get.weather") is Action.NOTHING
+    assert judged.ledger.next_action(NAMESPACE, "get.weather") is Action.NOTHING

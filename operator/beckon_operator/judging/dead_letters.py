@@ -22,13 +22,17 @@ def judge_dead_lettered(tool: Tool, view: NamespaceView) -> Condition:
     if broker is None or broker.delivery is None:
         message = f"there is no usable Broker {tool.broker}"
         return Condition(DEAD_LETTERED, "Unknown", "BrokerNotFound", message)
-    listeners = view.listeners(tool.type)
-    by_broker = view.once_a_broker(DEAD_LETTERED, tool.broker, lambda: _of_broker(tool.broker, broker, view))
-    found = [_of_trigger(listeners[name], view) or by_broker for name in tool.routes] or [by_broker]
+    listeners = view.listeners_for(tool.type)
+    by_broker = view.once_a_broker(
+        DEAD_LETTERED, tool.broker, lambda: _judge_broker_delivery(tool.broker, broker, view)
+    )
+    found = [_judge_trigger_delivery(listeners[name], view) or by_broker for name in tool.routes] or [
+        by_broker
+    ]
     return next((one for one in found if one.status != "True"), found[0])
 
 
-def _of_trigger(listener: Listener, view: NamespaceView) -> Condition | None:
+def _judge_trigger_delivery(listener: Listener, view: NamespaceView) -> Condition | None:
     """Return the dead-letter condition of a Trigger's own delivery.
 
     It is `None` if the Trigger leaves delivery to the Broker.
@@ -46,7 +50,7 @@ def _of_trigger(listener: Listener, view: NamespaceView) -> Condition | None:
     return _of_sink(name, delivery, listener.resource, view)
 
 
-def _of_broker(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
+def _judge_broker_delivery(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
     delivery = broker.delivery
     if delivery is None or delivery.dead_letter is None:
         message = (
@@ -59,9 +63,9 @@ def _of_broker(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
 
 def _of_sink(owner: str, delivery: Delivery, resource: Resource, view: NamespaceView) -> Condition:
     sink = delivery.dead_letter
-    url = view.url(sink, resource.status.get("deadLetterSinkUri")) if sink else ""
+    url = view.url_of(sink, resource.status.get("deadLetterSinkUri")) if sink else ""
     if same_place(url, view.rules.dead_letters):
-        return _good(view)
+        return _reports_to_shim(view)
     leads = url or "an unknown address"
     message = (
         f"{owner} sends dead letters to {leads}, not to {view.rules.dead_letters}, "
@@ -70,6 +74,6 @@ def _of_sink(owner: str, delivery: Delivery, resource: Resource, view: Namespace
     return Condition(DEAD_LETTERED, "False", "OtherSink", message)
 
 
-def _good(view: NamespaceView) -> Condition:
+def _reports_to_shim(view: NamespaceView) -> Condition:
     message = f"dead letters go to {view.rules.dead_letters}"
     return Condition(DEAD_LETTERED, "True", "ToShim", message)

@@ -28,12 +28,14 @@ def judge_declared(entry: Entry, history: History, *, remembered: bool) -> Condi
     """Return the condition; `remembered` parameters are no longer on the EventType."""
     found = entry.found
     if isinstance(found, Refusal):
-        return Condition(DECLARED, "False", found.reason, f"EventType {found.event_type}, {_said(found)}")
+        return Condition(
+            DECLARED, "False", found.reason, f"EventType {found.event_type}, {_refusal_text(found)}"
+        )
     if not isinstance(found, Declared):
         return Condition(DECLARED, "False", found.reason, found.message)
     if found.parameters_from == NOWHERE:
         return _without_parameters(found.event_type, history)
-    doubt = _doubt(found, history, remembered=remembered)
+    doubt = _find_doubt(found, history, remembered=remembered)
     if doubt:
         return Condition(DECLARED, "True", "ParametersMayBeStale", f"{doubt}; {_CURE}")
     message = f"parameters from {found.parameters_from}"
@@ -59,7 +61,7 @@ def _without_parameters(event_type: EventType, history: History) -> Condition:
     return Condition(DECLARED, "True", "NoParameters", message)
 
 
-def _doubt(found: Declared, history: History, *, remembered: bool) -> str:
+def _find_doubt(found: Declared, history: History, *, remembered: bool) -> str:
     """Return the reason to doubt the parameters, "" for none.
 
     A doubt means that they may differ from those of the manifest.
@@ -69,7 +71,7 @@ def _doubt(found: Declared, history: History, *, remembered: bool) -> str:
         return "parameters from spec.schemaData, which Knative has erased since"
     if place == _PRESERVED:
         newer = _newer_text(event_type)
-        if newer is not None and not _same(newer, event_type.annotations[SCHEMA_DATA]):
+        if newer is not None and not _same_json(newer, event_type.annotations[SCHEMA_DATA]):
             return f"parameters from {place}, and the manifest that was applied last says something else"
     if history.applied and (place == _PRESERVED or place.endswith("spec.schemaData")):
         return (
@@ -95,12 +97,12 @@ def _newer_text(event_type: EventType) -> str | None:
     return applied.annotations.get(SCHEMA_DATA) or applied.schema_data or ""
 
 
-def _same(one: str, other: str) -> bool:
+def _same_json(one: str, other: str) -> bool:
     try:
         return bool(decode(one, "") == decode(other, ""))
     except BrokenPlace:
         return one.strip() == other.strip()
 
 
-def _said(refusal: Refusal) -> str:
+def _refusal_text(refusal: Refusal) -> str:
     return f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message

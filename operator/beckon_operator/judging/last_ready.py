@@ -40,28 +40,28 @@ class LastReady:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], ObjectVersion] = {}
 
-    def restore(self, versions: Iterable[ObjectVersion]) -> None:
+    def restore_versions(self, versions: Iterable[ObjectVersion]) -> None:
         """Restore the versions from the Tools of an earlier process."""
         for version in versions:
             self._known.setdefault((version.kind, version.name), version)
 
-    def observe(self, brokers: Iterable[Resource], triggers: Iterable[Resource]) -> None:
+    def observe_objects(self, brokers: Iterable[Resource], triggers: Iterable[Resource]) -> None:
         """Read all Brokers and Triggers of the namespace.
 
         Deleted objects are forgotten, and rewritten ones until they are ready again.
         """
         before, self._known = self._known, {}
         for resource in (*brokers, *triggers):
-            version = _version(resource)
+            version = _to_version(resource)
             key = version.kind, version.name
             if before.get(key) == version or _is_ready(resource):
                 self._known[key] = version
 
-    def broker(self, name: str) -> ObjectVersion | None:
+    def broker_version(self, name: str) -> ObjectVersion | None:
         """Return the last ready version of a Broker, if any."""
         return self._known.get((_BROKER, name))
 
-    def trigger(self, name: str) -> ObjectVersion | None:
+    def trigger_version(self, name: str) -> ObjectVersion | None:
         """Return the last ready version of a Trigger, if any."""
         return self._known.get((_TRIGGER, name))
 
@@ -74,7 +74,7 @@ class LastReady:
         resolved = condition(listener.resource.status, _SUBSCRIBER_RESOLVED)
         if (
             not listener.not_ready
-            or self.trigger(listener.trigger.name) is None
+            or self.trigger_version(listener.trigger.name) is None
             or (resolved is not None and resolved.status == "False")
         ):
             return listener
@@ -101,7 +101,7 @@ def read_last_ready(status: Mapping[str, Any]) -> tuple[ObjectVersion, ...]:
     return tuple(found)
 
 
-def _version(resource: Resource) -> ObjectVersion:
+def _to_version(resource: Resource) -> ObjectVersion:
     generation = resource.generation if resource.kind == _TRIGGER else 0
     return ObjectVersion(resource.kind, resource.name, resource.uid, generation)
 

@@ -10,7 +10,7 @@ from beckon_contract.knative.routes import Listener
 from beckon_contract.knative.triggers import InvalidResource, parse_broker
 from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition
 from beckon_operator.judging.last_ready import LastReady, ObjectVersion
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 
 SERVING = "serving.knative.dev"
 
@@ -41,7 +41,7 @@ class NamespaceView:
         router: Router,
         brokers: Iterable[Resource],
         services: Iterable[Resource],
-        rules: Rules,
+        rules: JudgingRules,
         *,
         last_ready: LastReady,
     ) -> None:
@@ -51,13 +51,13 @@ class NamespaceView:
         self.rules = rules
         self.last_ready = last_ready
         self.brokers: Mapping[str, BrokerView] = {
-            one.name: _view(one, last_ready.broker(one.name)) for one in brokers
+            one.name: _view_broker(one, last_ready.broker_version(one.name)) for one in brokers
         }
         self.services: Mapping[str, Resource] = {one.name: one for one in known}
         self._shared: dict[tuple[str, str], Condition] = {}
         self._book = AddressBook(known, rules.cluster_domain)
 
-    def listeners(self, event_type: str) -> dict[str, Listener]:
+    def listeners_for(self, event_type: str) -> dict[str, Listener]:
         """Return the Triggers with a filter open to this type, by name."""
         found = self.router.table.candidates(self.namespace, event_type)
         return {listener.trigger.name: listener for listener in found}
@@ -86,7 +86,7 @@ class NamespaceView:
             self._shared[key] = judge()
         return self._shared[key]
 
-    def url(self, destination: Destination, resolved: object = None) -> str:
+    def url_of(self, destination: Destination, resolved: object = None) -> str:
         """Return the URL of a Destination, "" if it is unknown.
 
         `resolved` is the URL that Knative wrote in a status; a plain URI needs no resolution.
@@ -100,7 +100,7 @@ class NamespaceView:
         except Unaddressable:
             return ""
 
-    def address(self, reference: Reference) -> str:
+    def address_of(self, reference: Reference) -> str:
         """Return the URL of an object in this namespace; raise `Unaddressable`."""
         return self._book.resolve(Destination(ref=reference))
 
@@ -110,7 +110,7 @@ def is_knative_service(reference: Reference) -> bool:
     return reference.kind == "Service" and reference.api_version.partition("/")[0] == SERVING
 
 
-def _view(resource: Resource, last_ready: ObjectVersion | None) -> BrokerView:
+def _view_broker(resource: Resource, last_ready: ObjectVersion | None) -> BrokerView:
     try:
         delivery = parse_broker(resource).delivery
     except InvalidResource:

@@ -13,10 +13,10 @@ def judge_answerable(tool: Tool, view: NamespaceView) -> Condition:
     """Return the condition; every tool of one Broker has the same."""
     if tool.dispatch == "direct":
         return Condition(ANSWERABLE, "True", "Direct", "the reply comes in the answer to the call")
-    return view.once_a_broker(ANSWERABLE, tool.broker, lambda: _of_broker(tool.broker, view))
+    return view.once_a_broker(ANSWERABLE, tool.broker, lambda: _judge_broker_replies(tool.broker, view))
 
 
-def _of_broker(broker: str, view: NamespaceView) -> Condition:
+def _judge_broker_replies(broker: str, view: NamespaceView) -> Condition:
     passing = view.reply_listeners(broker)
     to_shim = [one for one in passing if _leads_to_shim(one, view)]
     ready = reply_triggers(broker, view)
@@ -29,10 +29,12 @@ def _of_broker(broker: str, view: NamespaceView) -> Condition:
         return Condition(ANSWERABLE, "False", "ReplyTriggerNotReady", message)
     elsewhere = [one for one in passing if not one.catches_all]
     if elsewhere:
-        name, leads = elsewhere[0].trigger.name, _url(elsewhere[0], view) or "an unknown address"
+        name, leads = elsewhere[0].trigger.name, _subscriber_url(elsewhere[0], view) or "an unknown address"
         message = f"Trigger {name} brings replies to {leads}, not to {view.rules.replies}; correct it"
         return Condition(ANSWERABLE, "False", "RepliesElsewhere", message)
-    message = f"no Trigger brings replies of Broker {broker} to the shim; write {_trigger(broker, view)}"
+    message = (
+        f"no Trigger brings replies of Broker {broker} to the shim; write {_missing_trigger(broker, view)}"
+    )
     return Condition(ANSWERABLE, "False", "NoReplyTrigger", message)
 
 
@@ -46,14 +48,14 @@ def reply_triggers(broker: str, view: NamespaceView) -> list[Listener]:
 
 
 def _leads_to_shim(listener: Listener, view: NamespaceView) -> bool:
-    return same_place(_url(listener, view), view.rules.replies)
+    return same_place(_subscriber_url(listener, view), view.rules.replies)
 
 
-def _url(listener: Listener, view: NamespaceView) -> str:
-    return view.url(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
+def _subscriber_url(listener: Listener, view: NamespaceView) -> str:
+    return view.url_of(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
 
 
-def _trigger(broker: str, view: NamespaceView) -> str:
+def _missing_trigger(broker: str, view: NamespaceView) -> str:
     """Return the missing reply Trigger as YAML in one line."""
     name = "beckon-replies" if broker == "default" else f"beckon-replies-{broker}"
     return (

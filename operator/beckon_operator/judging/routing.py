@@ -22,8 +22,8 @@ _NOT_JUDGED = "Knative has not judged it yet"
 def judge_routed(entry: Entry, tool: Tool, view: NamespaceView) -> tuple[Condition, Tool]:
     """Return the condition and the tool, with the address for direct calls."""
     if tool.dispatch == "direct":
-        return _direct(entry, tool, view)
-    return next(_obstacles(entry, tool, view), None) or _routed(tool, view), tool
+        return _judge_direct(entry, tool, view)
+    return next(_find_obstacles(entry, tool, view), None) or _routed_condition(tool, view), tool
 
 
 def routes_of(tool: Tool, view: NamespaceView) -> tuple[CallRoute, ...]:
@@ -41,45 +41,45 @@ def routes_of(tool: Tool, view: NamespaceView) -> tuple[CallRoute, ...]:
 
 
 def _delivers_to(listener: Listener, view: NamespaceView) -> str:
-    return view.url(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
+    return view.url_of(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
 
 
-def _direct(entry: Entry, tool: Tool, view: NamespaceView) -> tuple[Condition, Tool]:
+def _judge_direct(entry: Entry, tool: Tool, view: NamespaceView) -> tuple[Condition, Tool]:
     """Judge a direct call to the service in spec.reference."""
     if entry.unrouted is not None:
-        return _no(entry.unrouted.reason, f"spec.reference {entry.unrouted.message}"), tool
+        return _not_routed(entry.unrouted.reason, f"spec.reference {entry.unrouted.message}"), tool
     reference = tool.reference
     if reference is None:
-        return _no("NoReference", "write the service that takes the call in spec.reference"), tool
+        return _not_routed("NoReference", "write the service that takes the call in spec.reference"), tool
     if not is_knative_service(reference) and (reference.kind, reference.api_version) != ("Service", "v1"):
         what = f"{reference.api_version} {reference.kind}"
         message = f"spec.reference names a {what}; a direct call needs a Service of Kubernetes or of Knative"
-        return _no("AddressUnknown", message), tool
+        return _not_routed("AddressUnknown", message), tool
     obstacle = _service_obstacle(reference, view) if is_knative_service(reference) else None
     if obstacle is not None:
         return obstacle, tool
     try:
-        address = view.address(reference)
+        address = view.address_of(reference)
     except Unaddressable as error:
-        return _no("AddressUnknown", f"spec.reference: {error}"), tool
+        return _not_routed("AddressUnknown", f"spec.reference: {error}"), tool
     return Condition(ROUTED, "True", "Direct", f"calls go to {address}"), replace(tool, address=address)
 
 
-def _obstacles(entry: Entry, tool: Tool, view: NamespaceView) -> Iterator[Condition]:
+def _find_obstacles(entry: Entry, tool: Tool, view: NamespaceView) -> Iterator[Condition]:
     """Yield the obstacles between calls and the service, most urgent first."""
     unrouted = entry.unrouted
     if unrouted is not None and unrouted.field == "spec.reference.namespace":
-        yield _no(unrouted.reason, f"{unrouted.field}: {unrouted.message}")
+        yield _not_routed(unrouted.reason, f"{unrouted.field}: {unrouted.message}")
     broker = view.brokers.get(tool.broker)
     if broker is None:
-        yield _no("BrokerNotFound", _missing_broker(tool, view, unrouted.message if unrouted else ""))
+        yield _not_routed("BrokerNotFound", _missing_broker(tool, view, unrouted.message if unrouted else ""))
         return
     if unrouted is not None and unrouted.reason != "TriggerNotReady":
-        yield _no(unrouted.reason, unrouted.message)
+        yield _not_routed(unrouted.reason, unrouted.message)
     yield from _broker_obstacles(tool.broker, broker)
     yield from _subscriber_obstacles(tool, view)
     if unrouted is not None:
-        yield _no(unrouted.reason, unrouted.message)
+        yield _not_routed(unrouted.reason, unrouted.message)
 
 
 def _missing_broker(tool: Tool, view: NamespaceView, also: str) -> str:
@@ -93,7 +93,7 @@ def _broker_obstacles(name: str, broker: BrokerView) -> Iterator[Condition]:
     # One that was ready has an outage: the condition Available shows it, and calls wait.
     if broker.last_ready is None and (broker.ready is None or broker.ready.status != "True"):
         why = broker.ready.words if broker.ready else _NOT_JUDGED
-        yield _no("BrokerNotReady", f"Broker {name} is not ready: {why}")
+        yield _not_routed("BrokerNotReady", f"Broker {name} is not ready: {why}")
 
 
 def _subscriber_obstacles(tool: Tool, view: NamespaceView) -> Iterator[Condition]:
@@ -106,7 +106,7 @@ def _subscriber_obstacles(tool: Tool, view: NamespaceView) -> Iterator[Condition
 
 def _listeners_of(tool: Tool, view: NamespaceView) -> list[Listener]:
     """Return the ready Triggers for the call, or else all of them."""
-    listeners = view.listeners(tool.type)
+    listeners = view.listeners_for(tool.type)
     if tool.routes:
         return [listeners[name] for name in tool.routes]
     return [listener for listener in view.router.passing(tool) if listener.trigger.broker == tool.broker]
@@ -127,33 +127,35 @@ def _service_obstacle(reference: Reference, view: NamespaceView, role: str = "")
     called = f"Knative Service {reference.name}{role}"
     service = view.services.get(reference.name)
     if service is None:
-        return _no("ServiceNotFound", f"{called}, does not exist in namespace {view.namespace}; create it")
+        return _not_routed(
+            "ServiceNotFound", f"{called}, does not exist in namespace {view.namespace}; create it"
+        )
     if service.status.get("latestReadyRevisionName"):
         return None
     ready = condition(service.status, READY)
     why = ready.words if ready else _NOT_JUDGED
-    return _no("ServiceNotReady", f"{called}, has no ready revision: {why}{_hint(service)}")
+    return _not_routed("ServiceNotReady", f"{called}, has no ready revision: {why}{_service_hint(service)}")
 
 
-def _hint(service: Resource) -> str:
+def _service_hint(service: Resource) -> str:
     return f"; see kubectl get revisions -n {service.namespace} -l serving.knative.dev/service={service.name}"
 
 
-def _routed(tool: Tool, view: NamespaceView) -> Condition:
-    listeners = view.listeners(tool.type)
+def _routed_condition(tool: Tool, view: NamespaceView) -> Condition:
+    listeners = view.listeners_for(tool.type)
     listeners_of_call = [listeners[name] for name in tool.routes]
-    named = _names(tool.routes)
+    named = _join_names(tool.routes)
     if all(listener.catches_all for listener in listeners_of_call):
         message = f"only Triggers without a filter pass its calls ({named}), which may lead anywhere"
         return Condition(ROUTED, "True", "OnlyCatchAll", message)
     return Condition(ROUTED, "True", ROUTED, f"Broker {tool.broker}, Trigger {named}")
 
 
-def _names(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - 3} more" if len(every) > 3 else ""
     return ", ".join(every[:3]) + more
 
 
-def _no(reason: str, message: str) -> Condition:
+def _not_routed(reason: str, message: str) -> Condition:
     return Condition(ROUTED, "False", reason, message)

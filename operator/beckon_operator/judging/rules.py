@@ -11,7 +11,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class JudgingRules:
     """The URL for replies and dead letters, and the reply attribute.
 
     An event with the reply attribute is a reply.
@@ -38,12 +38,12 @@ def same_place(one: str, other: str) -> bool:
     The cluster's domain, default ports and a last slash make no difference.
     """
     try:
-        return _place(one) == _place(other)
+        return _parse_place(one) == _parse_place(other)
     except ValueError:
         return False
 
 
-def _place(url: str) -> tuple[str, str, int | None, str]:
+def _parse_place(url: str) -> tuple[str, str, int | None, str]:
     parts = urlsplit(url)
     host = parts.hostname or ""
     found = _IN_CLUSTER.fullmatch(host)

@@ -21,7 +21,7 @@ from beckon_operator.judging.last_ready import ObjectVersion
 from beckon_operator.judging.namespace_view import BrokerView, NamespaceView
 from beckon_operator.judging.replying import ANSWERABLE, judge_answerable, reply_triggers
 from beckon_operator.judging.routing import ROUTED, judge_routed, routes_of
-from beckon_operator.observed import Observed
+from beckon_operator.observed import ObservedObject
 
 AVAILABLE = "Available"
 _WAITS = "calls wait for it and are tried again within their deadline"
@@ -38,8 +38,10 @@ def judge_available(tool: Tool, view: NamespaceView, route: Sequence[Condition])
     if tool.dispatch == "direct":
         return Condition(AVAILABLE, "True", "Direct", "calls need no Broker")
     broker = view.brokers[tool.broker]
-    outage = view.once_a_broker(AVAILABLE, tool.broker, lambda: _of_broker(tool.broker, broker, view))
-    listeners = view.listeners(tool.type)
+    outage = view.once_a_broker(
+        AVAILABLE, tool.broker, lambda: _judge_broker_availability(tool.broker, broker, view)
+    )
+    listeners = view.listeners_for(tool.type)
     unavailable = _all_unavailable([listeners[name] for name in tool.routes])
     # The Broker is named before its Triggers, which are not ready because it is not.
     if unavailable is None or outage.reason == "BrokerUnavailable":
@@ -48,7 +50,7 @@ def judge_available(tool: Tool, view: NamespaceView, route: Sequence[Condition])
     return Condition(AVAILABLE, "False", "TriggerUnavailable", message)
 
 
-def _of_broker(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
+def _judge_broker_availability(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
     """Return the state of a Broker and its reply Triggers.
 
     All tools of the Broker share it.
@@ -106,7 +108,7 @@ class _Judged:
     """An EventType with all the inputs of its verdict."""
 
     entry: Entry
-    observed: Observed
+    observed: ObservedObject
     view: NamespaceView
     verdict: Verdict
 
@@ -120,8 +122,11 @@ class NamespaceJudge:
         # EventTypes whose author forgot the description, by name; other skipped ones are no mistake.
         self.undescribed: Mapping[str, UndescribedEventType] = {}
 
-    def judge(
-        self, event_types: Iterable[Observed], view: NamespaceView, touched: Collection[str] | None = None
+    def judge_event_types(
+        self,
+        event_types: Iterable[ObservedObject],
+        view: NamespaceView,
+        touched: Collection[str] | None = None,
     ) -> dict[str, Verdict]:
         """Return the verdicts by EventType name; skipped EventTypes have none.
 
@@ -137,14 +142,14 @@ class NamespaceJudge:
             if isinstance(entry.found, Skipped) and entry.found.reason == NO_DESCRIPTION
         }
         self._judged = {
-            entry.resource.name: self._one(entry, found[entry.resource.key], view, touched)
+            entry.resource.name: self._judge_one(entry, found[entry.resource.key], view, touched)
             for entry in entries
             if not isinstance(entry.found, Skipped)
         }
         return {name: one.verdict for name, one in self._judged.items()}
 
-    def _one(
-        self, entry: Entry, observed: Observed, view: NamespaceView, touched: Collection[str] | None
+    def _judge_one(
+        self, entry: Entry, observed: ObservedObject, view: NamespaceView, touched: Collection[str] | None
     ) -> _Judged:
         known = self._judged.get(entry.resource.name)
         if known is None:
@@ -163,20 +168,20 @@ class NamespaceJudge:
 
 
 def judge_entry(
-    entry: Entry, one: Observed, view: NamespaceView, declared: Condition | None = None
+    entry: Entry, one: ObservedObject, view: NamespaceView, declared: Condition | None = None
 ) -> Verdict:
     """Return the verdict on one EventType; `declared` may be known already."""
     declared = declared or judge_declared(entry, one.history, remembered=one.remembered)
     tool = entry.tool
     if tool is None or declared.status != "True":
-        unknown = [_unknown(name) for name in (ROUTED, ANSWERABLE, AVAILABLE, DEAD_LETTERED)]
-        return _verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
+        unknown = [_unknown_condition(name) for name in (ROUTED, ANSWERABLE, AVAILABLE, DEAD_LETTERED)]
+        return _make_verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
     routed, tool = judge_routed(entry, tool, view)
     answerable = judge_answerable(tool, view)
     available = judge_available(tool, view, (routed, answerable))
     dead_lettered = judge_dead_lettered(tool, view)
     conditions = [declared, routed, answerable, available, dead_lettered]
-    verdict = _verdict(one.resource, tool_spec(tool), conditions)
+    verdict = _make_verdict(one.resource, tool_spec(tool), conditions)
     routes = routes_of(tool, view)
     return replace(verdict, routes=routes, last_ready=_last_ready(tool, routes, view))
 
@@ -186,11 +191,11 @@ def _last_ready(tool: Tool, routes: Iterable[CallRoute], view: NamespaceView) ->
         return ()
     replies = (one.trigger.name for one in reply_triggers(tool.broker, view))
     names = sorted({*(one.trigger for one in routes), *replies})
-    found = (view.last_ready.broker(tool.broker), *map(view.last_ready.trigger, names))
+    found = (view.last_ready.broker_version(tool.broker), *map(view.last_ready.trigger_version, names))
     return tuple(version for version in found if version is not None)
 
 
-def _declares_the_same(known: _Judged, entry: Entry, observed: Observed) -> bool:
+def _declares_the_same(known: _Judged, entry: Entry, observed: ObservedObject) -> bool:
     """Return True if the inputs of the condition Declared are unchanged."""
     before, names = known.entry, [found.tool.name if found.tool else "" for found in (known.entry, entry)]
     return (
@@ -201,7 +206,7 @@ def _declares_the_same(known: _Judged, entry: Entry, observed: Observed) -> bool
     )
 
 
-def _verdict(resource: Resource, spec: Mapping[str, Any], conditions: list[Condition]) -> Verdict:
+def _make_verdict(resource: Resource, spec: Mapping[str, Any], conditions: list[Condition]) -> Verdict:
     return Verdict(resource, spec, (*conditions, ready_from(conditions)))
 
 
@@ -214,5 +219,5 @@ def _bare_spec(resource: Resource) -> dict[str, Any]:
     return {"type": event_type} if isinstance(event_type, str) and event_type else {}
 
 
-def _unknown(name: str) -> Condition:
+def _unknown_condition(name: str) -> Condition:
     return Condition(name, "Unknown", "NotDeclared", "judged once the EventType is declared")

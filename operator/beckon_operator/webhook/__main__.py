@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.cluster import WebhookCluster
-from beckon_operator.webhook.service import Service
+from beckon_operator.webhook.service import WebhookService
 from beckon_operator.webhook.settings import WebhookSettings
 from beckon_runtime.logs import log_config
 from beckon_runtime.settings import setting_problems
@@ -27,16 +27,16 @@ def main() -> int:
     try:
         settings = WebhookSettings()
     except ValidationError as error:
-        return _refuse("; ".join(setting_problems("BECKON_WEBHOOK_", error)))
+        return _refuse_start("; ".join(setting_problems("BECKON_WEBHOOK_", error)))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("webhook", readable=readable, level=settings.log_level))
     try:
-        return asyncio.run(_serve(settings))
+        return asyncio.run(_run_webhook(settings))
     except (CannotListen, NotConfigured) as error:
-        return _refuse(str(error))
+        return _refuse_start(str(error))
 
 
-async def _serve(settings: WebhookSettings) -> int:
+async def _run_webhook(settings: WebhookSettings) -> int:
     client = await connect("beckon-webhook", answer_seconds=_ANSWER)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -44,13 +44,13 @@ async def _serve(settings: WebhookSettings) -> int:
         loop.add_signal_handler(number, stop.set)
     cluster = WebhookCluster(client, settings.namespace, settings.secret, settings.configuration)
     try:
-        await Service(settings, cluster).run(stop)
+        await WebhookService(settings, cluster).run_until(stop)
     finally:
         await client.close()
     return 0
 
 
-def _refuse(reason: str) -> int:
+def _refuse_start(reason: str) -> int:
     sys.stderr.write(f"beckon-webhook: {reason}\n")
     return 2
 

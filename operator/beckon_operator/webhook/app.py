@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from beckon_operator.webhook.metrics import WebhookMetrics
-from beckon_operator.webhook.reviews import Malformed, Outcome, answer
+from beckon_operator.webhook.reviews import Malformed, Outcome, answer_review
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; an object has at most 1.5 MiB in etcd, an update carries two
@@ -34,20 +34,20 @@ def review_app(metrics: WebhookMetrics, draining: Draining) -> web.Application:
     async def mutate(request: web.Request) -> web.Response:
         body = await _json_body(request)
         try:
-            found = answer(body)
+            found = answer_review(body)
         except Malformed as error:
-            metrics.review("malformed")
-            raise _problem(400, "malformed-review", "Not an AdmissionReview", str(error)) from None
-        metrics.review(found.outcome)
+            metrics.count_review("malformed")
+            raise _refuse_review(400, "malformed-review", "Not an AdmissionReview", str(error)) from None
+        metrics.count_review(found.outcome)
         if found.outcome not in {Outcome.NOTHING, Outcome.PRESENT}:
             logger.info("schemaData of EventType %s: %s", found.subject, found.outcome)
-        response = web.json_response(found.document())
+        response = web.json_response(found.to_review())
         if draining.begun:
             response.force_close()
         return response
 
-    app = web.Application(middlewares=[_problems], client_max_size=MAX_BODY)
-    app.on_response_prepare.append(_nameless)
+    app = web.Application(middlewares=[_answer_problems], client_max_size=MAX_BODY)
+    app.on_response_prepare.append(_hide_server)
     app.router.add_post("/mutate", mutate)
     return app
 
@@ -61,14 +61,14 @@ def health_app(metrics: WebhookMetrics, why_not_ready: Callable[[], str | None])
     async def readyz(_: web.Request) -> web.Response:
         reason = why_not_ready()
         if reason is not None:
-            raise _problem(503, "not-ready", "Not ready", reason)
+            raise _refuse_review(503, "not-ready", "Not ready", reason)
         return web.json_response({"status": "ready"})
 
     async def show_metrics(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.text(), content_type="text/plain", charset="utf-8")
+        return web.Response(body=metrics.to_text(), content_type="text/plain", charset="utf-8")
 
-    app = web.Application(middlewares=[_problems], client_max_size=1024)
-    app.on_response_prepare.append(_nameless)
+    app = web.Application(middlewares=[_answer_problems], client_max_size=1024)
+    app.on_response_prepare.append(_hide_server)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", show_metrics)
@@ -83,13 +83,13 @@ class _RefusedReview(Exception):
         self.problem = problem
 
 
-def _problem(status: int, slug: str, title: str, detail: str) -> _RefusedReview:
+def _refuse_review(status: int, slug: str, title: str, detail: str) -> _RefusedReview:
     return _RefusedReview(Problem(status, slug, title, detail))
 
 
 async def _json_body(request: web.Request) -> bytes:
     if request.content_type != "application/json":
-        raise _problem(
+        raise _refuse_review(
             415,
             "unsupported-media-type",
             "Unsupported media type",
@@ -100,11 +100,11 @@ async def _json_body(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError:
         detail = f"the body did not come within {_BODY_SECONDS:.0f} seconds"
-        raise _problem(408, "slow-request", "Request timeout", detail) from None
+        raise _refuse_review(408, "slow-request", "Request timeout", detail) from None
 
 
 @web.middleware
-async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every error as a problem document, never with a traceback."""
     headers: dict[str, str] = {}
     try:
@@ -112,7 +112,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     except _RefusedReview as refused:
         problem = refused.problem
     except web.HTTPException as error:
-        problem = Problem(error.status, "http", error.reason, _detail(error))
+        problem = Problem(error.status, "http", error.reason, _error_detail(error))
         headers = {name: value for name, value in error.headers.items() if name == "Allow"}
     except Exception:
         logger.exception("a request failed")
@@ -122,12 +122,12 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     )
 
 
-async def _nameless(_: web.Request, response: web.StreamResponse) -> None:
+async def _hide_server(_: web.Request, response: web.StreamResponse) -> None:
     """Hide the server software from clients."""
     response.headers["Server"] = "beckon-webhook"
 
 
-def _detail(error: web.HTTPException) -> str:
+def _error_detail(error: web.HTTPException) -> str:
     match error:
         case web.HTTPRequestEntityTooLarge():
             return f"the body is larger than {MAX_BODY} bytes"

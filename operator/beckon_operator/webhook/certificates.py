@@ -23,12 +23,12 @@ RENEW_AFTER = 2 / 3  # of a certificate's life
 _BACKDATED, _BACKDATED_PART = timedelta(hours=1), 0.01
 
 
-class Unusable(ValueError):
+class UnusableCertificates(ValueError):
     """A certificate or key cannot be used; the message says why and never shows a key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     """A certificate and its private key."""
 
     certificate: x509.Certificate
@@ -55,10 +55,10 @@ def read_certificate(pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:
-        raise Unusable("is no PEM certificate") from None
+        raise UnusableCertificates("is no PEM certificate") from None
 
 
-def read_pair(certificate_pem: bytes, key_pem: bytes) -> Pair:
+def read_pair(certificate_pem: bytes, key_pem: bytes) -> CertificatePair:
     """Read a certificate and its private key.
 
     Raises `Unusable` if one cannot be read, or the key is that of another certificate.
@@ -67,37 +67,39 @@ def read_pair(certificate_pem: bytes, key_pem: bytes) -> Pair:
     try:
         key = load_pem_private_key(key_pem, password=None)
     except (ValueError, TypeError):
-        raise Unusable("has no readable private key") from None
+        raise UnusableCertificates("has no readable private key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise Unusable("has a key that is not on an elliptic curve")
+        raise UnusableCertificates("has a key that is not on an elliptic curve")
     public = [
         one.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for one in (certificate.public_key(), key.public_key())
     ]
     if public[0] != public[1]:
-        raise Unusable("has the key of another certificate")
-    return Pair(certificate, key)
+        raise UnusableCertificates("has the key of another certificate")
+    return CertificatePair(certificate, key)
 
 
-def new_authority(lifetime: timedelta, now: datetime) -> Pair:
+def new_authority(lifetime: timedelta, now: datetime) -> CertificatePair:
     """Make a self-signed authority with a unique name."""
     key = ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
     # Two authorities of one name in one bundle make verifiers try the wrong one.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"beckon-webhook authority {serial:x}"[:64])])
-    usage = _usage(key_cert_sign=True, crl_sign=True)
+    usage = _key_usage(key_cert_sign=True, crl_sign=True)
     certificate = (
-        _builder(name, name, key, serial)
-        .not_valid_before(_begin(lifetime, now))
+        _new_builder(name, name, key, serial)
+        .not_valid_before(_begin_validity(lifetime, now))
         .not_valid_after(now + lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .sign(key, hashes.SHA256())
     )
-    return Pair(certificate, key)
+    return CertificatePair(certificate, key)
 
 
-def new_serving(authority: Pair, names: Iterable[str], lifetime: timedelta, now: datetime) -> Pair:
+def new_serving(
+    authority: CertificatePair, names: Iterable[str], lifetime: timedelta, now: datetime
+) -> CertificatePair:
     """Make a server's certificate for DNS names and IP addresses.
 
     It ends no later than its authority.
@@ -107,19 +109,19 @@ def new_serving(authority: Pair, names: Iterable[str], lifetime: timedelta, now:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ordered[0][:64])])
     identifier = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     certificate = (
-        _builder(subject, authority.certificate.subject, key, x509.random_serial_number())
-        .not_valid_before(_begin(lifetime, now))
+        _new_builder(subject, authority.certificate.subject, key, x509.random_serial_number())
+        .not_valid_before(_begin_validity(lifetime, now))
         .not_valid_after(min(now + lifetime, authority.certificate.not_valid_after_utc))
-        .add_extension(x509.SubjectAlternativeName([_general(name) for name in ordered]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in ordered]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(_key_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
         )
         .sign(authority.key, hashes.SHA256())
     )
-    return Pair(certificate, key)
+    return CertificatePair(certificate, key)
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
@@ -164,15 +166,15 @@ def is_address(name: str) -> bool:
     return True
 
 
-def _general(name: str) -> x509.GeneralName:
+def _general_name(name: str) -> x509.GeneralName:
     return x509.IPAddress(ipaddress.ip_address(name)) if is_address(name) else x509.DNSName(name)
 
 
-def _begin(lifetime: timedelta, now: datetime) -> datetime:
+def _begin_validity(lifetime: timedelta, now: datetime) -> datetime:
     return now - min(_BACKDATED, lifetime * _BACKDATED_PART)
 
 
-def _builder(
+def _new_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, serial: int
 ) -> x509.CertificateBuilder:
     return (
@@ -185,7 +187,7 @@ def _builder(
     )
 
 
-def _usage(
+def _key_usage(
     *, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False
 ) -> x509.KeyUsage:
     return x509.KeyUsage(

@@ -37,7 +37,7 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSecret:
     """The data of the Secret and its version.
 
     The version is empty if there is no Secret.
@@ -57,9 +57,9 @@ class WebhookCluster:
             "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", name=configuration
         )
 
-    async def trust(self) -> Trust | None:
+    async def read_trust(self) -> Trust | None:
         """Return the trusted bundles, or `None` without a configuration."""
-        found = await self._read(self._configuration)
+        found = await self._read_object(self._configuration)
         if found is None:
             return None
         bundles = {
@@ -68,18 +68,18 @@ class WebhookCluster:
         }
         return Trust(bundles, version_of(found))
 
-    async def stored(self) -> Stored:
+    async def read_secret(self) -> StoredSecret:
         """Return the Secret."""
-        found = await self._read(object_path("v1", "secrets", self._namespace, self._secret))
+        found = await self._read_object(object_path("v1", "secrets", self._namespace, self._secret))
         if found is None:
-            return Stored({})
+            return StoredSecret({})
         data = {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
-        return Stored(data, version_of(found))
+        return StoredSecret(data, version_of(found))
 
-    async def store(self, data: Mapping[str, bytes], before: Stored) -> None:
+    async def write_secret(self, data: Mapping[str, bytes], before: StoredSecret) -> None:
         """Write the data of the Secret; raise `WriteConflict` if it changed."""
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
-        async with _guarded():
+        async with _raising_conflicts():
             if not before.version:
                 metadata = {"name": self._secret, "namespace": self._namespace, "labels": _LABELS}
                 secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata}
@@ -91,7 +91,7 @@ class WebhookCluster:
             patch = {"metadata": {"resourceVersion": before.version}, "data": {**gone, **encoded}}
             await self._client.patch(object_path("v1", "secrets", self._namespace, self._secret), patch)
 
-    async def publish(self, bundle: bytes, before: Trust) -> None:
+    async def publish_bundle(self, bundle: bytes, before: Trust) -> None:
         """Make the API server trust a bundle.
 
         Raises `WriteConflict` if the configuration has changed since `before` was read.
@@ -99,11 +99,11 @@ class WebhookCluster:
         encoded = base64.b64encode(bundle).decode()
         webhooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in before.bundles]
         patch = {"metadata": {"resourceVersion": before.version}, "webhooks": webhooks}
-        async with _guarded():
+        async with _raising_conflicts():
             # A strategic patch, which merges the list of webhooks by their names.
             await self._client.patch(self._configuration, patch, STRATEGIC_MERGE_PATCH)
 
-    async def _read(self, path: str) -> dict[str, Any] | None:
+    async def _read_object(self, path: str) -> dict[str, Any] | None:
         try:
             return await self._client.get(path)
         except Refused as error:
@@ -113,7 +113,7 @@ class WebhookCluster:
 
 
 @asynccontextmanager
-async def _guarded() -> AsyncIterator[None]:
+async def _raising_conflicts() -> AsyncIterator[None]:
     try:
         yield
     except Refused as error:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cryptography import x509
 
 from beckon_operator.webhook.certificates import (
-    Pair,
-    Unusable,
+    CertificatePair,
+    UnusableCertificates,
     is_signed_by,
     read_certificate,
     read_pair,
@@ -32,18 +32,18 @@ class Retired:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class CertificateSet:
     """The signing authority and the server's certificate.
 
     `upcoming` is the next authority to sign, `retired` the previous one.
     """
 
-    authority: Pair
-    serving: Pair
-    upcoming: Pair | None = None
+    authority: CertificatePair
+    serving: CertificatePair
+    upcoming: CertificatePair | None = None
     retired: Retired | None = None
 
-    def bundle(self) -> bytes:
+    def trust_bundle(self) -> bytes:
         """Return the bundle for the API server to trust, as PEM."""
         found = [self.authority.certificate]
         if self.upcoming is not None:
@@ -52,7 +52,7 @@ class Holdings:
             found.append(self.retired.authority)
         return b"".join(to_pem(one) for one in found)
 
-    def data(self) -> dict[str, bytes]:
+    def to_secret(self) -> dict[str, bytes]:
         """Return the data of the Secret."""
         pairs = {_CURRENT: self.authority, _SERVING: self.serving, _NEXT: self.upcoming}
         data: dict[str, bytes] = {}
@@ -65,34 +65,34 @@ class Holdings:
         return data
 
 
-def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
+def read_certificate_set(data: Mapping[str, bytes]) -> CertificateSet | None:
     """Read the data of the Secret, `None` if it is empty.
 
     Raises `Unusable` for anything broken.
     """
     if not data:
         return None
-    authority, serving = _pair(data, _CURRENT), _pair(data, _SERVING)
+    authority, serving = _read_pair(data, _CURRENT), _read_pair(data, _SERVING)
     if not is_signed_by(serving.certificate, authority.certificate):
-        raise Unusable(f"{_SERVING[0]} is not signed by {_CURRENT[0]}")
-    upcoming = _pair(data, _NEXT) if any(name in data for name in _NEXT) else None
-    retired = Retired(*(_certificate(data, name) for name in _OLD)) if _OLD[0] in data else None
-    return Holdings(authority, serving, upcoming, retired)
+        raise UnusableCertificates(f"{_SERVING[0]} is not signed by {_CURRENT[0]}")
+    upcoming = _read_pair(data, _NEXT) if any(name in data for name in _NEXT) else None
+    retired = Retired(*(_read_entry(data, name) for name in _OLD)) if _OLD[0] in data else None
+    return CertificateSet(authority, serving, upcoming, retired)
 
 
-def _pair(data: Mapping[str, bytes], names: tuple[str, str]) -> Pair:
+def _read_pair(data: Mapping[str, bytes], names: tuple[str, str]) -> CertificatePair:
     try:
-        return read_pair(*(_value(data, name) for name in names))
-    except Unusable as error:
-        raise Unusable(f"{names[0]} {error}") from None
+        return read_pair(*(_entry_of(data, name) for name in names))
+    except UnusableCertificates as error:
+        raise UnusableCertificates(f"{names[0]} {error}") from None
 
 
-def _certificate(data: Mapping[str, bytes], name: str) -> x509.Certificate:
+def _read_entry(data: Mapping[str, bytes], name: str) -> x509.Certificate:
     try:
-        return read_certificate(_value(data, name))
-    except Unusable as error:
-        raise Unusable(f"{name} {error}") from None
+        return read_certificate(_entry_of(data, name))
+    except UnusableCertificates as error:
+        raise UnusableCertificates(f"{name} {error}") from None
 
 
-def _value(data: Mapping[str, bytes], name: str) -> bytes:
+def _entry_of(data: Mapping[str, bytes], name: str) -> bytes:
     return data.get(name, b"")

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 
 import stamina
 
-from beckon_operator.webhook.certificates import Pair, Unusable, is_valid
-from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster, WriteConflict
-from beckon_operator.webhook.holdings import Holdings, read_holdings
+from beckon_operator.webhook.certificates import CertificatePair, UnusableCertificates, is_valid
+from beckon_operator.webhook.cluster import StoredSecret, Trust, WebhookCluster, WriteConflict
+from beckon_operator.webhook.holdings import CertificateSet, read_certificate_set
 from beckon_operator.webhook.metrics import WebhookMetrics
-from beckon_operator.webhook.rotation import Policy, Step, decide, take
+from beckon_operator.webhook.rotation import RotationPolicy, RotationStep, decide_step, take_step
 from beckon_sources.api_types import ApiError, is_temporary
 
 logger = logging.getLogger("beckon_operator.webhook")
@@ -30,7 +30,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Keeper:
+class CertificateRotator:
     """Keeps Secret, trust and the server's TLS context in step.
 
     Once `loaded` is set, `context` serves the certificate of the Secret, `serving`. `problem` is the reason
@@ -40,7 +40,7 @@ class Keeper:
     def __init__(
         self,
         cluster: WebhookCluster,
-        policy: Policy,
+        policy: RotationPolicy,
         metrics: WebhookMetrics,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
@@ -49,7 +49,7 @@ class Keeper:
         self._problem: str | None = _NOT_YET
         self._cluster, self._policy, self._metrics = cluster, policy, metrics
         self._clock = clock
-        self.serving: Pair | None = None
+        self.serving: CertificatePair | None = None
         self._upcoming: bytes | None = None
         self._upcoming_trusted_since: datetime | None = None
         self._complaint = ""
@@ -58,45 +58,47 @@ class Keeper:
     def problem(self) -> str | None:
         """The reason why the API server cannot connect, or `None`."""
         if self.serving is not None and not is_valid(self.serving.certificate, self._clock()):
-            return f"the certificate ended {_end(self.serving)}, and there is no other yet"
+            return f"the certificate ended {_format_end(self.serving)}, and there is no other yet"
         return self._problem
 
-    async def run(self, every: float) -> None:
+    async def repeat_rounds(self, every: float) -> None:
         """Do a round every so many seconds, until cancelled."""
         while True:
             try:
-                async for attempt in stamina.retry_context(on=_passes, attempts=5, wait_jitter=0.1):
+                async for attempt in stamina.retry_context(
+                    on=_is_temporary_failure, attempts=5, wait_jitter=0.1
+                ):
                     with attempt:
-                        await self.round()
+                        await self.do_round()
                 self._complaint = ""
             except Exception as error:
                 # Whatever it is, what was loaded is served on: a process that ends serves nobody.
-                self._complain(error)
+                self._log_failure(error)
             await asyncio.sleep(every)
 
-    async def round(self) -> None:
+    async def do_round(self) -> None:
         """Do one round: rotate, store, serve and publish as needed.
 
         Raises the errors of the API server, or `WriteConflict`.
         """
         # The trust first: a bundle may only be written over one that is older than the Secret that
         # it is made of, or a slow replica would take a newer authority out of it again.
-        trust = await self._cluster.trust()
-        stored = await self._cluster.stored()
-        held = _read(stored)
+        trust = await self._cluster.read_trust()
+        stored = await self._cluster.read_secret()
+        held = _read_stored(stored)
         self._watch_upcoming(held, trust)
         now = self._clock()
-        step = decide(held, self._policy, now, self._upcoming_trusted_since)
-        if step is not Step.NOTHING:
-            held = take(step, held, self._policy, now)
-            await self._cluster.store(held.data(), stored)
-            self._metrics.step(step)
-            logger.info("certificates: %s; the server's now ends %s", step, _end(held.serving))
+        step = decide_step(held, self._policy, now, self._upcoming_trusted_since)
+        if step is not RotationStep.NOTHING:
+            held = take_step(step, held, self._policy, now)
+            await self._cluster.write_secret(held.to_secret(), stored)
+            self._metrics.count_step(step)
+            logger.info("certificates: %s; the server's now ends %s", step, _format_end(held.serving))
         if held is not None:
-            self._serve(held)
-            await self._establish(held, trust)
+            self._serve_certificate(held)
+            await self._establish_trust(held, trust)
 
-    def _watch_upcoming(self, held: Holdings | None, trust: Trust | None) -> None:
+    def _watch_upcoming(self, held: CertificateSet | None, trust: Trust | None) -> None:
         """Record since when the upcoming authority has been trusted."""
         pem = held.upcoming.certificate_pem if held is not None and held.upcoming is not None else None
         if pem is None or trust is None or not trust.holds(pem):
@@ -104,36 +106,38 @@ class Keeper:
         elif pem != self._upcoming:
             self._upcoming, self._upcoming_trusted_since = pem, self._clock()
 
-    def _serve(self, held: Holdings) -> None:
+    def _serve_certificate(self, held: CertificateSet) -> None:
         serving = held.serving
         if self.serving is not None and self.serving.certificate == serving.certificate:
             return
-        load(self.context, serving)
+        load_pair(self.context, serving)
         self.serving = serving
-        self._metrics.serves(serving.certificate, held.authority.certificate)
+        self._metrics.set_expiry(serving.certificate, held.authority.certificate)
         self.loaded.set()
-        logger.info("serving a certificate that ends %s", _end(serving))
+        logger.info("serving a certificate that ends %s", _format_end(serving))
 
-    async def _establish(self, held: Holdings, trust: Trust | None) -> None:
+    async def _establish_trust(self, held: CertificateSet, trust: Trust | None) -> None:
         """Make the API server trust the present authorities."""
         if trust is None or not trust.bundles:
-            self._note("there is no MutatingWebhookConfiguration with a webhook in it; apply it")
+            self._set_problem("there is no MutatingWebhookConfiguration with a webhook in it; apply it")
             return
-        if not trust.is_exactly(held.bundle()):
-            await self._cluster.publish(held.bundle(), trust)
+        if not trust.is_exactly(held.trust_bundle()):
+            await self._cluster.publish_bundle(held.trust_bundle(), trust)
             logger.info("the caBundle of the MutatingWebhookConfiguration was written")
-        self._note(None)
+        self._set_problem(None)
 
-    def _note(self, problem: str | None) -> None:
+    def _set_problem(self, problem: str | None) -> None:
         if problem != self._problem and problem is not None:
             logger.warning("not ready: %s", problem)
         self._problem = problem
-        self._metrics.trusted(trusted=problem is None)
+        self._metrics.set_trusted(trusted=problem is None)
 
-    def _complain(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         """Log a failure once, not every round."""
         self._metrics.upkeep_failed()
-        text = "other replicas write all the time" if isinstance(error, WriteConflict) else _cause(error)
+        text = (
+            "other replicas write all the time" if isinstance(error, WriteConflict) else _one_line_of(error)
+        )
         if not self.loaded.is_set():
             self._problem = f"the certificates cannot be looked after: {text}"
         if text != self._complaint:
@@ -151,7 +155,7 @@ def server_context() -> ssl.SSLContext:
     return context
 
 
-def load(context: ssl.SSLContext, pair: Pair) -> None:
+def load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:
     """Serve a certificate on new connections; open ones keep theirs."""
     with _as_file(pair.certificate_pem + pair.key_pem) as path:
         context.load_cert_chain(path)
@@ -171,22 +175,22 @@ def _as_file(content: bytes) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _passes(error: Exception) -> bool:
+def _is_temporary_failure(error: Exception) -> bool:
     """Return True if a failure may be over in a moment."""
     return isinstance(error, WriteConflict) or is_temporary(error)
 
 
-def _read(stored: Stored) -> Holdings | None:
+def _read_stored(stored: StoredSecret) -> CertificateSet | None:
     try:
-        return read_holdings(stored.data)
-    except Unusable as error:
+        return read_certificate_set(stored.data)
+    except UnusableCertificates as error:
         logger.warning("the Secret cannot be used, and is written anew: %s", error)
         return None
 
 
-def _end(pair: Pair) -> str:
+def _format_end(pair: CertificatePair) -> str:
     return pair.certificate.not_valid_after_utc.isoformat()
 
 
-def _cause(error: Exception) -> str:
+def _one_line_of(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__

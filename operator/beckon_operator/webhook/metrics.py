@@ -40,11 +40,11 @@ class WebhookMetrics:
         for outcome in (*Outcome, "malformed"):
             self._reviews.labels(str(outcome))  # a series that is there before its first event
 
-    def review(self, outcome: str) -> None:
+    def count_review(self, outcome: str) -> None:
         """Count an answered review."""
         self._reviews.labels(outcome).inc()
 
-    def step(self, name: str) -> None:
+    def count_step(self, name: str) -> None:
         """Count a rotation step of this replica."""
         self._steps.labels(name).inc()
 
@@ -52,15 +52,15 @@ class WebhookMetrics:
         """Count a failure to look after the certificates."""
         self._failures.inc()
 
-    def serves(self, certificate: x509.Certificate, authority: x509.Certificate) -> None:
+    def set_expiry(self, certificate: x509.Certificate, authority: x509.Certificate) -> None:
         """Set the expiry times of the certificate in use and its authority."""
         for label, found in (("serving", certificate), ("authority", authority)):
             self._ends.labels(label).set(found.not_valid_after_utc.timestamp())
 
-    def trusted(self, *, trusted: bool) -> None:
+    def set_trusted(self, *, trusted: bool) -> None:
         """Set the gauge for the API server's trust in the certificate."""
         self._trusted.set(trusted)
 
-    def text(self) -> bytes:
+    def to_text(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -50,7 +50,7 @@ class Malformed(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewAnswer:
     """The answer to one review.
 
     `patch` holds operations of JSON Patch (RFC 6902); kubectl prints `warnings`.
@@ -62,7 +62,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     subject: str = ""
 
-    def document(self) -> dict[str, Any]:
+    def to_review(self) -> dict[str, Any]:
         """Return the AdmissionReview to send back."""
         response: dict[str, Any] = {"uid": self.uid, "allowed": True}
         if self.patch:
@@ -112,7 +112,7 @@ class _Review(BaseModel):
     request: _Request
 
 
-def answer(body: bytes) -> Answer:
+def answer_review(body: bytes) -> ReviewAnswer:
     """Answer the AdmissionReview in a body; raise `Malformed` for other bodies."""
     try:
         request = _Review.model_validate_json(body).request
@@ -121,41 +121,41 @@ def answer(body: bytes) -> Answer:
         where = ".".join(map(str, first["loc"])) or "the body"
         raise Malformed(f"{where}: {first['msg']}") from None
     if not request.is_ours() or request.new is None:
-        return Answer(request.uid, Outcome.NOTHING)
-    new = _resource(request.new, request.namespace, "object")
-    old = _resource(request.old, request.namespace, "oldObject") if request.old is not None else None
-    return _judge(request.uid, new, old)
+        return ReviewAnswer(request.uid, Outcome.NOTHING)
+    new = _read_resource(request.new, request.namespace, "object")
+    old = _read_resource(request.old, request.namespace, "oldObject") if request.old is not None else None
+    return _judge_change(request.uid, new, old)
 
 
-def _resource(document: Mapping[str, Any], namespace: str, where: str) -> Resource:
+def _read_resource(document: Mapping[str, Any], namespace: str, where: str) -> Resource:
     try:
         return from_object(document, namespace=namespace or "default")
     except ValueError as error:
         raise Malformed(f"request.{where}: {error}") from None
 
 
-def _judge(uid: str, new: Resource, old: Resource | None) -> Answer:
+def _judge_change(uid: str, new: Resource, old: Resource | None) -> ReviewAnswer:
     text, copy = _schema_data(new.spec), new.annotations.get(SCHEMA_DATA)
     subject = f"{new.namespace}/{new.name}"
     if text is None:
         if old is not None and _was_removed(new, old):
-            return Answer(uid, Outcome.REMOVED, (_REMOVE,), subject=subject)
-        return Answer(uid, Outcome.NOTHING)
-    warnings = _unusable(new, text)
+            return ReviewAnswer(uid, Outcome.REMOVED, (_REMOVE,), subject=subject)
+        return ReviewAnswer(uid, Outcome.NOTHING)
+    warnings = _warn_unusable(new, text)
     if text == copy:
-        return Answer(uid, Outcome.PRESENT, warnings=warnings)
-    size = _size({**new.annotations, SCHEMA_DATA: text})
+        return ReviewAnswer(uid, Outcome.PRESENT, warnings=warnings)
+    size = _total_size({**new.annotations, SCHEMA_DATA: text})
     if size > MAX_ANNOTATIONS:
         # An older copy would be taken for what the author wants now.
         patch = (_REMOVE,) if copy is not None else ()
-        return Answer(uid, Outcome.TOO_LARGE, patch, (_too_large(size),), subject)
-    return Answer(uid, Outcome.COPIED, (_add(new, text),), warnings, subject)
+        return ReviewAnswer(uid, Outcome.TOO_LARGE, patch, (_too_large(size),), subject)
+    return ReviewAnswer(uid, Outcome.COPIED, (_add_annotation(new, text),), warnings, subject)
 
 
 _REMOVE: Mapping[str, object] = {"op": "remove", "path": _POINTER_TO_COPY}
 
 
-def _add(new: Resource, text: str) -> Mapping[str, object]:
+def _add_annotation(new: Resource, text: str) -> Mapping[str, object]:
     if new.annotations:
         return {"op": "add", "path": _POINTER_TO_COPY, "value": text}
     return {"op": "add", "path": _POINTER, "value": {SCHEMA_DATA: text}}
@@ -193,7 +193,7 @@ def _schema_data(spec: object) -> str | None:
     return text if isinstance(text, str) and text.strip() else None
 
 
-def _unusable(new: Resource, text: str) -> tuple[str, ...]:
+def _warn_unusable(new: Resource, text: str) -> tuple[str, ...]:
     """Return a warning if the text is unusable as parameters of a tool.
 
     There is none if another annotation holds the parameters, and none for an EventType that makes no tool or
@@ -219,7 +219,7 @@ def _too_large(size: int) -> str:
     )
 
 
-def _size(annotations: Mapping[str, str]) -> int:
+def _total_size(annotations: Mapping[str, str]) -> int:
     return sum(len(name.encode()) + len(text.encode()) for name, text in annotations.items())
 
 

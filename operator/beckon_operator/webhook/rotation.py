@@ -23,10 +23,10 @@ from beckon_operator.webhook.certificates import (
     new_authority,
     new_serving,
 )
-from beckon_operator.webhook.holdings import Holdings, Retired
+from beckon_operator.webhook.holdings import CertificateSet, Retired
 
 
-class Step(StrEnum):
+class RotationStep(StrEnum):
     """One change of the authorities and the server's certificate."""
 
     NOTHING = "nothing"
@@ -38,7 +38,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RotationPolicy:
     """The names and lifetimes of the certificates.
 
     `settle` is how long the bundle must have held an authority before it signs.
@@ -50,44 +50,49 @@ class Policy:
     settle: timedelta
 
 
-def decide(
-    holdings: Holdings | None, policy: Policy, now: datetime, upcoming_trusted_since: datetime | None
-) -> Step:
+def decide_step(
+    holdings: CertificateSet | None,
+    policy: RotationPolicy,
+    now: datetime,
+    upcoming_trusted_since: datetime | None,
+) -> RotationStep:
     """Return the one step to take now; `holdings` may be `None`.
 
     `None` means that the Secret holds nothing usable.
     """
     if holdings is None or not is_valid(holdings.authority.certificate, now):
-        return Step.CREATE
+        return RotationStep.CREATE
     serving = holdings.serving.certificate
     if not is_valid(serving, now) or is_due(serving, now) or not policy.names <= names_of(serving):
-        return Step.RENEW
+        return RotationStep.RENEW
     if holdings.upcoming is not None and is_valid(holdings.upcoming.certificate, now):
         settled = upcoming_trusted_since is not None and now - upcoming_trusted_since >= policy.settle
-        return Step.SWITCH if settled else Step.NOTHING
+        return RotationStep.SWITCH if settled else RotationStep.NOTHING
     if holdings.retired is not None:
         ended = now >= holdings.retired.last_signed.not_valid_after_utc
-        return Step.RETIRE if ended else Step.NOTHING
-    return Step.ADD if is_due(holdings.authority.certificate, now) else Step.NOTHING
+        return RotationStep.RETIRE if ended else RotationStep.NOTHING
+    return RotationStep.ADD if is_due(holdings.authority.certificate, now) else RotationStep.NOTHING
 
 
-def take(step: Step, holdings: Holdings | None, policy: Policy, now: datetime) -> Holdings:
+def take_step(
+    step: RotationStep, holdings: CertificateSet | None, policy: RotationPolicy, now: datetime
+) -> CertificateSet:
     """Return the holdings after a step."""
-    if holdings is None or step is Step.CREATE:
+    if holdings is None or step is RotationStep.CREATE:
         authority = new_authority(policy.authority_lifetime, now)
-        return Holdings(authority, new_serving(authority, policy.names, policy.serving_lifetime, now))
-    if step is Step.RENEW:
+        return CertificateSet(authority, new_serving(authority, policy.names, policy.serving_lifetime, now))
+    if step is RotationStep.RENEW:
         names, present = policy.names, names_of(holdings.serving.certificate)
         if not names <= present:
             names |= present  # replicas of two releases, each of which must find its own
         serving = new_serving(holdings.authority, names, policy.serving_lifetime, now)
         return replace(holdings, serving=serving)
-    if step is Step.ADD:
+    if step is RotationStep.ADD:
         return replace(holdings, upcoming=new_authority(policy.authority_lifetime, now))
-    if step is Step.SWITCH and holdings.upcoming is not None:
+    if step is RotationStep.SWITCH and holdings.upcoming is not None:
         retired = Retired(holdings.authority.certificate, holdings.serving.certificate)
         serving = new_serving(holdings.upcoming, policy.names, policy.serving_lifetime, now)
-        return Holdings(holdings.upcoming, serving, retired=retired)
-    if step is Step.RETIRE:
+        return CertificateSet(holdings.upcoming, serving, retired=retired)
+    if step is RotationStep.RETIRE:
         return replace(holdings, retired=None)
     return holdings

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from beckon_operator.webhook.certificates import is_address
-from beckon_operator.webhook.rotation import Policy
+from beckon_operator.webhook.rotation import RotationPolicy
 from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
@@ -75,10 +75,10 @@ class WebhookSettings(ServingSettings):
         "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
 
-    def policy(self) -> Policy:
+    def rotation_policy(self) -> RotationPolicy:
         """Return the names and lifetimes of the certificates."""
         host = f"{self.service}.{self.namespace}.svc"
-        return Policy(
+        return RotationPolicy(
             names=frozenset({host, f"{host}.cluster.local", *self.extra_names}),
             serving_lifetime=timedelta(days=self.certificate_days),
             authority_lifetime=timedelta(days=self.authority_days),
@@ -87,7 +87,7 @@ class WebhookSettings(ServingSettings):
 
     @field_validator("extra_names", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _split_names(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         names = frozenset(name.strip() for name in value.split(",") if name.strip())
@@ -97,7 +97,7 @@ class WebhookSettings(ServingSettings):
         return names
 
     @model_validator(mode="after")
-    def _agree(self) -> "WebhookSettings":
+    def _check_lifetimes(self) -> "WebhookSettings":
         # What an authority signs last must end before the authority does, in its last third.
         if self.certificate_days * 3 > self.authority_days:
             raise ValueError("certificate_days must be at most a third of authority_days")

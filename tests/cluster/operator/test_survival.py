@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from beckon_operator.judge import Judge
-from beckon_operator.judging.rules import Rules
+from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.kinds import EVENT_TYPES, TOOLS
-from beckon_operator.ledger import Ledger
+from beckon_operator.ledger import DesiredState
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
 from beckon_sources.api_client import connect
@@ -159,16 +159,16 @@ def _serve(kube: Kube, version: str, *, served: bool) -> None:
 
 async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace: Kube) -> None:
     apply(namespace, event_type("there"), event_type("gone"))
-    ledger, metrics = Ledger(), Metrics()
-    judge = Judge(ledger, Rules(SHIM), metrics)
+    ledger, metrics = DesiredState(), Metrics()
+    judge = Judge(ledger, JudgingRules(SHIM), metrics)
     async with await connect("beckon-test", str(account.kubeconfig)) as api:
         listing = Listing(api, judge.cluster, (TOOLS, EVENT_TYPES), (namespace.namespace,), metrics)
         await listing.read_all()
         namespace.run("delete", "eventtype", "gone")
         apply(namespace, event_type("new"), event_type("there", {"description": "Better."}))
 
-        await listing.compare()
+        await listing.compare_all()
 
-    found = {one.name: one.resource.spec["description"] for one in judge.cluster.objects(EVENT_TYPES)}
+    found = {one.name: one.resource.spec["description"] for one in judge.cluster.objects_of(EVENT_TYPES)}
     assert found == {"there": "Better.", "new": "The weather."}
-    assert b'beckon_operator_missed_total{kind="eventtypes"} 3.0' in metrics.text()
+    assert b'beckon_operator_missed_total{kind="eventtypes"} 3.0' in metrics.to_text()

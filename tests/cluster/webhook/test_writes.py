@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from beckon_operator.webhook.certificates import new_authority
-from beckon_operator.webhook.cluster import Stored, WebhookCluster, WriteConflict
+from beckon_operator.webhook.cluster import StoredSecret, WebhookCluster, WriteConflict
 from beckon_operator.webhook.keeper import utc_now
 from beckon_sources.api_client import connect
 from tests.cluster.kube import Kube
@@ -44,44 +44,44 @@ async def cluster(namespace: Kube, configuration: str) -> AsyncIterator[WebhookC
 
 
 async def test_a_secret_is_made_once(cluster: WebhookCluster) -> None:
-    missing = await cluster.stored()
-    assert missing == Stored({})
-    await cluster.store({"a": b"1"}, missing)
+    missing = await cluster.read_secret()
+    assert missing == StoredSecret({})
+    await cluster.write_secret({"a": b"1"}, missing)
 
     with pytest.raises(WriteConflict):
-        await cluster.store({"a": b"2"}, missing)
+        await cluster.write_secret({"a": b"2"}, missing)
 
-    assert (await cluster.stored()).data == {"a": b"1"}
+    assert (await cluster.read_secret()).data == {"a": b"1"}
 
 
 async def test_a_secret_is_changed_by_who_has_seen_its_last_version(
     cluster: WebhookCluster, namespace: Kube
 ) -> None:
-    await cluster.store({"a": b"1", "gone": b"1"}, await cluster.stored())
+    await cluster.write_secret({"a": b"1", "gone": b"1"}, await cluster.read_secret())
     namespace.run("label", "secret", "certificates", "owner=b")
-    before = await cluster.stored()
-    await cluster.store({"a": b"2", "new": bytes([0, 255])}, before)
+    before = await cluster.read_secret()
+    await cluster.write_secret({"a": b"2", "new": bytes([0, 255])}, before)
 
     with pytest.raises(WriteConflict):
-        await cluster.store({"a": b"3"}, before)
+        await cluster.write_secret({"a": b"3"}, before)
 
-    assert (await cluster.stored()).data == {"a": b"2", "new": bytes([0, 255])}
+    assert (await cluster.read_secret()).data == {"a": b"2", "new": bytes([0, 255])}
     assert namespace.get("secret", "certificates")["metadata"]["labels"]["owner"] == "b"
 
 
 async def test_the_trust_of_every_webhook_is_changed_by_who_has_seen_its_last_version(
     cluster: WebhookCluster, kube: Kube, configuration: str
 ) -> None:
-    before = await cluster.trust()
+    before = await cluster.read_trust()
     assert before is not None
     assert before.is_exactly(b"")
     # The API server takes nothing for a bundle but certificates.
-    await cluster.publish(CERTIFICATE, before)
+    await cluster.publish_bundle(CERTIFICATE, before)
 
     with pytest.raises(WriteConflict):
-        await cluster.publish(CERTIFICATE * 2, before)
+        await cluster.publish_bundle(CERTIFICATE * 2, before)
 
-    after = await cluster.trust()
+    after = await cluster.read_trust()
     assert after is not None
     assert after.is_exactly(CERTIFICATE)
     assert after.holds(CERTIFICATE)
@@ -93,4 +93,4 @@ async def test_a_configuration_that_is_not_there_is_no_failure(namespace: Kube) 
     async with await connect("beckon-webhook", os.environ["KUBECONFIG"]) as client:
         cluster = WebhookCluster(client, namespace.namespace, "certificates", "t-wh-nowhere")
 
-        assert await cluster.trust() is None
+        assert await cluster.read_trust() is None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 
-from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster, WriteConflict
+from beckon_operator.webhook.cluster import StoredSecret, Trust, WebhookCluster, WriteConflict
 
 
 @types.coroutine
@@ -19,24 +19,24 @@ class Objects(WebhookCluster):
 
     def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.now = now
-        self.secret = Stored({})
+        self.secret = StoredSecret({})
         self.bundles: list[tuple[datetime, bytes]] = [(self.now, b"")]
 
-    async def trust(self) -> Trust:
+    async def read_trust(self) -> Trust:
         await another_may_go_first()
         return Trust({"hook": self.bundles[-1][1]}, str(len(self.bundles)))
 
-    async def stored(self) -> Stored:
+    async def read_secret(self) -> StoredSecret:
         await another_may_go_first()
         return self.secret
 
-    async def store(self, data: Mapping[str, bytes], before: Stored) -> None:
+    async def write_secret(self, data: Mapping[str, bytes], before: StoredSecret) -> None:
         await another_may_go_first()
         if before.version != self.secret.version:
             raise WriteConflict
-        self.secret = Stored(dict(data), str(int(before.version or 0) + 1))
+        self.secret = StoredSecret(dict(data), str(int(before.version or 0) + 1))
 
-    async def publish(self, bundle: bytes, before: Trust) -> None:
+    async def publish_bundle(self, bundle: bytes, before: Trust) -> None:
         await another_may_go_first()
         if before.version != str(len(self.bundles)):
             raise WriteConflict

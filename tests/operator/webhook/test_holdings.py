@@ -6,15 +6,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from beckon_operator.webhook.certificates import Unusable, new_authority, new_serving
-from beckon_operator.webhook.holdings import Holdings, Retired, read_holdings
+from beckon_operator.webhook.certificates import UnusableCertificates, new_authority, new_serving
+from beckon_operator.webhook.holdings import CertificateSet, Retired, read_certificate_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 AUTHORITY = new_authority(100 * DAY, NOW)
 SERVING = new_serving(AUTHORITY, {"a.b.svc"}, 10 * DAY, NOW)
-HELD = Holdings(AUTHORITY, SERVING)
-FULL = Holdings(
+HELD = CertificateSet(AUTHORITY, SERVING)
+FULL = CertificateSet(
     AUTHORITY,
     SERVING,
     upcoming=new_authority(100 * DAY, NOW),
@@ -23,43 +23,48 @@ FULL = Holdings(
 
 
 @pytest.mark.parametrize("held", [HELD, FULL, replace(FULL, upcoming=None), replace(FULL, retired=None)])
-def test_what_is_written_is_read_again(held: Holdings) -> None:
-    found = read_holdings(held.data())
+def test_what_is_written_is_read_again(held: CertificateSet) -> None:
+    found = read_certificate_set(held.to_secret())
 
     assert found is not None
-    assert found.data() == held.data()
-    assert found.bundle() == held.bundle()
+    assert found.to_secret() == held.to_secret()
+    assert found.trust_bundle() == held.trust_bundle()
 
 
 def test_a_secret_has_the_keys_that_tls_secrets_have() -> None:
-    assert set(HELD.data()) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
-    assert set(FULL.data()) - set(HELD.data()) == {"next-ca.crt", "next-ca.key", "old-ca.crt", "old-tls.crt"}
+    assert set(HELD.to_secret()) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+    assert set(FULL.to_secret()) - set(HELD.to_secret()) == {
+        "next-ca.crt",
+        "next-ca.key",
+        "old-ca.crt",
+        "old-tls.crt",
+    }
 
 
 def test_an_empty_secret_holds_nothing() -> None:
-    assert read_holdings({}) is None
+    assert read_certificate_set({}) is None
 
 
-@pytest.mark.parametrize("name", sorted(FULL.data()))
+@pytest.mark.parametrize("name", sorted(FULL.to_secret()))
 @pytest.mark.parametrize("value", [b"", b"-----BEGIN CERTIFICATE-----\n", b"\xff"])
 def test_a_broken_key_is_named_and_never_shown(name: str, value: bytes) -> None:
-    with pytest.raises(Unusable) as caught:
-        read_holdings({**FULL.data(), name: value})
+    with pytest.raises(UnusableCertificates) as caught:
+        read_certificate_set({**FULL.to_secret(), name: value})
 
     assert name.partition(".")[0] in str(caught.value)
     assert "BEGIN" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", sorted(FULL.data()))
+@pytest.mark.parametrize("name", sorted(FULL.to_secret()))
 def test_a_missing_key_is_told(name: str) -> None:
-    data = FULL.data()
+    data = FULL.to_secret()
     del data[name]
     if name == "old-ca.crt":  # without it nothing is retired
-        assert read_holdings(data) is not None
+        assert read_certificate_set(data) is not None
         return
 
-    with pytest.raises(Unusable):
-        read_holdings(data)
+    with pytest.raises(UnusableCertificates):
+        read_certificate_set(data)
 
 
 def rsa_key() -> bytes:
@@ -83,5 +88,5 @@ def other_authority() -> dict[str, bytes]:
 def test_parts_that_do_not_belong_together_are_refused(
     change: Callable[[], dict[str, bytes]], why: str
 ) -> None:
-    with pytest.raises(Unusable, match=why):
-        read_holdings({**HELD.data(), **change()})
+    with pytest.raises(UnusableCertificates, match=why):
+        read_certificate_set({**HELD.to_secret(), **change()})

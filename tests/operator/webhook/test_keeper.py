@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beckon_operator.webhook.certificates import is_signed_by, is_valid
-from beckon_operator.webhook.cluster import Stored, WriteConflict
-from beckon_operator.webhook.holdings import read_holdings
-from beckon_operator.webhook.keeper import Keeper
+from beckon_operator.webhook.cluster import StoredSecret, WriteConflict
+from beckon_operator.webhook.holdings import read_certificate_set
+from beckon_operator.webhook.keeper import CertificateRotator
 from beckon_operator.webhook.metrics import WebhookMetrics
-from beckon_operator.webhook.rotation import Policy
+from beckon_operator.webhook.rotation import RotationPolicy
 from tests.operator.webhook.objects import Objects
 
 SECOND = timedelta(seconds=1)
 SETTLE = 20 * SECOND
-POLICY = Policy(frozenset({"a.b.svc"}), 300 * SECOND, 900 * SECOND, SETTLE)
+POLICY = RotationPolicy(frozenset({"a.b.svc"}), 300 * SECOND, 900 * SECOND, SETTLE)
 REPLICAS = 3
 
 
@@ -27,12 +27,12 @@ class Replica:
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        self.keeper = Keeper(objects, POLICY, WebhookMetrics(), lambda: objects.now)
+        self.keeper = CertificateRotator(objects, POLICY, WebhookMetrics(), lambda: objects.now)
         self._round: Generator[None] | None = None
 
     def go_on(self) -> None:
         if self._round is None:
-            self._round = self.keeper.round().__await__()
+            self._round = self.keeper.do_round().__await__()
         try:
             next(self._round)
         except (StopIteration, WriteConflict):
@@ -94,7 +94,7 @@ def test_authorities_come_and_go_and_at_last_only_one_is_trusted() -> None:
             replica.check()
         seen.add(objects.bundles[-1][1])
 
-    held = read_holdings(objects.secret.data)
+    held = read_certificate_set(objects.secret.data)
     assert held is not None
     sizes = {len(x509.load_pem_x509_certificates(bundle)) for bundle in seen}
     assert sizes == {1, 2}
@@ -140,7 +140,7 @@ def test_a_bundle_that_somebody_reset_is_put_back() -> None:
 
 def test_a_secret_that_somebody_broke_is_made_anew() -> None:
     objects, replicas = started()
-    objects.secret = Stored({**objects.secret.data, "tls.key": b"x"}, objects.secret.version)
+    objects.secret = StoredSecret({**objects.secret.data, "tls.key": b"x"}, objects.secret.version)
 
     for replica in replicas:
         replica.finish()

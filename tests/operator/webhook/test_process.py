@@ -114,7 +114,7 @@ def test_the_certificate_is_for_the_service_and_for_what_is_named(monkeypatch: p
     monkeypatch.setenv("BECKON_WEBHOOK_NAMESPACE", "tools")
     monkeypatch.setenv("BECKON_WEBHOOK_EXTRA_NAMES", "127.0.0.1, hook.example.com")
 
-    assert WebhookSettings().policy().names == {
+    assert WebhookSettings().rotation_policy().names == {
         "beckon-webhook.tools.svc",
         "beckon-webhook.tools.svc.cluster.local",
         "127.0.0.1",

@@ -12,10 +12,10 @@ from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS
 from beckon_operator.webhook.reviews import (
     MAX_ANNOTATIONS,
     MAX_WARNING,
-    Answer,
     Malformed,
     Outcome,
-    answer,
+    ReviewAnswer,
+    answer_review,
 )
 from tests.operator.webhook.asking import APPLIED, COPY, TEXT, applied, event_type, request
 from tests.shared_data import shared_data
@@ -23,13 +23,13 @@ from tests.shared_data import shared_data
 BLOG = shared_data("examples", "blog-eventtype.yaml")
 
 
-def ask(new: dict[str, Any] | None, old: dict[str, Any] | None = None, **changes: Any) -> Answer:
-    return answer(json.dumps(request(new, old, **changes)).encode())
+def ask(new: dict[str, Any] | None, old: dict[str, Any] | None = None, **changes: Any) -> ReviewAnswer:
+    return answer_review(json.dumps(request(new, old, **changes)).encode())
 
 
-def after(new: dict[str, Any], found: Answer) -> dict[str, Any]:
+def after(new: dict[str, Any], found: ReviewAnswer) -> dict[str, Any]:
     """Return the object as the API server makes it of an answer."""
-    response = found.document()["response"]
+    response = found.to_review()["response"]
     assert response["allowed"] is True
     if "patch" not in response:
         return new
@@ -38,7 +38,7 @@ def after(new: dict[str, Any], found: Answer) -> dict[str, Any]:
     return patched
 
 
-def annotations(new: dict[str, Any], found: Answer) -> dict[str, str]:
+def annotations(new: dict[str, Any], found: ReviewAnswer) -> dict[str, str]:
     kept: dict[str, str] = after(new, found)["metadata"].get("annotations", {})
     return kept
 
@@ -92,7 +92,7 @@ def test_asking_again_changes_nothing() -> None:
     again = ask(once)
 
     assert again.outcome is Outcome.PRESENT
-    assert "patch" not in again.document()["response"]
+    assert "patch" not in again.to_review()["response"]
 
 
 def test_a_changed_text_replaces_the_copy() -> None:
@@ -170,12 +170,12 @@ def test_no_other_copy_is_ever_removed(before: dict[str, str], now: dict[str, st
 def test_what_is_not_ours_is_allowed_untouched(changes: dict[str, Any]) -> None:
     found = ask(event_type(TEXT), **changes)
 
-    assert found.document()["response"] == {"uid": found.uid, "allowed": True}
+    assert found.to_review()["response"] == {"uid": found.uid, "allowed": True}
     assert found.outcome is Outcome.NOTHING
 
 
 def test_the_answer_carries_the_uid_and_the_version_of_the_review() -> None:
-    document = ask(event_type(TEXT)).document()
+    document = ask(event_type(TEXT)).to_review()
 
     assert document["apiVersion"] == "admission.k8s.io/v1"
     assert document["kind"] == "AdmissionReview"
@@ -247,7 +247,7 @@ def test_an_older_copy_does_not_stand_for_a_text_that_does_not_fit() -> None:
 
 
 def test_warnings_are_short_and_on_one_line() -> None:
-    warnings = ask(event_type('{"a\\r\\nb' + "\u2028" * 500 + '": "x"}')).document()["response"]["warnings"]
+    warnings = ask(event_type('{"a\\r\\nb' + "\u2028" * 500 + '": "x"}')).to_review()["response"]["warnings"]
 
     assert len(warnings[0]) <= MAX_WARNING
     assert warnings[0].isprintable()
@@ -281,7 +281,7 @@ def test_the_event_type_of_the_blog_keeps_both_parameters() -> None:
 )
 def test_what_is_no_review_is_refused_by_the_place_that_is_wrong(body: bytes, where: str) -> None:
     with pytest.raises(Malformed, match=f"^{where}"):
-        answer(body)
+        answer_review(body)
 
 
 _JSON = st.recursive(
@@ -298,7 +298,7 @@ def test_no_object_makes_it_fail_otherwise(metadata: object, spec: object, old: 
     except Malformed:
         return
 
-    assert found.document()["response"]["allowed"] is True
+    assert found.to_review()["response"]["allowed"] is True
 
 
 @given(text=st.text(), others=st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=20)))

@@ -17,11 +17,11 @@ from cryptography import x509
 
 from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.app import MAX_BODY
-from beckon_operator.webhook.cluster import Stored, Trust, WebhookCluster
-from beckon_operator.webhook.holdings import read_holdings
+from beckon_operator.webhook.cluster import StoredSecret, Trust, WebhookCluster
+from beckon_operator.webhook.holdings import read_certificate_set
 from beckon_operator.webhook.keeper import server_context
-from beckon_operator.webhook.rotation import Step, take
-from beckon_operator.webhook.service import Service
+from beckon_operator.webhook.rotation import RotationStep, take_step
+from beckon_operator.webhook.service import WebhookService
 from beckon_operator.webhook.settings import WebhookSettings
 from tests.operator.webhook.asking import TEXT, event_type, request
 from tests.operator.webhook.objects import Objects
@@ -40,7 +40,7 @@ def configured(**changes: object) -> WebhookSettings:
 
 @dataclass(slots=True)
 class Running:
-    service: Service
+    service: WebhookService
     objects: Objects
     stop: asyncio.Event
     ended: asyncio.Task[None]
@@ -85,8 +85,8 @@ class Running:
 @asynccontextmanager
 async def running(objects: Objects | None = None, **changes: object) -> AsyncIterator[Running]:
     objects = objects or Objects(datetime.now(UTC))
-    service, stop = Service(configured(**changes), objects), asyncio.Event()
-    ended = asyncio.create_task(service.run(stop))
+    service, stop = WebhookService(configured(**changes), objects), asyncio.Event()
+    ended = asyncio.create_task(service.run_until(stop))
     try:
         async with asyncio.timeout(PATIENCE):
             while not service.health_url:  # noqa: ASYNC110 - a service tells nobody that it listens
@@ -163,7 +163,7 @@ async def test_what_is_counted_can_be_asked(webhook: Running) -> None:
 
 async def test_without_a_configuration_it_is_not_ready_and_says_so() -> None:
     class Unconfigured(Objects):
-        async def trust(self) -> Trust:
+        async def read_trust(self) -> Trust:
             return Trust({}, "1")
 
     async with running(Unconfigured(datetime.now(UTC))) as webhook:
@@ -181,13 +181,13 @@ def serial_asked(connection: HTTPSConnection) -> int:
 
 
 async def test_a_new_certificate_is_served_and_open_connections_stay(webhook: Running) -> None:
-    held = read_holdings(webhook.objects.secret.data)
+    held = read_certificate_set(webhook.objects.secret.data)
     assert held is not None
-    renewed = take(Step.RENEW, held, configured().policy(), datetime.now(UTC))
+    renewed = take_step(RotationStep.RENEW, held, configured().rotation_policy(), datetime.now(UTC))
     serials = {pair: pair.serving.certificate.serial_number for pair in (held, renewed)}
     with webhook.connection() as before:
         assert await asyncio.to_thread(serial_asked, before) == serials[held]
-        webhook.objects.secret = Stored(renewed.data(), "99")
+        webhook.objects.secret = StoredSecret(renewed.to_secret(), "99")
         async with asyncio.timeout(PATIENCE):
             found = serials[held]
             while found == serials[held]:
@@ -213,16 +213,16 @@ async def test_a_port_that_is_taken_is_named(webhook: Running, setting: str) -> 
     settings = configured(**{setting: taken})
 
     with pytest.raises(CannotListen, match=rf":{taken}: .*BECKON_WEBHOOK_{setting.upper()}"):
-        await asyncio.wait_for(Service(settings, webhook.objects).run(asyncio.Event()), PATIENCE)
+        await asyncio.wait_for(WebhookService(settings, webhook.objects).run_until(asyncio.Event()), PATIENCE)
 
 
 async def test_whatever_fails_in_the_upkeep_what_was_loaded_is_served_on(
     webhook: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail() -> Stored:
+    async def fail() -> StoredSecret:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(webhook.objects, "stored", fail)
+    monkeypatch.setattr(webhook.objects, "read_secret", fail)
     async with asyncio.timeout(PATIENCE):
         while "a fault" not in caplog.text:
             assert (await webhook.post(REVIEW)).status == 200
@@ -238,8 +238,8 @@ def test_old_protocols_are_not_spoken() -> None:
 
 def test_the_double_has_no_other_face_than_the_real_one() -> None:
     assert {name for name in vars(Objects) if name in vars(WebhookCluster)} >= {
-        "trust",
-        "stored",
-        "store",
-        "publish",
+        "read_trust",
+        "read_secret",
+        "write_secret",
+        "publish_bundle",
     }
