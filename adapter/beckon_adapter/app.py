@@ -20,8 +20,9 @@ from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.settings import AdapterSettings
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
-from beckon_tools.settings import Settings
+from beckon_tools.settings import MAX_ANSWER_BYTES, USER_AGENT, Settings
 
+_CONNECTIONS = 100  # to APIs at once
 _NOT_READ = b"the EventTypes have not been read yet\n"
 _NOT_RUNNING = b"the MCP server does not run yet; the log says why\n"
 
@@ -118,8 +119,8 @@ def new_app(
     is ready, and calls are accepted from every namespace.
     """
     allowed = AllowedHosts(settings.allowed_hosts)
-    client = _make_client(allowed, settings.connections, tools.user_agent)
-    egress = EgressClient(client, allowed, Credentials(settings.credentials), tools.outbound_limit)
+    client = _make_client(allowed)
+    egress = EgressClient(client, allowed, Credentials(settings.credentials), MAX_ANSWER_BYTES)
     backends = Backends(egress, settings.mcp_servers, server)
     registry = RuleRegistry(
         has_rule, lambda resource: declare_tool(resource, backends.by_annotation), anywhere=bool(server)
@@ -127,11 +128,11 @@ def new_app(
     return AdapterApp(registry, source(registry, allowed), backends, tools)
 
 
-def _make_client(allowed: AllowedHosts, connections: int, user_agent: str) -> httpx2.AsyncClient:
+def _make_client(allowed: AllowedHosts) -> httpx2.AsyncClient:
     """Return the HTTP client for APIs, limited to allowed hosts."""
-    transport = CheckedTransport(CheckedNetwork(allowed), connections)
+    transport = CheckedTransport(CheckedNetwork(allowed), _CONNECTIONS)
     # Nothing is asked to be packed: what unpacks has no bound of its own.
-    headers = {"user-agent": user_agent, "accept-encoding": "identity"}
+    headers = {"user-agent": USER_AGENT, "accept-encoding": "identity"}
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
 
 

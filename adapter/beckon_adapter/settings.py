@@ -71,4 +71,3 @@ class AdapterSettings(BaseSettings):
         description="Namespaces of the cluster whose EventTypes are served, with commas between them; "
         "`*` for all.",
     )
-    connections: int = Field(100, gt=0, description="Connections to APIs at once.")

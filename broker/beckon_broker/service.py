@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from beckon_broker.admission import Admission, NotReady
 from beckon_broker.app import Pages, build_app
@@ -59,6 +60,19 @@ class Routing:
 _CLOSING_SECONDS = 2
 
 
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """Limits of what waits for delivery.
+
+    From `deliveries` (one event to one Trigger) or `size` in bytes on, new events are answered 503. An
+    attempt takes at most `attempt_seconds` if `delivery.timeout` is absent, as with Knative's Kafka broker.
+    """
+
+    deliveries: int = 10_000
+    size: int = 64 * 1024 * 1024
+    attempt_seconds: float = 600.0
+
+
 class Service:
     """A broker on a listening socket; `url` is its URL on this machine.
 
@@ -66,8 +80,13 @@ class Service:
     """
 
     def __init__(
-        self, settings: Settings, listener: socket.socket, traced: Callable[[Post], Post] | None = None
+        self,
+        settings: Settings,
+        listener: socket.socket,
+        traced: Callable[[Post], Post] | None = None,
+        limits: QueueLimits | None = None,
     ) -> None:
+        self._limits = limits or QueueLimits()
         self._traced = traced
         self.url = base_url(listener, settings.host)
         self._settings = settings
@@ -76,11 +95,11 @@ class Service:
 
     async def run(self) -> int:
         """Serve until stopped, and return how many accepted events are lost with the process."""
-        settings = self._settings
+        settings, limits = self._settings, self._limits
         metrics = Metrics()
         manifests = ManifestFolders(settings.manifests)
-        backlog = Backlog(settings.max_queued_deliveries, settings.max_queued_bytes)
-        pace = Pace(settings.concurrency, settings.request_timeout)
+        backlog = Backlog(limits.deliveries, limits.size)
+        pace = Pace(settings.concurrency, limits.attempt_seconds)
         async with Sender(settings.max_event_bytes) as sender:
             post = sender.post if self._traced is None else self._traced(sender.post)
             dispatcher = Dispatcher(post, backlog, metrics, pace, self.url)

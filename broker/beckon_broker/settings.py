@@ -31,27 +31,18 @@ class Settings(ServingSettings):
     max_event_bytes: int = Field(
         1024 * 1024,
         ge=64 * 1024,
-        description="Size of the largest event or reply taken, in bytes, attributes included.",
+        validation_alias="BECKON_MAX_EVENT_BYTES",
+        description="Largest event or reply in bytes; as large as the Broker in your cluster takes them.",
     )
-    max_queued_deliveries: int = Field(
-        10_000,
+    concurrency: int = Field(
+        100,
         ge=1,
-        description="Open deliveries (one event to one Trigger) from which on new events are answered 503.",
-    )
-    max_queued_bytes: int = Field(
-        64 * 1024 * 1024,
-        ge=1,
-        description="Bytes of queued events from which on new events are answered 503.",
-    )
-    concurrency: int = Field(100, ge=1, description="Attempts under way at once for one Trigger.")
-    request_timeout: float = Field(
-        600.0,
-        gt=0,
-        description="Seconds for one attempt where delivery.timeout says nothing; Knative's Kafka broker's.",
+        description="Simultaneous attempts for one Trigger; fewer where its tool bears few calls at once.",
     )
     drain_seconds: float = Field(
         10.0,
         ge=0,
+        validation_alias="BECKON_DRAIN_SECONDS",
         description="Seconds to finish queued deliveries after SIGTERM; what is left then is lost.",
     )
     log_level: LogLevel = Field(

@@ -17,7 +17,11 @@ class Settings(ServingSettings):
         cli_kebab_case=True,
     )
 
-    host: str = Field("127.0.0.1", description="The address to listen on; it has no access control.")
+    host: str = Field(
+        "127.0.0.1",
+        validation_alias=AliasChoices("BECKON_HOST", "host"),
+        description="The address to listen on; it has no access control.",
+    )
     port: int = Field(
         8090, ge=0, le=65535, description="The port to listen on; 0 takes a free one and logs it."
     )

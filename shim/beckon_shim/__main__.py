@@ -102,7 +102,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    service = Service(settings, keyring, sockets[0], sockets[1], cluster, traced=traced)
+    service = Service(settings, keyring, (sockets[0], sockets[1]), cluster, traced=traced)
     logger.info(
         "replica %s takes calls on http://%s:%d and replies on http://%s:%d/replies; Brokers at %s",
         settings.own_name,

@@ -10,6 +10,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import SCHEME, BadCredential, Keyring, check_request
@@ -118,6 +119,19 @@ _SIDE_CONNECT_SECONDS = 1.5
 _LAST_SECONDS = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long a call waits, in seconds.
+
+    `without_preference` if its caller names no time. `after_dead_letter` is for a reply after a dead letter
+    without a reason, which a Broker also writes for another Trigger of the same calls that was just deleted;
+    a call whose tool reports, or whose type was answered before, waits to its deadline.
+    """
+
+    without_preference: float = 30.0
+    after_dead_letter: float = 5.0
+
+
 class Service:
     """One shim on two listening sockets. Build it inside the running event loop.
 
@@ -129,17 +143,18 @@ class Service:
         self,
         settings: Settings,
         keyring: Keyring,
-        call_socket: socket.socket,
-        reply_socket: socket.socket,
+        sockets: tuple[socket.socket, socket.socket],
         cluster: "Cluster | None" = None,
         *,
         traced: Callable[[Handler, str | None], Handler] | None = None,
+        waits: Waits | None = None,
     ) -> None:
+        waits = waits or Waits()
         self._settings = settings
         self._cluster = cluster
-        self._sockets = (call_socket, reply_socket)
-        self.port: int = call_socket.getsockname()[1]
-        self.reply_port: int = reply_socket.getsockname()[1]
+        self._sockets = sockets
+        self.port: int = sockets[0].getsockname()[1]
+        self.reply_port: int = sockets[1].getsockname()[1]
         self.waiters = Waiters()
         self.metrics = Metrics()
         self._side = Client(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
@@ -157,11 +172,11 @@ class Service:
         self._status = Status(self.metrics, brokers)
         self._bearers = Bearers(no_account if cluster is None else cluster.issue)
         self._posts = BrokerPosts(Client(settings.max_timeout, repeats=False), self._bearers)
-        deadlines = Deadlines(settings.default_timeout, settings.max_timeout)
+        deadlines = Deadlines(waits.without_preference, settings.max_timeout)
         limits = Limits(settings.max_waiting, deadlines)
         calls = Calls(exchange, self._status, brokers, self._posts, limits)
         late = LateReplies(settings.late_reply_sink, self._side)
-        ambiguous = AmbiguousDeadLetters(self.waiters, settings.dead_letter_grace)
+        ambiguous = AmbiguousDeadLetters(self.waiters, waits.after_dead_letter)
         replies = Replies(exchange, self._status, peers, late, ambiguous)
         called: Handler = calls if settings.open_calls else Authenticated(calls, self.tokens, self.metrics)
         handlers: list[tuple[Handler, str | None]] = [(called, "/{namespace}/{broker}"), (replies, None)]

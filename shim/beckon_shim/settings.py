@@ -49,7 +49,11 @@ class Settings(ServingSettings):
         description="Where Brokers take events; {namespace} and {name} come from the caller's path, "
         "and a URL without them serves every path.",
     )
-    host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 in a container.")
+    host: str = Field(
+        "127.0.0.1",
+        validation_alias="BECKON_HOST",
+        description="The address to listen on; 0.0.0.0 in a container.",
+    )
     port: int = Field(_PORT, ge=0, le=65535, description="The port for callers; 0 chooses a free one.")
     reply_port: int = Field(
         8083, ge=0, le=65535, description="The port for replies and dead letters; 0 chooses a free one."
@@ -77,37 +81,36 @@ class Settings(ServingSettings):
     )
     correlation_attribute: str = Field(
         "correlationid",
+        validation_alias="BECKON_CORRELATION_ATTRIBUTE",
         pattern=r"^[a-z][a-z0-9]{0,19}$",
-        description="The attribute that carries the token out.",
+        description="The attribute that carries the token out; another one where tools give it a meaning.",
     )
     reply_attribute: str = Field(
         "replyid",
+        validation_alias="BECKON_REPLY_ATTRIBUTE",
         pattern=r"^[a-z][a-z0-9]{0,19}$",
         description="The attribute in which a reply brings the token back, for example `responseid`.",
-    )
-    default_timeout: float = Field(
-        30.0, gt=0, description="Seconds that a call waits when its caller says nothing."
     )
     max_timeout: float = Field(600.0, gt=0, description="The most seconds that a caller may ask for.")
     max_waiting: int = Field(10_000, ge=1, description="How many calls may wait at once; more get 503.")
     max_event_bytes: int = Field(
-        1_048_576, ge=65_536, description="The largest event or reply in bytes; larger ones get 413."
+        1_048_576,
+        ge=65_536,
+        validation_alias="BECKON_MAX_EVENT_BYTES",
+        description="Largest event or reply in bytes, 413 above it; as large as the Broker takes them.",
     )
     drain_seconds: float = Field(
-        25.0, ge=0, description="How long waiting calls may go on after SIGTERM before they get 503."
+        25.0,
+        ge=0,
+        validation_alias="BECKON_DRAIN_SECONDS",
+        description="Seconds given to waiting calls after SIGTERM, before they get 503; less than the Pod's "
+        "grace period.",
     )
     leave_seconds: float = Field(
         0.0,
         ge=0,
         description="How long new calls are still taken after SIGTERM, before draining: as long as a Service "
         "may take to notice that this replica is not ready.",
-    )
-    dead_letter_grace: float = Field(
-        5.0,
-        ge=0,
-        description="Seconds that a reply may come after a dead letter that does not say why: a Broker "
-        "writes such a one for another Trigger of the same calls that was just deleted. A call whose tool "
-        "reports, or whose type was answered before, waits to its deadline.",
     )
     late_reply_sink: str | None = Field(
         None,
@@ -161,8 +164,6 @@ class Settings(ServingSettings):
             raise ValueError(
                 "correlation_attribute and reply_attribute must differ, or every call is a reply"
             )
-        if self.default_timeout > self.max_timeout:
-            raise ValueError("default_timeout is larger than max_timeout")
         if self.keys and self.keys_file is not None:
             raise ValueError("keys and keys_file are both set; set one")
         if self.pod_ip and not self.model_fields_set.isdisjoint(("replica", "peers")):

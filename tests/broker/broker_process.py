@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 
 from beckon_broker.server import listen
-from beckon_broker.service import Service
+from beckon_broker.service import QueueLimits, Service
 from beckon_broker.settings import Settings
 from beckon_contract.cloudevents.events import CloudEvent, to_binary, to_structured
 from tests.patience import PATIENCE
@@ -143,13 +143,13 @@ def write_manifests(folder: Path, *manifests: Manifest, file: str = "all.json") 
 
 @asynccontextmanager
 async def running_broker(
-    folder: Path, *manifests: Manifest, **settings: object
+    folder: Path, *manifests: Manifest, limits: QueueLimits | None = None, **settings: object
 ) -> AsyncIterator[RunningBroker]:
     """Run a broker over the manifests of a folder until the end of the block."""
     write_manifests(folder, *manifests)
     options = {"manifests": (folder,), "drain_seconds": 0.0, **settings}
     chosen = Settings.model_validate(options)
-    running = Service(chosen, listen("127.0.0.1", 0))
+    running = Service(chosen, listen("127.0.0.1", 0), limits=limits)
     task = asyncio.create_task(running.run())
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session:
         found = RunningBroker(running.url, folder, session, running)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from beckon_broker.service import QueueLimits
 from beckon_contract.cloudevents.events import from_http
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber
@@ -168,7 +169,9 @@ async def test_the_time_out_of_the_settings_holds_where_a_delivery_names_none(tm
         subscriber(held) as tool,
         subscriber() as sink,
         running_broker(
-            tmp_path, trigger("t", tool.url, delivery=delivery(0, sink.url)), request_timeout=0.05
+            tmp_path,
+            trigger("t", tool.url, delivery=delivery(0, sink.url)),
+            limits=QueueLimits(attempt_seconds=0.05),
         ) as running,
     ):
         await running.send(event())

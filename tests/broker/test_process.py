@@ -91,7 +91,7 @@ async def test_sigterm_refuses_new_events_and_finishes_those_accepted(tmp_path: 
         environment = {
             "BECKON_BROKER_PORT": "0",
             "BECKON_BROKER_CONCURRENCY": "1",
-            "BECKON_BROKER_DRAIN_SECONDS": "5",
+            "BECKON_DRAIN_SECONDS": "5",
         }
         async with broker_process(tmp_path, **environment) as process:
             url = await wait_until_listening(process)
@@ -116,7 +116,7 @@ async def test_what_cannot_be_delivered_in_time_is_counted_as_lost(tmp_path: Pat
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     write_manifests(tmp_path, trigger("t", nowhere, delivery=delivery(5, backoffDelay="PT1H")))
-    environment = {"BECKON_BROKER_PORT": "0", "BECKON_BROKER_DRAIN_SECONDS": "0.1"}
+    environment = {"BECKON_BROKER_PORT": "0", "BECKON_DRAIN_SECONDS": "0.1"}
     async with broker_process(tmp_path, **environment) as process:
         url = await wait_until_listening(process)
         for number in range(4):
@@ -132,7 +132,7 @@ async def test_a_second_signal_stops_without_draining(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     write_manifests(tmp_path, trigger("t", nowhere, delivery=delivery(5, backoffDelay="PT1H")))
-    environment = {"BECKON_BROKER_PORT": "0", "BECKON_BROKER_DRAIN_SECONDS": "3600"}
+    environment = {"BECKON_BROKER_PORT": "0", "BECKON_DRAIN_SECONDS": "3600"}
     async with broker_process(tmp_path, **environment) as process:
         url = await wait_until_listening(process)
         await post(url)

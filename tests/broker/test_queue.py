@@ -7,21 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_broker.backlog import Backlog, Ticket
+from beckon_broker.service import QueueLimits
 from tests.broker.broker_process import delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber
 from tests.patience import eventually
 
 
 @pytest.mark.parametrize(
-    "limits", [{"max_queued_deliveries": 8}, {"max_queued_bytes": 8_000}], ids=["by number", "by bytes"]
+    "limits", [QueueLimits(deliveries=8), QueueLimits(size=8_000)], ids=["by number", "by bytes"]
 )
 async def test_a_full_queue_answers_503_and_loses_nothing_it_accepted(
-    tmp_path: Path, limits: dict[str, int]
+    tmp_path: Path, limits: QueueLimits
 ) -> None:
     held = Gate()
     async with (
         subscriber(held) as tool,
-        running_broker(tmp_path, trigger("t", tool.url), concurrency=2, **limits) as running,
+        running_broker(tmp_path, trigger("t", tool.url), concurrency=2, limits=limits) as running,
     ):
         answers = [await running.send(event(f"e{n}", data=b"x" * 800)) for n in range(20)]
         accepted = {f"e{n}" for n, answer in enumerate(answers) if answer.status == 202}
@@ -50,7 +51,7 @@ async def test_an_event_is_accepted_for_all_its_triggers_or_for_none(tmp_path: P
             tmp_path,
             trigger("one", one.url),
             trigger("two", two.url, filter={"attributes": {"type": "test.both"}}),
-            max_queued_deliveries=2,
+            limits=QueueLimits(deliveries=2),
         ) as running,
     ):
         statuses = [(await running.send(event(f"e{n}"))).status for n in range(1)]

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from beckon_broker.service import QueueLimits
 from beckon_contract.cloudevents.events import CloudEvent, to_structured
 from tests.broker.broker_process import delivery, event, running_broker, trigger
 from tests.broker.subscribers import Answerer, Gate, Request, event_response, subscriber
@@ -185,7 +186,7 @@ async def test_a_reply_that_finds_no_room_is_tried_again_without_calling_the_too
             trigger("slow", slow.url, filter={"attributes": {"type": "test.slow"}}),
             trigger("call", tool.url, filter=CALL, delivery=delivery(500, backoffPolicy="linear")),
             trigger("reply", waiter.url, filter=REPLY),
-            max_queued_bytes=61_000,
+            limits=QueueLimits(size=61_000),
         ) as running,
     ):
         await running.send(event("s", "test.slow", data=b"y" * 50_000))

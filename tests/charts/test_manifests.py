@@ -138,7 +138,7 @@ def test_probes_ask_ports_that_exist(component: str) -> None:
 @pytest.mark.parametrize(
     ("component", "settings"),
     [
-        ("shim", ("BECKON_SHIM_LEAVE_SECONDS", "BECKON_SHIM_DRAIN_SECONDS")),
+        ("shim", ("BECKON_SHIM_LEAVE_SECONDS", "BECKON_DRAIN_SECONDS")),
         ("agent", ("BECKON_DRAIN_SECONDS",)),
     ],
 )

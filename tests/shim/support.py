@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from beckon_contract.correlation import Keyring, SigningKey
 from beckon_shim.cluster import Cluster
-from beckon_shim.service import Service, listen
+from beckon_shim.service import Service, Waits, listen
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, until
 
@@ -146,7 +146,11 @@ def reply_headers(token: str) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def shim_in_front_of(
-    broker: str = "http://127.0.0.1:9", *, cluster: Cluster | None = None, **settings: object
+    broker: str = "http://127.0.0.1:9",
+    *,
+    cluster: Cluster | None = None,
+    waits: Waits | None = None,
+    **settings: object,
 ) -> AsyncIterator[Shim]:
     """Run a shim whose Broker is at this URL, or whose Brokers are those of a cluster.
 
@@ -164,7 +168,11 @@ async def shim_in_front_of(
     chosen = Settings.model_validate(values)
     keyring = Keyring([SigningKey.parse(key) for key in chosen.keys.split(",")])
     service = Service(
-        chosen, keyring, listen(chosen.host, chosen.port), listen(chosen.host, chosen.reply_port), cluster
+        chosen,
+        keyring,
+        (listen(chosen.host, chosen.port), listen(chosen.host, chosen.reply_port)),
+        cluster,
+        waits=waits,
     )
     stop = asyncio.Event()
     running = asyncio.create_task(service.run(stop))

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from beckon_shim.cluster import Cluster
+from beckon_shim.service import Waits
 from tests.patience import eventually, until
 from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
@@ -18,7 +19,9 @@ from tests.sources.api_server import ApiServer, api_server, refusing
 @contextlib.asynccontextmanager
 async def shim_in(api: ApiServer, *namespaces: str) -> AsyncIterator[Shim]:
     cluster = Cluster(api.client(), namespaces, None)
-    async with shim_in_front_of(cluster=cluster, brokers="cluster", default_timeout=3) as shim:
+    async with shim_in_front_of(
+        cluster=cluster, brokers="cluster", waits=Waits(without_preference=3)
+    ) as shim:
         yield shim
 
 

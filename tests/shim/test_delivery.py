@@ -41,7 +41,7 @@ async def test_what_the_broker_has_not_taken_is_posted_again_under_the_same_id(
 async def test_a_call_waits_for_a_broker_that_refuses_connections(
     unused_tcp_port: int,
 ) -> None:
-    async with shim_in_front_of(f"http://127.0.0.1:{unused_tcp_port}", default_timeout=30) as shim:
+    async with shim_in_front_of(f"http://127.0.0.1:{unused_tcp_port}") as shim:
         call = asyncio.create_task(shim.call())
         await until(lambda: len(shim.service.waiters) == 1)
         await asyncio.sleep(0.3)  # longer than the first pause

@@ -17,6 +17,7 @@ import pytest
 
 from beckon_contract.correlation import Keyring, SigningKey, sign_request, verify
 from beckon_shim.__main__ import main
+from beckon_shim.service import Waits
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, eventually, until
 from tests.shim.support import CALL, KEY, Posted, Server, reply_headers, shim_in_front_of, waiting_call
@@ -41,8 +42,13 @@ class Process:
             return answer.status
 
 
+def variable(setting: str) -> str:
+    """Return the environment's name of a setting."""
+    return str(Settings.model_fields[setting].validation_alias or f"BECKON_SHIM_{setting.upper()}")
+
+
 async def start(**settings: str) -> asyncio.subprocess.Process:
-    environment = {f"BECKON_SHIM_{name.upper()}": value for name, value in settings.items()}
+    environment = {variable(name): value for name, value in settings.items()}
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -123,7 +129,7 @@ async def test_keys_may_come_from_a_file(broker: Server, tmp_path: Path) -> None
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **settings: str) -> str:
     """Start with bad settings; return the one line that is said, with exit status 2."""
     for name, value in settings.items():
-        monkeypatch.setenv(f"BECKON_SHIM_{name.upper()}", value)
+        monkeypatch.setenv(variable(name), value)
     assert main() == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
@@ -154,7 +160,6 @@ def test_a_taken_port_is_one_clear_line(
         ("peers", "shim-1", "<replica>=<URL>"),
         ("reply_attribute", "correlationid", "must differ"),
         ("correlation_attribute", "subject", "CloudEvents itself"),
-        ("default_timeout", "6000", "max_timeout"),
         ("brokers", "guess", "'template' or 'cluster'"),
         ("pod_ip", "10.244.0", "10.244.0"),
         ("service_account", "shim", "pod_namespace"),
@@ -208,7 +213,9 @@ async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None
 
 
 async def test_a_replica_that_leaves_is_unready_at_once_and_takes_calls_for_a_while(broker: Server) -> None:
-    async with shim_in_front_of(broker.url, leave_seconds=3, drain_seconds=20, default_timeout=20) as shim:
+    async with shim_in_front_of(
+        broker.url, leave_seconds=3, drain_seconds=20, waits=Waits(without_preference=20)
+    ) as shim:
 
         async def reply(posted: Posted) -> None:
             assert await shim.reply(posted.token, b"done") == 202

@@ -14,6 +14,7 @@ from beckon_shim.bearers import Bearers, Issued, NoToken, no_account
 from beckon_shim.client import Client
 from beckon_shim.cluster import Account, Cluster
 from beckon_shim.posts import BrokerPosts
+from beckon_shim.service import Waits
 from beckon_shim.targets import Target
 from tests.patience import PATIENCE, eventually
 from tests.shim.brokers import broker, brokers_at
@@ -27,7 +28,9 @@ ACCOUNT = Account("beckon", "beckon-shim")
 @contextlib.asynccontextmanager
 async def shim_with(api: ApiServer, account: Account | None = ACCOUNT) -> AsyncIterator[Shim]:
     cluster = Cluster(api.client(), (), account)
-    async with shim_in_front_of(cluster=cluster, brokers="cluster", default_timeout=3) as shim:
+    async with shim_in_front_of(
+        cluster=cluster, brokers="cluster", waits=Waits(without_preference=3)
+    ) as shim:
 
         async def is_ready() -> bool:
             async with shim.client.get(shim.url + "/readyz") as answer:

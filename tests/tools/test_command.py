@@ -143,9 +143,9 @@ def test_what_is_wrong_with_a_command_is_told_in_one_line(arguments: list[str], 
 
 
 def test_a_setting_that_is_wrong_is_one_line_that_names_it() -> None:
-    done = run("list", BECKON_TOOLS_BODY_LIMIT="many")
+    done = run("list", BECKON_MAX_EVENT_BYTES="many")
     assert done.returncode == 2
-    assert "BECKON_TOOLS_BODY_LIMIT" in done.stderr
+    assert "BECKON_MAX_EVENT_BYTES" in done.stderr
     assert "many" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

@@ -71,7 +71,7 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
     port = port_range()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "main.py"),
-        env=clean_environment({"LISTEN_ADDRESS": f"127.0.0.1:{port}", "BECKON_TOOLS_BODY_LIMIT": "2000"}),
+        env=clean_environment({"LISTEN_ADDRESS": f"127.0.0.1:{port}", "BECKON_MAX_EVENT_BYTES": "70000"}),
         cwd=tmp_path,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -109,7 +109,7 @@ async def test_a_function_answers_a_call_with_a_reply_event(running: Running) ->
 
 async def test_bad_arguments_and_settings_count_as_in_any_service(running: Running) -> None:
     wrong = await running.post({"nummer": 1})
-    large = await running.post({"number": 1, "note": "x" * 3000}, id="call-2")
+    large = await running.post({"number": 1, "note": "x" * 70_000}, id="call-2")
 
     assert (wrong.status_code, large.status_code) == (400, 413)
     assert "number: Field required" in wrong.json()["detail"]

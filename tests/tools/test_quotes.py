@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from beckon_tools.shipped.quotes import build
-from tests.tools.serving import WebService, call, calling, configured, served
+from beckon_tools.shipped.quotes import quote_tool
+from tests.tools.serving import WebService, call, calling, served
 
 SAP: dict[str, Any] = {
     "chart": {
@@ -34,7 +34,7 @@ def refusal(code: str, description: str) -> dict[str, Any]:
 
 async def ask(service: WebService, symbol: str) -> dict[str, Any]:
     async with served(service) as url:
-        tool = build(configured(quotes_url=f"{url}/v8/finance/chart/"))
+        tool = quote_tool(f"{url}/v8/finance/chart")
         async with calling(tool) as caller:
             result = await caller.result(call("track", {"symbol": symbol}))
     assert isinstance(result, dict)
@@ -96,7 +96,7 @@ async def test_what_the_service_gets_wrong_is_a_tool_error(document: object, sta
 @pytest.mark.parametrize("symbol", ["", "../../admin", "A/B", "A?x=1", "A B", "..", "A" * 21, "A\n"])
 async def test_a_symbol_cannot_leave_the_services_path(symbol: str) -> None:
     service = WebService()
-    async with served(service) as url, calling(build(configured(quotes_url=url))) as caller:
+    async with served(service) as url, calling(quote_tool(url)) as caller:
         assert (await caller.post(call("track", {"symbol": symbol}))).status_code == 400
     assert service.asked == []
 

@@ -135,7 +135,7 @@ async def test_a_plain_function_that_never_ends_does_not_keep_its_process(tmp_pa
     port = port_range()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "beckon_tools", "serve", "stuck:stuck"),
-        env=clean_environment({"PORT": str(port), "BECKON_TOOLS_DRAIN_SECONDS": "1"}),
+        env=clean_environment({"PORT": str(port), "BECKON_DRAIN_SECONDS": "1"}),
         cwd=tmp_path,
         stderr=asyncio.subprocess.PIPE,
     )

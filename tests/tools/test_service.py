@@ -161,7 +161,7 @@ async def test_a_call_whose_data_has_no_media_type_is_refused() -> None:
 
 
 async def test_a_result_above_the_limit_is_a_failure() -> None:
-    async with calling(give, reply_limit=1000) as caller:
+    async with calling(give, max_event_bytes=49_576) as caller:
         result = await caller.result(call("give", {"what": "large"}))
     assert isinstance(result, dict)
     assert "2002 bytes is above the limit of 1000" in result["error"]["message"]
@@ -265,8 +265,8 @@ async def test_what_is_no_call_event_is_a_400(headers: dict[str, str], body: byt
 
 
 async def test_a_body_above_the_limit_is_a_413() -> None:
-    async with calling(shout, body_limit=1000) as caller:
-        response = await caller.post(call("shout", {"text": "a" * 1000}))
+    async with calling(shout, max_event_bytes=50_000) as caller:
+        response = await caller.post(call("shout", {"text": "a" * 50_000}))
         assert response.status_code == 413
         assert await caller.result(call("shout", {"text": "a"}, id="2")) == "A"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from beckon_tools.shipped.speech import MAX_CHARACTERS, build, halve_rate, voice_name
+from beckon_tools.shipped.speech import MAX_CHARACTERS, build, halve_rate, speech_tool, voice_name
 from tests.tools.serving import call, calling, configured
 
 needs_espeak = pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
@@ -31,8 +31,8 @@ def program(folder: Path, script: str) -> str:
     return str(path)
 
 
-async def speak(arguments: dict[str, str], **settings: object) -> dict[str, Any]:
-    async with calling(build(configured(**settings))) as caller:
+async def speak(arguments: dict[str, str], program: str = "espeak-ng", seconds: float = 20) -> dict[str, Any]:
+    async with calling(speech_tool(program, seconds)) as caller:
         result = await caller.result(call("text-to-speech", arguments))
     assert isinstance(result, dict)
     return result
@@ -73,7 +73,7 @@ async def test_a_voice_that_is_unknown_is_a_tool_error() -> None:
 
 
 async def test_a_program_that_is_not_installed_is_a_clear_tool_error() -> None:
-    result = await speak({"text": "a"}, espeak_program="/nowhere/espeak-ng")
+    result = await speak({"text": "a"}, program="/nowhere/espeak-ng")
     assert result == {
         "error": {
             "reason": "tool_failed",
@@ -84,14 +84,14 @@ async def test_a_program_that_is_not_installed_is_a_clear_tool_error() -> None:
 
 async def test_a_program_that_fails_tells_its_first_line(tmp_path: Path) -> None:
     speaker = program(tmp_path, "cat >/dev/null; echo 'no sound card' >&2; echo more >&2; exit 1")
-    result = await speak({"text": "a"}, espeak_program=speaker)
+    result = await speak({"text": "a"}, program=speaker)
     assert result["error"]["message"] == "espeak-ng could not speak: no sound card"
 
 
 async def test_a_program_that_hangs_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     speaker = program(tmp_path, f"echo $$ > {pid}; exec sleep 60")
-    result = await speak({"text": "a"}, espeak_program=speaker, espeak_timeout=0.5)
+    result = await speak({"text": "a"}, program=speaker, seconds=0.5)
     assert result["error"]["message"] == "speaking took longer than 0.5 seconds"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)

@@ -108,6 +108,6 @@ async def test_progress_and_an_answer_that_comes_later_are_seen() -> None:
 
 
 async def test_settings_can_be_those_of_the_service() -> None:
-    trial = Trial(order_status, Settings.model_construct(reply_limit=5))
+    trial = Trial(order_status, Settings.model_construct(max_event_bytes=48_581))
 
     assert "above the limit of 5" in (await trial.call({"number": 1001})).message

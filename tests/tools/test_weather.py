@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from beckon_tools.settings import Settings
-from beckon_tools.shipped.weather import Place, build, choose_place
-from tests.tools.serving import WebService, call, calling, configured, served
+from beckon_tools.declaration import AnyTool
+from beckon_tools.http_client import Outbound
+from beckon_tools.shipped.weather import Place, WeatherService, choose_place, weather_tool
+from tests.tools.serving import WebService, call, calling, served
 
 SAN_FRANCISCO = {
     "id": 5391959, "name": "San Francisco", "latitude": 37.77493, "longitude": -122.41942, "elevation": 16.0,
@@ -46,12 +47,13 @@ def recordings() -> WebService:
     return service
 
 
-def settings_for(url: str, **more: object) -> Settings:
-    return configured(geocoding_url=f"{url}/v1/search", forecast_url=f"{url}/v1/forecast", **more)
+def tool_for(url: str, **limits: Any) -> AnyTool:
+    outbound = Outbound("the weather service", **limits)
+    return weather_tool(WeatherService(f"{url}/v1/search", f"{url}/v1/forecast", outbound))
 
 
 async def ask(service: WebService, arguments: dict[str, str], **more: object) -> dict[str, Any]:
-    async with served(service) as url, calling(build(settings_for(url, **more))) as caller:
+    async with served(service) as url, calling(tool_for(url, **more)) as caller:
         result = await caller.result(call("get.current.weather", arguments))
     assert isinstance(result, dict)
     return result
@@ -122,7 +124,7 @@ async def test_a_place_in_another_region_is_a_tool_error_that_names_the_choices(
 
 
 async def test_a_service_that_is_unreachable_is_a_tool_error() -> None:
-    async with calling(build(settings_for("http://127.0.0.1:1"))) as caller:
+    async with calling(tool_for("http://127.0.0.1:1")) as caller:
         result = await caller.result(call("get.current.weather", {"location": "Rome"}))
     assert result == {
         "error": {"reason": "tool_failed", "message": "the weather service cannot be reached: ConnectError"}
@@ -166,7 +168,7 @@ async def test_a_redirect_is_not_followed() -> None:
 async def test_an_answer_above_the_limit_is_not_read() -> None:
     service = recordings()
     service.will_answer("/v1/search", b" " * 5000)
-    assert "more than 1000 bytes" in await failure(service, outbound_limit=1000)
+    assert "more than 1000 bytes" in await failure(service, limit=1000)
 
 
 async def test_an_answer_that_does_not_come_is_given_up() -> None:
@@ -174,7 +176,7 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
         while scope["type"] == "http" and (await receive())["type"] != "http.disconnect":
             pass
 
-    async with served(silent) as url, calling(build(settings_for(url, outbound_timeout=0.05))) as caller:
+    async with served(silent) as url, calling(tool_for(url, timeout=0.05)) as caller:
         result = await caller.result(call("get.current.weather", {"location": "Rome"}))
     assert isinstance(result, dict)
     assert result["error"]["message"] == "the weather service did not answer within 0.05 seconds"
@@ -183,6 +185,6 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
 @pytest.mark.parametrize("arguments", [{}, {"location": "R"}, {"location": "Rome", "unit": "kelvin"}])
 async def test_bad_arguments_ask_nobody(arguments: dict[str, str]) -> None:
     service = recordings()
-    async with served(service) as url, calling(build(settings_for(url))) as caller:
+    async with served(service) as url, calling(tool_for(url)) as caller:
         assert (await caller.post(call("get.current.weather", arguments))).status_code == 400
     assert service.asked == []

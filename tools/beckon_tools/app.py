@@ -34,6 +34,9 @@ from beckon_tools.telemetry import CONTENT_TYPE, Metrics, trace_processing
 
 logger = logging.getLogger(__name__)
 
+_REMEMBERED_CALLS = 2048  # outcomes that answer duplicate deliveries
+_REMEMBERED_BYTES = 33_554_432
+
 Times = Callable[[], Awaitable[int]]
 """Returns how often a call has come by now."""
 
@@ -124,10 +127,10 @@ class ToolApp:
         self._find = _only_one(tool) if isinstance(tool, Tool) else tool
         self._settings = settings
         shared = _shared_outcomes(settings)
-        self._deliveries = Deliveries(settings.remember_calls, shared)
+        self._deliveries = Deliveries(_REMEMBERED_CALLS, shared)
         self._calls = OnceOnly(
-            capacity=settings.remember_calls,
-            budget=settings.remember_bytes,
+            capacity=_REMEMBERED_CALLS,
+            budget=_REMEMBERED_BYTES,
             ttl=settings.remember_seconds,
             running=settings.concurrency,
             shared=shared,
@@ -234,8 +237,8 @@ class ToolApp:
 
     async def _read_body(self, receive: Receive) -> bytes:
         try:
-            async with asyncio.timeout(self._settings.body_timeout):
-                return await _read_limited(receive, self._settings.body_limit)
+            async with asyncio.timeout(self._settings.receive_seconds):
+                return await _read_limited(receive, self._settings.max_event_bytes)
         except TimeoutError:
             problem = Problem(408, "slow-body", "Too slow", "the body of the request did not come in time")
             raise Refused(problem, ("connection", "close")) from None

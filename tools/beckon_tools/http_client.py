@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from beckon_tools.errors import ToolError
-from beckon_tools.settings import Settings
+from beckon_tools.settings import MAX_ANSWER_BYTES, USER_AGENT
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -33,21 +33,15 @@ class Outbound:
     """
 
     service: str
-    timeout: float
-    limit: int
-    user_agent: str
-
-    @classmethod
-    def from_settings(cls, service: str, settings: Settings) -> "Outbound":
-        """Return the client with the limits of the settings."""
-        return cls(service, settings.outbound_timeout, settings.outbound_limit, settings.user_agent)
+    timeout: float = 8
+    limit: int = MAX_ANSWER_BYTES
 
     async def get_json(self, url: str, query: Mapping[str, str]) -> EventAnswer:
         """GET a JSON document; raise `ToolError` if there is none.
 
         Error statuses with a JSON body are returned, except 429 and 5xx: the caller knows their meaning.
         """
-        headers = {"user-agent": self.user_agent, "accept": "application/json"}
+        headers = {"user-agent": USER_AGENT, "accept": "application/json"}
         try:
             async with (
                 asyncio.timeout(self.timeout),

@@ -12,6 +12,14 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 
+USER_AGENT = "beckon-tools/0.1"
+"""The User-Agent sent to web services."""
+
+MAX_ANSWER_BYTES = 1_048_576
+"""The largest answer of a web service."""
+
+_ATTRIBUTES = 48_576  # bytes of an event that its data leave to attributes
+
 
 class Settings(ServingSettings):
     """Every setting of the SDK and of the shipped tools."""
@@ -26,6 +34,11 @@ class Settings(ServingSettings):
         """
         return self.correlation_attribute, self.reply_attribute
 
+    @property
+    def reply_limit(self) -> int:
+        """The largest data of a reply in bytes: those of an event, less room for its attributes."""
+        return self.max_event_bytes - _ATTRIBUTES
+
     host: str = Field(
         "127.0.0.1",
         description="Address to listen on; 0.0.0.0 in a container.",
@@ -39,19 +52,22 @@ class Settings(ServingSettings):
     correlation_attribute: str = Field(
         "correlationid",
         pattern="^[a-z0-9]{1,20}$",
-        description='Attribute of the call whose value the reply returns; "id" returns the event\'s id.',
+        description="Attribute of a call whose value the reply returns, where a shim of another name or the "
+        'first prototype calls the tool; "id" returns the event\'s id.',
+        validation_alias="BECKON_CORRELATION_ATTRIBUTE",
     )
     reply_attribute: str = Field(
         "replyid",
         pattern="^[a-z0-9]{1,20}$",
         description='Extension of the reply that holds that value; "responseid" for the first prototype.',
+        validation_alias="BECKON_REPLY_ATTRIBUTE",
     )
-    body_limit: Count = Field(1_048_576, description="Largest call that is read, in bytes.")
-    reply_limit: Count = Field(1_000_000, description="Largest reply data, in bytes; Kafka takes 1 MiB.")
-    body_timeout: Seconds = Field(30, description="Seconds in which the body of a call must have come.")
+    max_event_bytes: Annotated[int, Field(ge=65_536)] = Field(
+        1_048_576,
+        description="Largest event in bytes; raise it where the Broker takes more than Kafka's 1 MiB.",
+        validation_alias="BECKON_MAX_EVENT_BYTES",
+    )
     concurrency: Count = Field(100, description="Calls that may run at once; more are told to come again.")
-    remember_calls: Count = Field(2048, description="Outcomes kept to answer duplicate deliveries.")
-    remember_bytes: Count = Field(33_554_432, description="Bytes of outcomes kept for duplicate deliveries.")
     remember_seconds: Seconds = Field(900, description="Seconds for which an outcome is kept.")
     remember_url: SecretStr = Field(
         SecretStr(""),
@@ -69,23 +85,12 @@ class Settings(ServingSettings):
     progress_seconds: Annotated[float, Field(ge=0)] = Field(
         1, description="Least seconds between two reports of progress; what comes between is left out."
     )
-    drain_seconds: Count = Field(25, description="Seconds given to running calls after SIGTERM.")
+    drain_seconds: Count = Field(
+        25,
+        description="Seconds given to running calls after SIGTERM; less than the Pod's grace period.",
+        validation_alias="BECKON_DRAIN_SECONDS",
+    )
     log_level: LogLevel = Field(
         "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
-
-    outbound_timeout: Seconds = Field(8, description="Seconds that a web service may take to answer.")
-    outbound_limit: Count = Field(1_048_576, description="Largest answer of a web service, in bytes.")
-    user_agent: str = Field("beckon-tools/0.1", description="User-Agent sent to web services.")
-    geocoding_url: str = Field(
-        "https://geocoding-api.open-meteo.com/v1/search", description="Open-Meteo's search for places."
-    )
-    forecast_url: str = Field(
-        "https://api.open-meteo.com/v1/forecast", description="Open-Meteo's current weather."
-    )
-    quotes_url: str = Field(
-        "https://query1.finance.yahoo.com/v8/finance/chart",
-        description="Yahoo Finance's charts, by which `track` knows prices.",
-    )
     espeak_program: str = Field("espeak-ng", description="The program that speaks, a name or a path.")
-    espeak_timeout: Seconds = Field(20, description="Seconds that speaking one text may take.")

@@ -192,7 +192,7 @@ class Platform:
             brokers=needs.brokers,
             broker_url=self.addresses.broker,
             reply_url=self.addresses.replies,
-            reply_attribute=self._environment.get("BECKON_SHIM_REPLY_ATTRIBUTE", "replyid"),
+            reply_attribute=self._environment.get("BECKON_REPLY_ATTRIBUTE", "replyid"),
         )
         draft = self._state / "generated.draft"
         draft.write_text(text, encoding="utf-8")

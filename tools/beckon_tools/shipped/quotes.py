@@ -46,10 +46,14 @@ class _Document(BaseModel):
     chart: _Chart
 
 
-def build(settings: Settings) -> AnyTool:
-    """Return the tool for the chart service that the settings name."""
-    outbound = Outbound.from_settings("the quote service", settings)
-    base = settings.quotes_url.rstrip("/")
+def build(_settings: Settings) -> AnyTool:
+    """Return the tool for Yahoo Finance's charts; it needs no settings."""
+    return quote_tool("https://query1.finance.yahoo.com/v8/finance/chart")
+
+
+def quote_tool(base: str) -> AnyTool:
+    """Return the tool for the chart service at an address."""
+    outbound = Outbound("the quote service")
 
     @tool(type="track", hints=Hints(read_only=True, idempotent=True))
     async def track(

@@ -26,6 +26,11 @@ _VARIANTS = {"male": "+m3", "female": "+f2"}
 
 def build(settings: Settings) -> AnyTool:
     """Return the tool for the program that the settings name."""
+    return speech_tool(settings.espeak_program)
+
+
+def speech_tool(program: str, seconds: float = 20) -> AnyTool:
+    """Return the tool for a program, which may take so many seconds for one text."""
 
     @tool(type="text-to-speech", hints=Hints(read_only=True, idempotent=True))
     async def text_to_speech(
@@ -45,7 +50,7 @@ def build(settings: Settings) -> AnyTool:
         """Convert text to speech; the answer is a WAV sound."""
         arguments = ["--stdout", "--stdin", "-b", "1", "-v", voice_name(voice)]
         arguments += ["-s", str(_WORDS_PER_MINUTE[speed])]
-        sound = await _run_program(settings, arguments, text)
+        sound = await _run_program(program, seconds, arguments, text)
         return Media("audio/wav", await asyncio.to_thread(halve_rate, sound))
 
     return text_to_speech
@@ -59,23 +64,23 @@ def voice_name(voice: str) -> str:
     return language + _VARIANTS.get(speaker, "")
 
 
-async def _run_program(settings: Settings, arguments: list[str], text: str) -> bytes:
+async def _run_program(program: str, seconds: float, arguments: list[str], text: str) -> bytes:
     try:
         process = await asyncio.create_subprocess_exec(
-            settings.espeak_program,
+            program,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
     except OSError as error:
-        logger.warning("%s does not start: %s", settings.espeak_program, error)
+        logger.warning("%s does not start: %s", program, error)
         raise ToolError("speech is not available here: the program espeak-ng is not installed") from None
     try:
-        async with asyncio.timeout(settings.espeak_timeout):
+        async with asyncio.timeout(seconds):
             sound, complaint = await process.communicate(text.encode())
     except TimeoutError:
-        raise ToolError(f"speaking took longer than {settings.espeak_timeout:g} seconds") from None
+        raise ToolError(f"speaking took longer than {seconds:g} seconds") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

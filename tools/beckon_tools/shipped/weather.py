@@ -113,6 +113,9 @@ def _normalise_unit(unit: object) -> object:
     return known.get(unit.lower(), unit.lower()) if isinstance(unit, str) else unit
 
 
+_OUTBOUND = Outbound("the weather service")
+
+
 class _Found(BaseModel):
     results: list[Place] = []
 
@@ -133,12 +136,17 @@ class _Forecast(BaseModel):
 
 
 class WeatherService:
-    """Open-Meteo, at the addresses that the settings name."""
+    """Open-Meteo."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._outbound = Outbound.from_settings("the weather service", settings)
-        self._geocoding_url = settings.geocoding_url
-        self._forecast_url = settings.forecast_url
+    def __init__(
+        self,
+        geocoding_url: str = "https://geocoding-api.open-meteo.com/v1/search",
+        forecast_url: str = "https://api.open-meteo.com/v1/forecast",
+        outbound: Outbound = _OUTBOUND,
+    ) -> None:
+        self._geocoding_url = geocoding_url
+        self._forecast_url = forecast_url
+        self._outbound = outbound
 
     async def find_place(self, location: str) -> Place:
         """Return the place that a location such as "San Francisco, CA" names; raise `ToolError`."""
@@ -181,9 +189,13 @@ class WeatherService:
         return document
 
 
-def build(settings: Settings) -> AnyTool:
-    """Return the tool for the weather service that the settings name."""
-    service = WeatherService(settings)
+def build(_settings: Settings) -> AnyTool:
+    """Return the tool; it needs no settings."""
+    return weather_tool(WeatherService())
+
+
+def weather_tool(service: WeatherService) -> AnyTool:
+    """Return the tool for a weather service."""
 
     @tool(type="get.current.weather", hints=Hints(read_only=True, idempotent=True))
     async def get_current_weather(
