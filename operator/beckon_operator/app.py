@@ -15,9 +15,10 @@ from typing import TypeVar
 import stamina
 from aiohttp import web
 
-from beckon_operator.cluster_lease import ClusterLease
+from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import JudgingRules
+from beckon_operator.k8s_events import EventRecorder
 from beckon_operator.kinds import (
     BROKERS,
     EVENT_TYPE_VERSIONS,
@@ -27,11 +28,9 @@ from beckon_operator.kinds import (
     TRIGGERS,
     Kind,
 )
-from beckon_operator.lease import Leadership
-from beckon_operator.ledger import DesiredState
+from beckon_operator.lease import ClusterLease, Leadership
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
-from beckon_operator.notes import EventRecorder
 from beckon_operator.own_secrets import ensure_first_key, ensure_shim_keys
 from beckon_operator.serving import serve_app
 from beckon_operator.settings import Settings

@@ -12,8 +12,8 @@ from typing import Any
 from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
 from beckon_contract.knative.routes import Listener, read_trigger, wanted_type
 from beckon_contract.kubernetes_objects import Resource
+from beckon_operator.desired_state import DesiredState
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
-from beckon_operator.ledger import DesiredState
 from beckon_operator.observed import ObservedObject, read_observed, version_of
 from beckon_operator.store import ObjectStore
 from beckon_operator.tools import ToolSeen, read_seen

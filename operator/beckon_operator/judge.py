@@ -9,12 +9,12 @@ from beckon_contract.catalogue.builder import Memory, Router, by_key
 from beckon_contract.knative.routes import BrokenTrigger, Listener, read_trigger, route_table
 from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.cluster import Cluster, Touched
+from beckon_operator.desired_state import DesiredState
 from beckon_operator.judging.last_ready import LastReady
 from beckon_operator.judging.namespace_view import NamespaceView
 from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.judging.verdicts import NamespaceJudge
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
-from beckon_operator.ledger import DesiredState
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolWanted, wanted_tool
 

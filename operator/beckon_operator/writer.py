@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 import stamina
 
 from beckon_operator.cluster import Cluster
+from beckon_operator.desired_state import Action, DesiredState
+from beckon_operator.k8s_events import EventRecorder, event_on_undescribed, events_of
 from beckon_operator.kinds import TOOLS
-from beckon_operator.ledger import Action, DesiredState
 from beckon_operator.metrics import Metrics
-from beckon_operator.notes import EventRecorder, event_on_undescribed, events_of
 from beckon_operator.tools import ToolSeen, ToolWanted, tool_document
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path

@@ -2,11 +2,11 @@
 
 from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources.tool_resource import CONDITIONS
+from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.judging.verdicts import Verdict
 from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
-from beckon_operator.ledger import DesiredState
 from beckon_operator.metrics import Metrics
 from tests.operator.documents import NAMESPACE, RULES, Document
 

@@ -7,7 +7,7 @@ import pytest
 from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.tool_resource import read_tool
 from beckon_contract.resources.tools import Tool
-from beckon_operator.ledger import Action
+from beckon_operator.desired_state import Action
 from beckon_operator.tools import read_seen, tool_document, wanted_tool
 from tests.operator.documents import NAMESPACE, Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
 from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.kinds import EVENT_TYPES, TOOLS
-from beckon_operator.ledger import DesiredState
 from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
 from beckon_sources.api_client import connect

@@ -1,7 +1,7 @@
 import pytest
 
-from beckon_operator.ledger import Action
-from beckon_operator.notes import EventNote, event_on_undescribed, events_of
+from beckon_operator.desired_state import Action
+from beckon_operator.k8s_events import EventNote, event_on_undescribed, events_of
 from beckon_operator.tools import read_seen, tool_document, wanted_tool
 from tests.operator.documents import Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged

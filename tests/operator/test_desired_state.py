@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from beckon_operator.ledger import Action
+from beckon_operator.desired_state import Action
 from beckon_operator.tools import tool_document, wanted_tool
 from tests.operator.documents import Document, broker, event_type, reply_trigger, trigger
 from tests.operator.judged import Judged
