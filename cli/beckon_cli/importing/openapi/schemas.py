@@ -10,7 +10,7 @@ from typing import Any
 from beckon_cli.importing.openapi.documents import BadDescription, Node, follow_references
 from beckon_cli.importing.openapi.words import MAX_INNER, to_plain_text
 from beckon_contract.schema.expansion import definition
-from beckon_contract.schema.keywords import MANY, NAMED, ONE, Schema, children, rebuild
+from beckon_contract.schema.keywords import MANY, NAMED, ONE, Schema, children, rebuild, stated_types
 from beckon_contract.schema.parameters import SchemaError, normalise
 
 _SMALL = 3  # keywords of a definition that is shorter than the reference to it
@@ -108,6 +108,7 @@ _PREFIX = "#/$defs/"
 _EXAMPLE_LENGTH = 60
 _MEDIA_TYPE = {"type": "string", "description": "The media type, such as image/png."}
 _DATA = {"type": "string", "description": "The content, in base64."}
+_BYTES = ("application/octet-stream", "image/", "audio/", "video/")
 FILE = {
     "type": "object",
     "properties": {"media_type": _MEDIA_TYPE, "data_base64": _DATA},
@@ -144,7 +145,7 @@ class Bundle:
         if depth > self._max_depth:
             self.cut = True
             return _loosest_schema(value)
-        if value.get("format") == "binary" or value.get("type") == "file":
+        if _is_file(value):
             return {**_word_members(value), **FILE}
         return self._add_members(schema, depth)
 
@@ -311,3 +312,16 @@ def example_of(value: Mapping[str, Any]) -> dict[str, Any]:
 def _as_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = value.get(key)
     return found if isinstance(found, Mapping) else {}
+
+
+def _is_file(schema: Schema) -> bool:
+    """Return True for a string of bytes.
+
+    OpenAPI 3.1 writes it with `contentMediaType`, older versions with `format`.
+    """
+    if schema.get("format") == "binary" or schema.get("type") == "file":
+        return True
+    media, plain = schema.get("contentMediaType"), "contentEncoding" not in schema
+    return (
+        plain and isinstance(media, str) and media.startswith(_BYTES) and stated_types(schema) == ("string",)
+    )
