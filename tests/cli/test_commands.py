@@ -128,6 +128,43 @@ def test_check_of_the_shipped_manifests_finds_no_error() -> None:
     assert all(f"becomes {tool}(" in ended.stdout for tool in TOOLS)
 
 
+MISSING = """
+apiVersion: eventing.knative.dev/v1
+kind: Trigger
+metadata: {name: weather}
+spec:
+  broker: BROKER
+  filter: {attributes: {type: get.weather}}
+  subscriber: {ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: wether}}
+---
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata:
+  name: SERVICE
+  annotations: {beckon.dev/local-command: python -m weather}
+"""
+
+
+def _warnings_of(folder: Path, broker: str, service: str) -> list[tuple[str, str]]:
+    manifest = MISSING.replace("BROKER", broker).replace("SERVICE", service)
+    (folder / "weather.yaml").write_text(manifest)
+    ended = beckon("check", "--json", str(folder))
+    assert ended.returncode == 0, ended.stdout
+    return [(finding["field"], finding["message"]) for finding in json.loads(ended.stdout)["findings"]]
+
+
+def test_check_warns_of_a_service_and_a_broker_that_no_manifest_has(tmp_path: Path) -> None:
+    (_, service), (_, broker) = found = _warnings_of(tmp_path, "defualt", "weather")
+
+    assert [field for field, _ in found] == ["spec.subscriber", "spec.broker"]
+    assert service.startswith("no manifest has the Service default/wether; did you mean weather?")
+    assert broker == "no manifest has the Broker default/defualt; did you mean default?"
+
+
+def test_check_takes_a_service_of_the_manifests_and_the_default_broker(tmp_path: Path) -> None:
+    assert _warnings_of(tmp_path, "default", "wether") == []
+
+
 def test_check_reads_knatives_blog_as_it_stands() -> None:
     blog = shared_data("examples")
 

@@ -18,7 +18,7 @@ from beckon_contract.knative.triggers import Broker, InvalidResource, Trigger, p
 from beckon_contract.kubernetes_objects import Resource
 from beckon_tools.shipped import SHIPPED
 
-_SERVING = "serving.knative.dev"
+SERVING = "serving.knative.dev"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -88,7 +88,7 @@ def wanted(resources: Iterable[Resource], agent: str = "") -> WantedService:
     feeding: dict[ServiceName, str] = {}
     brokers: dict[tuple[str, str], Resource | None] = {("default", "default"): None}
     for resource in resources:
-        if resource.kind == "Service" and resource.group in (_SERVING, ""):
+        if resource.kind == "Service" and resource.group in (SERVING, ""):
             known[ServiceName(resource.namespace, resource.name)] = resource
         elif resource.kind == "Trigger" and (trigger := _trigger(resource)):
             for name in _services_of(trigger):
@@ -107,6 +107,13 @@ def wanted(resources: Iterable[Resource], agent: str = "") -> WantedService:
         for name in sorted(wanted)
     }
     return WantedService(services, brokers)
+
+
+def called_services(resource: Resource) -> list[ServiceName]:
+    """Return the Services that a Trigger, or an EventType with direct dispatch, names."""
+    if resource.kind == "Trigger" and (trigger := _trigger(resource)):
+        return list(_services_of(trigger))
+    return list(_called_directly(resource)) if is_event_type(resource) else []
 
 
 def _local(name: ServiceName, manifest: Resource | None, agent: str) -> LocalService:
