@@ -145,7 +145,7 @@ class Bundle:
         if depth > self._max_depth:
             self.cut = True
             return _loosest_schema(value)
-        if _is_file(value):
+        if _is_file(dict(value)):
             return {**_word_members(value), **FILE}
         return self._add_members(schema, depth)
 
