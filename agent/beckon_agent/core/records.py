@@ -34,7 +34,7 @@ class NewRun:
 
     `owner` is the principal's id, empty for anonymous. `input` are the messages that it adds to its
     conversation, after those of `previous` (a run) or of `conversation`. `request` is a JSON object with all
-    else that its face needs to continue it. A run that is not `kept` is deleted when it ends.
+    else that its face needs to continue it. A run that is not `retained` is deleted when it ends.
     """
 
     id: str
@@ -46,7 +46,7 @@ class NewRun:
     previous: str | None = None
     conversation: str | None = None
     background: bool = False
-    kept: bool = True
+    retained: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,8 @@ class Ended:
     """The outcome of a run.
 
     `added` are the messages after its input, for runs that follow it. Its conversation gets both, and neither
-    if `added` is `None`. `error` has the members `code` and `message`. A run that is not kept is deleted at
-    once, unless it `lingers` for its followers at other replicas: then the process that ends it deletes it
+    if `added` is `None`. `error` has the members `code` and `message`. A run that is not retained is deleted
+    at once, unless it `lingers` for its followers at other replicas: then the process that ends it deletes it
     shortly after, or `purge` does.
     """
 
@@ -97,9 +97,9 @@ class StoredTurn:
     """One answer of the model; its calls are stored as `StoredCall`s.
 
     `sent` is as in `Turn`. `written` are the calls as the model wrote them, each with `id`, `name`,
-    `arguments` (a text) and `extra`. `asked` is its prompt: `model` (a name), `limit` (the number of tools it
-    takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests). `written`
-    and `asked` are `None` in turns from before these were stored. `seconds` is its duration; `ended_at` is
+    `arguments` (a text) and `extra`. `prompt` is its prompt: `model` (a name), `limit` (the number of tools
+    it takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests). `written`
+    and `prompt` are `None` in turns from before these were stored. `seconds` is its duration; `ended_at` is
     set by the store.
     """
 
@@ -110,7 +110,7 @@ class StoredTurn:
     usage: Usage | None = None
     sent: tuple[str, ...] = ()
     written: Sequence[Mapping[str, object]] | None = None
-    asked: Mapping[str, Any] | None = None
+    prompt: Mapping[str, Any] | None = None
     seconds: float | None = None
     ended_at: float | None = _store_field()
 

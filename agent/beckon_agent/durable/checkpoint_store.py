@@ -34,7 +34,7 @@ def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) ->
         usage=turn.usage,
         sent=turn.sent,
         written=[asdict(call) for call in turn.calls],
-        asked=prompt,
+        prompt=prompt,
     )
 
 

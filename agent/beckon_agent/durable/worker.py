@@ -110,7 +110,7 @@ class RunWorker:
                 else:
                     self.broadcast.publish(event)
         self._written = self._numbers.last
-        self.lingers = self._written > 0 and not self.run.kept
+        self.lingers = self._written > 0 and not self.run.retained
 
     async def _go_on(self, service: Service, hosted: AgentHandle, options: Options) -> None:
         match self._over:

@@ -135,7 +135,7 @@ def _json_text(value: object) -> str | None:
 
 
 # A replay takes its own time, and sends nothing.
-_NOT_OF_TURNS = frozenset({"written", "asked", "seconds", "ended_at"})
+_NOT_OF_TURNS = frozenset({"written", "prompt", "seconds", "ended_at"})
 _TIMES = frozenset({"sent_at", "finished_at", "decided_at", "attempts", "deliveries", "deadline", "due"})
 _NOT_OF_CALLS = _TIMES | {"event_id", "state"}
 

@@ -170,13 +170,13 @@ def _valid_entries(log: Sequence[RunEvent]) -> tuple[list[RunEvent], int]:
 
 
 async def _read_prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
-    noted = [turn.asked for turn in turns if turn.asked is not None]
+    noted = [turn.prompt for turn in turns if turn.prompt is not None]
     named = {digest for noted_prompt in noted for digest in (noted_prompt["system"], noted_prompt["tools"])}
     found = await store.materials.read_documents(named)
     tools = await store.materials.read_documents(
         digest for noted_prompt in noted for digest in found.get(noted_prompt["tools"], ())
     )
-    return [_complete_prompt(turn.asked, found | tools) for turn in turns]
+    return [_complete_prompt(turn.prompt, found | tools) for turn in turns]
 
 
 def _complete_prompt(

@@ -37,7 +37,7 @@ async def test_the_end_of_a_run_that_is_not_kept_is_heard_at_the_replica_that_be
 ) -> None:
     async with engines(DANGER, says("Done.")) as shared:
         ask = shared.ask()
-        ask = replace(ask, run=replace(ask.run, kept=False))
+        ask = replace(ask, run=replace(ask.run, retained=False))
         async with shared.running() as first:
             run = await first.start(ask)
             (asked,) = [e for e in await everything(first, run.id) if isinstance(e, ApprovalRequested)]

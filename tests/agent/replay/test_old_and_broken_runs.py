@@ -72,7 +72,7 @@ async def test_a_run_of_before_is_replayed_without_what_nobody_kept(
 ) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
         run = await service.run()
-        await execute(database_url, "UPDATE turns SET written = NULL, asked = NULL")
+        await execute(database_url, "UPDATE turns SET written = NULL, prompt = NULL")
         service.change(system_prompt="You are another.")
         report = await service.same(run)
 

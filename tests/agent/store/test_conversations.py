@@ -80,7 +80,7 @@ async def test_runs_side_by_side_add_one_after_the_other_as_they_end(store: Stor
 async def test_a_conversation_keeps_what_deleted_runs_added(store: Store) -> None:
     await store.conversations.open(THREAD, OPENING)
     await ended(store, "r1", conversation="c1")
-    await ended(store, "r2", conversation="c1", kept=False)
+    await ended(store, "r2", conversation="c1", retained=False)
 
     assert await store.runs.delete("r1")
 

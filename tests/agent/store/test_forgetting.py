@@ -37,15 +37,15 @@ async def test_deletions_side_by_side_leave_nothing(store: Store, url: str) -> N
 
 
 async def test_a_run_that_is_not_kept_leaves_nothing(store: Store, url: str) -> None:
-    await begun(store, "r1", kept=False)
+    await begun(store, "r1", retained=False)
     await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")]))
 
     assert await count(url, "segments") == 0
 
 
 async def test_a_run_that_lingers_goes_with_a_purge_a_minute_after_its_end(store: Store, url: str) -> None:
-    await begun(store, "r1", kept=False)
-    await begun(store, "r2", kept=False)
+    await begun(store, "r1", retained=False)
+    await begun(store, "r2", retained=False)
     await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")], lingers=True))
     await store.runs.end_run("r2", ME, Ended("completed", added=[answered("yes")], lingers=True))
     await execute(url, "UPDATE runs SET ended_at = ended_at - 61 WHERE id = 'r1'")

@@ -81,7 +81,7 @@ async def test_runs_are_chosen_by_what_became_of_them_by_agent_and_by_conversati
 
 
 async def test_what_is_not_kept_and_what_asks_no_agent_is_in_no_list(store: Store) -> None:
-    await begun(store, "gone", kept=False)
+    await begun(store, "gone", retained=False)
     await begun(store, "items", agent="", face="conversations")
 
     assert await runs(store) == []

@@ -25,7 +25,7 @@ OVER = -1.0
 
 
 async def test_a_run_is_read_as_it_was_stored(store: Store) -> None:
-    new = new_run("r1", request={"n": 1}, background=True, kept=True, agent="größe\u2028")
+    new = new_run("r1", request={"n": 1}, background=True, retained=True, agent="größe\u2028")
     before = time.time()
 
     created = await store.runs.create(new, holder=ME, seconds=LONG)
@@ -167,7 +167,7 @@ async def test_only_a_final_status_ends_a_run(store: Store) -> None:
 
 
 async def test_a_run_that_is_not_kept_goes_when_it_ends(store: Store) -> None:
-    await begun(store, "r1", kept=False)
+    await begun(store, "r1", retained=False)
     await store.journal.add_turn("r1", ME, turn(), [call("e1")])
 
     assert await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")]))
@@ -177,7 +177,7 @@ async def test_a_run_that_is_not_kept_goes_when_it_ends(store: Store) -> None:
 
 
 async def test_a_run_that_is_not_kept_cannot_be_followed(store: Store) -> None:
-    await begun(store, "r1", kept=False)
+    await begun(store, "r1", retained=False)
 
     with pytest.raises(KeyError, match="r1"):
         await begun(store, "r2", previous="r1")

@@ -195,7 +195,7 @@ class ResponseCreator:
             previous=previous,
             conversation=body.conversation_id,
             background=bool(body.background),
-            kept=body.is_stored,
+            retained=body.is_stored,
         )
         try:
             return await engine.start(Ask(new, hosted, options, options.client_tools)), 1

@@ -190,7 +190,7 @@ def response_document(
         "output": list(output),
         "usage": usage_document(state.usage),
         "background": run.background,
-        "store": run.kept,
+        "store": run.retained,
         "conversation": {"id": run.conversation} if run.conversation else None,
         **_read_echo(run),
     }

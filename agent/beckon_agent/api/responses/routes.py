@@ -157,7 +157,7 @@ def _add_ending(routes: APIRouter, face: _Face) -> None:
             run = await engine.cancel(found.id)
             if run is None:
                 raise no_response(response_id)
-            if not run.kept:
+            if not run.retained:
                 return JsonResponse(response_document(run, part, state_of_run(run, begun=True), ()))
             return await face.answer_now(run, part, response_id)
 

@@ -164,7 +164,7 @@ class ResponseStreamer:
 
         It is the stored time if there is one, so that every stream has the same.
         """
-        stored = await self.engine.get(run.id) if run.kept else None
+        stored = await self.engine.get(run.id) if run.retained else None
         return time.time() if stored is None or stored.ended_at is None else stored.ended_at
 
 

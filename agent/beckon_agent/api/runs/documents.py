@@ -226,7 +226,7 @@ def _to_step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
     text, reasoning = turn.text[:MOST_SHOWN], turn.reasoning[:MOST_SHOWN]
     return {
         "step": turn.step,
-        "model": None if turn.asked is None else turn.asked.get("model"),
+        "model": None if turn.prompt is None else turn.prompt.get("model"),
         "text": text,
         "reasoning": reasoning,
         "cut": (text, reasoning) != (turn.text, turn.reasoning),

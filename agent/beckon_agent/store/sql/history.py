@@ -24,7 +24,7 @@ from beckon_agent.store.sql.tables import calls, conversations, runs, segments, 
 
 _RUN_COLUMNS = tuple(column for column in runs.c if column.name not in ("segment", "request"))
 # Items that somebody added to a conversation are stored as a run that has nothing to do.
-_SHOWN = and_(runs.c.kept, runs.c.agent != "")
+_SHOWN = and_(runs.c.retained, runs.c.agent != "")
 
 
 class SqlHistory(History):

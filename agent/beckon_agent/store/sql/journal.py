@@ -257,7 +257,7 @@ def _add_turn(connection: Connection, run_id: str, turn: StoredTurn, made: Seque
             "usage": asdict(turn.usage) if turn.usage else None,
             "sent": turn.sent or None,
             "written": turn.written,
-            "asked": turn.asked,
+            "prompt": turn.prompt,
             "seconds": turn.seconds,
         },
     )

@@ -105,13 +105,13 @@ _END = (
     update(runs)
     .where(HELD)
     .values(ended_at=now(), holder=None, held_until=None)
-    .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.kept)
+    .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.retained)
 )
 _END_ANYWAY = (
     update(runs)
     .where(runs.c.id == bindparam("the_run"), runs.c.ended_at.is_(None))
     .values(ended_at=now(), holder=None, held_until=None)
-    .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.kept)
+    .returning(runs.c.segment, runs.c.previous, runs.c.conversation, runs.c.retained)
 )
 _LINGER = 60.0  # seconds
 _DELETE = delete(runs).where(runs.c.id == bindparam("the_run")).returning(runs.c.segment)
@@ -200,7 +200,7 @@ class SqlRuns:
 
     async def purge(self, keep_seconds: float | None) -> int:
         """Delete in batches, to keep the waits of others short."""
-        deleted = await self._purge_batch(and_(~runs.c.kept, runs.c.ended_at < now() - _LINGER))
+        deleted = await self._purge_batch(and_(~runs.c.retained, runs.c.ended_at < now() - _LINGER))
         if keep_seconds is not None:
             deleted += await self._purge_batch(runs.c.ended_at < now() - keep_seconds)
         await self._database.write(sweep_counters)
@@ -250,7 +250,7 @@ def _lock_parent(connection: Connection, new: NewRun) -> int | None:
         held = select(conversations.c.head).where(conversations.c.id == new.conversation)
         parent = _select_existing(connection, held, new.conversation)
     if new.previous is not None:
-        held = select(runs.c.segment).where(runs.c.id == new.previous, runs.c.kept)
+        held = select(runs.c.segment).where(runs.c.id == new.previous, runs.c.retained)
         parent = _select_existing(connection, held, new.previous)
     return parent
 
@@ -294,13 +294,13 @@ def _end_run(connection: Connection, run_id: str, holder: str | None, ended: End
         if holder is not None:
             raise NotHeld(run_id)
         return False
-    if run.kept or ended.lingers:
+    if run.retained or ended.lingers:
         append_events(connection, run_id, said)
-    if ended.added is not None and (run.kept or run.conversation is not None):
+    if ended.added is not None and (run.retained or run.conversation is not None):
         complete_segment(connection, run.segment, ended.added)
         if run.conversation is not None:
             advance_conversation(connection, run.conversation, run.segment)
-    if not (run.kept or ended.lingers):
+    if not (run.retained or ended.lingers):
         alone = run.previous is None and run.conversation is None
         _delete_run(connection, run_id, alone=alone)
     return True

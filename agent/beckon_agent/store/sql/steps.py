@@ -98,13 +98,13 @@ def requeue_run(connection: Connection, run_id: str) -> bool:
     Return True if it was queued. The caller has locked the run. It can continue if it waits for nothing, or
     if it waits only for tools and a decision has opened a call.
     """
-    asked, accepted, decided = (
+    undecided, accepted, decided = (
         exists().where(calls.c.run_id == run_id, calls.c.state == state)
         for state in ("approval", "accepted", "open")
     )
     statement = (
         update(runs)
-        .where(runs.c.id == run_id, runs.c.status == "suspended", ~asked, or_(~accepted, decided))
+        .where(runs.c.id == run_id, runs.c.status == "suspended", ~undecided, or_(~accepted, decided))
         .values(status="queued")
     )
     return connection.execute(statement).rowcount > 0

@@ -129,7 +129,7 @@ runs = Table(
     Column("previous", SafeText),
     Column("conversation", SafeText),
     Column("background", Boolean, nullable=False),
-    Column("kept", Boolean, nullable=False),
+    Column("retained", Boolean, nullable=False),
     Column("status", SafeText, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("ended_at", Double),
@@ -162,7 +162,7 @@ turns = Table(
     Column("usage", JsonText),
     Column("sent", JsonText),
     Column("written", JsonText),
-    Column("asked", JsonText),
+    Column("prompt", JsonText),
     Column("seconds", Double),
     Column("ended_at", Double),
 )

@@ -53,7 +53,7 @@ def _create_runs() -> None:
         sa.Column("previous", sa.Text),
         sa.Column("conversation", sa.Text),
         sa.Column("background", sa.Boolean, nullable=False),
-        sa.Column("kept", sa.Boolean, nullable=False),
+        sa.Column("retained", sa.Boolean, nullable=False),
         sa.Column("status", sa.Text, nullable=False),
         sa.Column("created_at", sa.Double, nullable=False),
         sa.Column("ended_at", sa.Double),
@@ -94,7 +94,7 @@ def _create_turns() -> None:
         sa.Column("usage", sa.Text),
         sa.Column("sent", sa.Text),
         sa.Column("written", sa.Text),
-        sa.Column("asked", sa.Text),
+        sa.Column("prompt", sa.Text),
         sa.Column("seconds", sa.Double),
         sa.Column("ended_at", sa.Double),
     )
