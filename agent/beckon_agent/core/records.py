@@ -98,9 +98,9 @@ class StoredTurn:
 
     `sent` is as in `Turn`. `written` are the calls as the model wrote them, each with `id`, `name`,
     `arguments` (a text) and `extra`. `prompt` is its prompt: `model` (a name), `limit` (the number of tools
-    it takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests). `written`
-    and `prompt` are `None` in turns from before these were stored. `seconds` is its duration; `ended_at` is
-    set by the store.
+    it takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests). Both
+    `written` and `prompt` are `None` in turns from before these were stored. `seconds` is its duration;
+    `ended_at` is set by the store.
     """
 
     step: int

@@ -55,7 +55,7 @@ async def test_what_is_said_to_be_used_again_stays_for_longer(store: Store, url:
 async def test_a_turn_keeps_what_the_model_was_asked_and_how_it_wrote_its_calls(store: Store) -> None:
     asked = {"model": "m", "system": "a", "tools": "b"}
     written = [{"id": "1", "name": "add", "arguments": "{'a': 1}", "extra": {}}]
-    whole = turn(written=written, asked=asked)
+    whole = turn(written=written, prompt=asked)
     await begun(store, "r1")
     await store.journal.add_turn("r1", ME, whole, [])
 
