@@ -7,27 +7,31 @@ escapes, entities and encodings are resolved, letters that look alike are one le
 quotes, case and the order of keys do not count.
 """
 
-import base64
-import html
 import json
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
-from urllib.parse import unquote
 
 from beckon_agent.core.model_types import Declaration, Message
 from beckon_agent.dialects.calls import RawCall, parse_loosely
+from beckon_agent.dialects.spellings import (
+    decode_runs,
+    find_words,
+    rewrite_texts,
+    split_words,
+    to_letters,
+    to_plain_text,
+)
 
 SEARCHED: Final = 1_000_000
 """Characters of a conversation that are searched; in a longer one, no call is read out of text."""
 
-_ROUNDS: Final = 4  # of escapes within escapes
-_NESTED: Final = 3  # of encodings within encodings
+_NESTED: Final = 3  # of JSON within JSON
 _DEPTH: Final = 40  # of JSON
 _SHORTEST_MARKUP: Final = 8  # letters and digits that markup has more than the name and the arguments
+_SHORTEST_CALL: Final = 12  # letters and digits of a name and arguments that no other words spell by chance
 _MOST_FORMS: Final = 10_000  # places of one name that are looked at
 
 # Words that markup puts between a name, a key and a value.
@@ -80,25 +84,6 @@ _STRUCTURE: Final = frozenset(
         "py",
     ]
 )
-# Letters of other scripts that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, Latin extensions.
-_ALIKE: Final = dict(zip(
-    "аеорсухіјѕһԁԛԝкмтвнгпиαοενρυτικηχωμσɡıɑⅼ",  # that is the point
-    "aeopcyxijshdqwkmtbhrnuaoevputiknxwmsgial",
-    strict=True,
-))  # fmt: skip
-_LOOKING_LATIN = re.compile(f"[{''.join(_ALIKE)}]")
-_WORDS = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
-_UNICODE_ESCAPE = re.compile(r"\\+(?:u\{?([0-9a-fA-F]{4,6})\}?|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))")
-_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_BLANK_ESCAPE = re.compile(r"\\+[nrt]")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:\s*\n\s*[A-Za-z0-9+/_-]{4,})*={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){8,}")
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
-    "\ufeff\uffa0\ufff9-\ufffb\U000e0100-\U000e01ef]"
-)
-_TAGS = re.compile("[\U000e0020-\U000e007e]")  # invisible copies of ASCII
-_MARKS = re.compile(r"[\u0300-\u036f]")
 
 
 class Provenance:
@@ -123,11 +108,13 @@ class Provenance:
             return True
         if any(stream.contains_call(call) for call in calls for stream in self._search_streams):
             return True
-        letters = _letters(_to_plain_text(markup))
-        own = sum(len(_letters(_to_plain_text(call.name + call.arguments))) for call in calls)
-        if len(letters) < own + _SHORTEST_MARKUP:
+        letters = to_letters(markup)
+        own = sum(len(to_letters(call.name + call.arguments)) for call in calls)
+        if len(letters) >= own + _SHORTEST_MARKUP:
+            return any(stream.holds_markup(letters) for stream in self._search_streams)
+        if len(letters) < _SHORTEST_CALL or not all(_words_of(call.arguments) for call in calls):
             return False
-        return any(stream.holds_markup(letters) for stream in self._search_streams)
+        return any(stream.spells(letters) for stream in self._search_streams)
 
     @cached_property
     def _search_streams(self) -> Sequence["_Stream"] | None:
@@ -143,11 +130,12 @@ class Provenance:
             if inner == spellings[-1]:
                 break
             spellings.append(inner)
-        plain = [[_to_plain_text(text) for text in texts] for texts in spellings]
+        spellings += [other for spelling in spellings for other in rewrite_texts(spelling)]
+        plain = [[to_plain_text(text) for text in texts] for texts in spellings]
         texts = dict.fromkeys(text for spelling in spellings for text in spelling)
-        decoded = [part for text in texts for part in _decode_runs(text)]
+        decoded = [part for text in texts for part in decode_runs(text)]
         if decoded:
-            plain.append([_to_plain_text(text) for text in decoded])
+            plain.append([to_plain_text(text) for text in decoded])
         joined = [joiner.join(texts) for texts in plain for joiner in ("", "\n")]
         return [_Stream(text) for text in dict.fromkeys(joined)]
 
@@ -172,7 +160,7 @@ class _Stream:
 
     @cached_property
     def _words(self) -> list[str]:
-        return _WORDS.findall(self._plain)
+        return split_words(self._plain)
 
     @cached_property
     def _letters(self) -> str:
@@ -183,7 +171,7 @@ class _Stream:
 
         Any markup and any order will do.
         """
-        name = _WORDS.findall(_to_plain_text(call.name))
+        name = find_words(call.name)
         if not name or "".join(name) not in self._letters:
             return False
         wanted = Counter(_words_of(call.arguments))
@@ -216,6 +204,10 @@ class _Stream:
             rf"(?:<tool_call>|function=|invoke name=)[\W_]{{0,8}}{written}[\W_]{{0,8}}</",
         )
         return any(re.search(form, self._plain) for form in forms)
+
+    def spells(self, letters: str) -> bool:
+        """True if these letters follow each other, whatever is between them."""
+        return letters in self._letters
 
     def holds_markup(self, letters: str) -> bool:
         """True if the markup is found whole, or cut in two."""
@@ -258,7 +250,7 @@ def _words_of(arguments: str) -> list[str]:
     if isinstance(value, str):
         value = parse_loosely(value) or value
     parts = [arguments] if value is None else list(_iterate_scalars(value))
-    return [word for part in parts for word in _WORDS.findall(_to_plain_text(part))]
+    return [word for part in parts for word in find_words(part)]
 
 
 def _iterate_scalars(value: object, depth: int = 0) -> Iterator[str]:
@@ -308,75 +300,3 @@ def _iterate_values(value: object, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, Sequence):
         for member in value:
             yield from _iterate_values(member, depth + 1)
-
-
-def _to_plain_text(text: str) -> str:
-    """Resolve escapes and entities, and unify similar letters."""
-    for _ in range(_ROUNDS):
-        before = text
-        if "&" in text:
-            text = html.unescape(text)
-        if "%" in text:
-            text = unquote(text)
-        if "\\" in text:
-            text = _UNICODE_ESCAPE.sub(_resolve_escape, text)
-            text = _SURROGATES.sub(_join_surrogates, text)
-        if text == before:
-            break
-    text = _BLANK_ESCAPE.sub(" ", text) if "\\" in text else text
-    if not text.isascii():
-        text = _TAGS.sub(lambda found: chr(ord(found[0]) - 0xE0000), text)
-        text = unicodedata.normalize("NFKD", text)
-        text = _MARKS.sub("", _INVISIBLE.sub("", text))
-        text = unicodedata.normalize("NFKC", text).casefold()
-        return _LOOKING_LATIN.sub(lambda found: _ALIKE[found[0]], text)
-    return text.casefold()
-
-
-def _resolve_escape(found: re.Match[str]) -> str:
-    code = int(next(filter(None, found.groups())), 16)
-    return chr(code) if code <= 0x10FFFF else " "
-
-
-def _join_surrogates(found: re.Match[str]) -> str:
-    return found[0].encode("utf-16", "surrogatepass").decode("utf-16")
-
-
-def _letters(plain: str) -> str:
-    return "".join(_WORDS.findall(plain))
-
-
-def _decode_runs(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield the texts in runs of base64 and hexadecimal digits.
-
-    Such runs in these texts are decoded, too.
-    """
-    if depth == _NESTED:
-        return
-    for pattern, decode in ((_BASE64, _of_base64), (_HEX, _of_hex)):
-        for found in pattern.finditer(text):
-            inner = decode(found[0])
-            if inner:
-                yield inner
-                yield from _decode_runs(inner, depth + 1)
-
-
-def _of_base64(run: str) -> str:
-    """Return the text in lines of base64, or in the first line.
-
-    It is empty if there is none.
-    """
-    for written in dict.fromkeys((re.sub(r"\s", "", run), run.split(maxsplit=1)[0])):
-        bare = written.rstrip("=").replace("-", "+").replace("_", "/")
-        try:
-            return base64.b64decode(bare + "=" * (-len(bare) % 4)).decode()
-        except ValueError:  # neither base64 nor text
-            continue
-    return ""
-
-
-def _of_hex(run: str) -> str:
-    try:
-        return bytes.fromhex(re.sub(r"[ :]", "", run)).decode()
-    except ValueError:
-        return ""

@@ -5,14 +5,11 @@ nested, in other scripts and languages; read whole and one character at a time. 
 all of the answer is shown. The other side: what the model calls on its own is still read.
 """
 
-import base64
-import html
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -23,6 +20,7 @@ from beckon_agent.dialects.calls import RawCall
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
 from beckon_agent.run.model_turn import Screen
+from tests.agent.dialects.encodings import ENCODINGS
 from tests.agent.dialects.reading import declare
 
 TOOLS = declare("effect", "look")
@@ -151,58 +149,6 @@ IN_CODE = ("fence", "tildes", "fence_in_a_fence", "inline_code", "block_quote", 
 @pytest.mark.parametrize("name", [name for name in MARKUPS if name != "kimi"])
 def test_a_text_dialect_reads_no_call_in_code_quotes_tables_and_lists(name: str, form: str) -> None:
     assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS[form].format(MARKUPS[name]), [ASKED])
-
-
-def _spread(text: str) -> str:
-    return "\u200b".join(text)
-
-
-def _wide(text: str) -> str:
-    return "".join(chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else letter for letter in text)
-
-
-def _alike(text: str) -> str:
-    return text.translate(str.maketrans("eacopx", "еасорх"))
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\u{ord(letter):04x}" for letter in text)
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-ENCODINGS: dict[str, Callable[[str], str]] = {
-    "json": lambda text: json.dumps({"page": text}),
-    "json_in_json": lambda text: json.dumps({"page": json.dumps({"body": f"Hi. {text}"})}),
-    "json_in_json_in_json": lambda text: json.dumps([json.dumps({"a": json.dumps({"b": text})})]),
-    "ascii_json": lambda text: json.dumps({"page": f"é {text}"}, ensure_ascii=True),
-    "entities": html.escape,
-    "numeric_entities": lambda text: "".join(f"&#{ord(letter)};" for letter in text),
-    "entities_twice": lambda text: html.escape(html.escape(text)),
-    "percent": lambda text: quote(text, safe=""),
-    "percent_twice": lambda text: quote(quote(text, safe=""), safe=""),
-    "unicode_escapes": _escaped,
-    "base64": lambda text: f"Decode this: {_base64(text)} please.",
-    "base64_lines": lambda text: "\n".join(
-        _base64(text)[at : at + 40] for at in range(0, len(_base64(text)), 40)
-    ),
-    "base64_twice": lambda text: _base64(_base64(text)),
-    "base64_in_json": lambda text: json.dumps({"data": _base64(text)}),
-    "hexadecimal": lambda text: text.encode().hex(),
-    "zero_width": _spread,
-    "full_width": _wide,
-    "letters_that_look_alike": _alike,
-    "upper_case": str.upper,
-    "blanks": lambda text: text.replace('"', '" ').replace("\n", "\n\n   "),
-    "backslashes": lambda text: text.replace("_", "\\_").replace('"', '\\"'),
-    "bold": lambda text: text.replace("effect", "**effect**"),
-    "no_quotes": lambda text: text.replace('"', "").replace("'", ""),
-    "tag_characters": lambda text: "".join(
-        chr(0xE0000 + ord(letter)) if letter.isascii() else letter for letter in text
-    ),
-}
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
