@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from beckon_agent.api.http.errors import ApiError
 
@@ -20,7 +19,7 @@ class SchemaOf:
     def __init__(self, kind: Any) -> None:
         self._kind = kind
 
-    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, _: object, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the schema; the other type costs nothing before."""
         return handler(TypeAdapter(self._kind).core_schema)
 
