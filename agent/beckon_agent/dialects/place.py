@@ -14,6 +14,8 @@ _QUOTE_OR_TABLE = re.compile(r"\s*[>|]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])\s")
 _QUOTATION_MARKS: Final = frozenset("\"'“”„‟‘’‚«»‹›「」『』《》〈〉")
 
+_CONTINUED: Final = frozenset(",;(-–—")
+
 
 class Place:
     """Follows the text of an answer, piece by piece.
@@ -27,6 +29,7 @@ class Place:
         self._head = ""
         self._column = 0
         self._last = ""
+        self._last_letter = ""  # of this line, blanks left out
         self._fence = ""
         self._below_quote = False
         self._run = 0  # backticks in a row that have just been read
@@ -54,6 +57,11 @@ class Place:
         return bool(self._fence or self._opening_fence())
 
     @property
+    def amid_sentence(self) -> bool:
+        """True after words in a line without an end such as a full stop or a colon."""
+        return self._last_letter.isalnum() or self._last_letter in _CONTINUED
+
+    @property
     def may_hold_call(self) -> bool:
         """True if a call may be written here.
 
@@ -74,6 +82,7 @@ class Place:
         self._head += text[: _HEAD_LENGTH - len(self._head)]
         self._column += len(text)
         self._last = text[-1]
+        self._last_letter = text.rstrip()[-1:] or self._last_letter
         self.said = self.said or not text.isspace()
         parts = re.split("(`+)", text) if "`" in text or self._run else [text]
         for part in filter(None, parts):
@@ -114,4 +123,4 @@ class Place:
         else:
             self._span = 0 if blank else self._span
             self._below_quote = not blank and bool(_QUOTE_OR_TABLE.match(self._head))
-        self._head, self._column, self._last = "", 0, ""
+        self._head, self._column, self._last, self._last_letter = "", 0, "", ""

@@ -28,6 +28,8 @@ It returns the calls that it read; none, or None, where there are none: what it 
 It raises Damaged or Incomplete for unusable markup, too; `up_to` says where such markup ends.
 """
 
+_GOES_ON: Final = frozenset(",;")
+
 
 @dataclass(frozen=True)
 class Grammar:
@@ -36,7 +38,7 @@ class Grammar:
     `line` is a form without an opener, at the start of a line (ChatGLM3's name of the tool); `silent` are
     tokens without meaning for the reader, and not shown. With `trims`, blanks before a text belong to the
     markup. With `whole`, calls are the whole rest of an answer from the start of a line; otherwise they may
-    have text on both sides.
+    have text before and after them, but not in the middle of a sentence.
     """
 
     forms: Mapping[str, Form]
@@ -282,9 +284,12 @@ class MarkupReader:
     def _enter_form(self, form: Form, *, whole: bool) -> Steps[None]:
         """Read a form; without allowed calls, show it all as text."""
         source, allowed = self._source, self._call_allowed(whole=whole)
+        amid_sentence = self._place.amid_sentence and not (whole or self._held)
         calls = yield from self._attempt_form(form)
         raw = source.raw()
         self._only_text = self._held_size + len(raw) > HELD_LIMIT
+        if calls and allowed and amid_sentence:
+            allowed = not (yield from self._sentence_goes_on())
         if not calls or not allowed or self._only_text or not self._allows(calls, raw):
             self._at_line_start = raw.endswith("\n")
             self._show_text(raw)
@@ -294,6 +299,11 @@ class MarkupReader:
             self._hold_calls(raw, calls)
         else:
             self._emit_calls(calls)
+
+    def _sentence_goes_on(self) -> Steps[bool]:
+        """True if a call has more of its sentence behind it: a comma, or a blank and a small letter."""
+        following = yield from self._source.peek_text(2)
+        return following[:1] in _GOES_ON or (following[:1] in (" ", "\t") and following[1:2].islower())
 
     def _attempt_form(self, form: Form) -> Steps[Sequence[RawCall] | None]:
         """Run a form up to the limit of text held back."""

@@ -74,6 +74,12 @@ class TextSource:
             yield
         return self.text[self.at : self.at + 1]
 
+    def peek_text(self, length: int) -> Steps[str]:
+        """Return the next `length` characters without taking them; fewer at the end."""
+        while len(self.text) - self.at < length and not self.ended:
+            yield
+        return self.text[self.at : self.at + length]
+
     def take_character(self) -> Steps[str]:
         """Take one character; raise Incomplete at the end."""
         found = yield from self.peek()

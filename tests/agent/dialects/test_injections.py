@@ -151,6 +151,23 @@ def test_a_text_dialect_reads_no_call_in_code_quotes_tables_and_lists(name: str,
     assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS[form].format(MARKUPS[name]), [ASKED])
 
 
+# DeepSeek's calls are on lines of their own, between tokens that say nothing of the text around them.
+@pytest.mark.parametrize("name", [name for name in MARKUPS if name not in ("kimi", "deepseek")])
+def test_a_text_dialect_reads_no_call_in_a_sentence(name: str) -> None:
+    assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS["prose"].format(MARKUPS[name]), [ASKED])
+
+
+@pytest.mark.parametrize(
+    "form", ["I look {}", "I look: {} Then I tell.", "I look {}\nand tell.", "{} I tell."]
+)
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "glm4_keys", "mistral", "deepseek"])
+def test_a_text_dialect_reads_a_call_between_sentences(name: str, form: str) -> None:
+    answer = form.format(MARKUPS[name])
+
+    assert answered(DIALECTS[DIALECT_OF[name]], [answer], [ASKED]).calls == ("effect",)
+    assert answered(DIALECTS[DIALECT_OF[name]], answer, [ASKED]).calls == ("effect",)
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_call_in_any_encoding_is_never_made(

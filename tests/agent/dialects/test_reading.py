@@ -233,8 +233,8 @@ def test_blanks_between_calls_are_not_shown_and_blanks_in_a_text_are() -> None:
 def test_a_call_is_handed_out_as_soon_as_it_is_whole() -> None:
     reader = DIALECTS["hermes"].make_reader(WEATHER, lambda: "id0000000")
 
-    assert reader.feed('Yes <tool_call>{"name": "get_weather", "arguments": {}}</tool_') == [
-        TextDelta("Yes ")
+    assert reader.feed('Yes. <tool_call>{"name": "get_weather", "arguments": {}}</tool_') == [
+        TextDelta("Yes. ")
     ]
     assert reader.feed("call>") == [ToolCall("id0000000", "get_weather", "{}", origin="dialect")]
     assert reader.finish() == []
