@@ -208,7 +208,7 @@ path = "/{namespace}/{broker}"
 headers = {{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/t", "ce-type": "t", "prefer": "wait=0.2",
     "content-type": "application/json"}}
 raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-headers["authorization"] = ReplyKeys(path=Path("/secret/keys")).sign(path, raw, b"{{}}")
+headers["authorization"] = ReplyKeys(path=Path("/secret/keys")).sign_call(path, raw, b"{{}}")
 try:
     print(urllib.request.urlopen(urllib.request.Request(
         "http://beckon-shim" + path, data=b"{{}}", headers=headers)).status)
