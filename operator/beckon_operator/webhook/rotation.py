@@ -10,6 +10,9 @@ serves is signed by one that the API server trusts:
    certificate for the server, and the authority before it retires;
 3. the replicas load the new certificate, each in its own time;
 4. RETIRE, once the last certificate of the retired authority has ended: it leaves the bundle.
+
+If the authority ends between steps 1 and 2, SWITCH comes at once. The API server may trust the next
+authority already; it cannot yet trust one that is made only then.
 """
 
 from dataclasses import dataclass, replace
@@ -60,12 +63,15 @@ def decide_step(
 
     `None` means that the Secret holds nothing usable.
     """
-    if holdings is None or not is_valid(holdings.authority.certificate, now):
+    if holdings is None:
         return RotationStep.CREATE
+    has_upcoming = holdings.upcoming is not None and is_valid(holdings.upcoming.certificate, now)
+    if not is_valid(holdings.authority.certificate, now):
+        return RotationStep.SWITCH if has_upcoming else RotationStep.CREATE
     serving = holdings.serving.certificate
     if not is_valid(serving, now) or is_due(serving, now) or not policy.names <= names_of(serving):
         return RotationStep.RENEW
-    if holdings.upcoming is not None and is_valid(holdings.upcoming.certificate, now):
+    if has_upcoming:
         settled = upcoming_trusted_since is not None and now - upcoming_trusted_since >= policy.settle
         return RotationStep.SWITCH if settled else RotationStep.NOTHING
     if holdings.retired is not None:

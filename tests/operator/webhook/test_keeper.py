@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from cryptography import x509
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from beckon_operator.webhook.certificates import is_signed_by, is_valid
@@ -18,6 +18,12 @@ from tests.operator.webhook.objects import Objects
 
 SECOND = timedelta(seconds=1)
 SETTLE = 20 * SECOND
+# So slow that the authority ends before the next one has signed, though that was trusted long before.
+SLOW_SWITCH = [
+    *((0, 0), (0, 7), (0, 30), (0, 30), (0, 30), (0, 30), (1, 0), (1, 0), (2, 0), (2, 7), (2, 30), (1, 30)),
+    *((1, 0), (0, 0), (0, 0), (0, 30), (2, 30), (0, 30), (0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (1, 0)),
+    *((1, 7), (1, 0), *[(0, 0)] * 14),
+]
 POLICY = RotationPolicy(frozenset({"a.b.svc"}), 300 * SECOND, 900 * SECOND, SETTLE)
 REPLICAS = 3
 
@@ -52,6 +58,17 @@ class Replica:
                 assert any(is_signed_by(served, authority) for authority in trusted)
 
 
+def has_ended_without_successor(objects: Objects) -> bool:
+    """Return True if the authority has ended, and no other has been trusted for long."""
+    held = read_certificate_set(objects.secret.data)
+    assert held is not None
+    if is_valid(held.authority.certificate, objects.now):
+        return False
+    return held.upcoming is None or any(
+        held.upcoming.certificate not in trusted for trusted in objects.believed(SETTLE)
+    )
+
+
 def started() -> tuple[Objects, list[Replica]]:
     """Return replicas that serve already, and whose first trust has settled."""
     objects = Objects()
@@ -69,6 +86,7 @@ def started() -> tuple[Objects, list[Replica]]:
         st.tuples(st.integers(0, REPLICAS - 1), st.sampled_from([0, 0, 1, 7, 30])), min_size=40, max_size=80
     )
 )
+@example(SLOW_SWITCH)
 def test_whatever_order_replicas_act_in_all_they_serve_is_trusted(steps: list[tuple[int, int]]) -> None:
     objects, replicas = started()
     # A schedule of the test's own in front brings everything near to the rotation of the authority.
@@ -78,6 +96,10 @@ def test_whatever_order_replicas_act_in_all_they_serve_is_trusted(steps: list[tu
 
     for index, seconds in steps:
         objects.now += seconds * SECOND
+        if has_ended_without_successor(objects):
+            # Only requests of half a minute each, at lifetimes of minutes, get this far: whatever is
+            # served next can be trusted only later. At lifetimes of years there are months to add one.
+            return
         replicas[index].go_on()
         for replica in replicas:
             replica.check()

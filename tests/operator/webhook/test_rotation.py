@@ -118,6 +118,19 @@ def test_an_authority_that_ended_before_it_was_trusted_is_replaced() -> None:
     assert step(waited, since=TRUSTED_LONG) is RotationStep.ADD
 
 
+@pytest.mark.parametrize("since", [None, TRUSTED_LONG])
+def test_an_authority_that_has_ended_gives_way_to_the_upcoming_one(since: datetime | None) -> None:
+    ended = replace(held(), authority=upcoming(1801 * DAY), upcoming=upcoming(500 * DAY))
+
+    assert step(ended, since=since) is RotationStep.SWITCH
+
+
+def test_without_a_valid_upcoming_authority_an_ended_one_is_made_anew() -> None:
+    both_ended = replace(held(), authority=upcoming(2400 * DAY), upcoming=upcoming(1801 * DAY))
+
+    assert step(both_ended, since=TRUSTED_LONG) is RotationStep.CREATE
+
+
 def test_the_servers_certificate_is_renewed_before_anything_is_rotated() -> None:
     due = replace(held(authority_age=1300 * DAY, serving_age=70 * DAY), upcoming=upcoming())
 
