@@ -1,23 +1,31 @@
-"""Delivery of one event to one Trigger: attempts, back-off, the reply, the dead letter.
-
-A dead letter is the original event with Knative's error attributes (knative/eventing
-pkg/kncloudevents/event_dispatcher.go), and with its TTL: a sink that is a Broker again would
-otherwise send an undeliverable event round for ever.
-"""
+"""Delivery of one event to one Trigger: attempts, back-off, the reply, the dead letter."""
 
 import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
-from beckon_broker.answers import Setback, read_answer, read_dead_letter_answer
 from beckon_broker.envelope import TTL, Envelope, Refused, seal_reply
-from beckon_broker.lane import Lane
 from beckon_broker.metrics import Metrics
-from beckon_broker.sender import Headers, NoAnswer, Post
-from beckon_broker.topology import ingress_url
+from beckon_broker.sender import Headers, NoAnswer, Post, Setback, read_answer, read_dead_letter_answer
+from beckon_broker.topology import Subscription, ingress_url
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, to_binary, to_structured
+
+
+@dataclass(slots=True)
+class Lane:
+    """The deliveries of one Trigger; a change applies from the next attempt.
+
+    A lane outlives its Trigger until its last delivery is over: accepted events are delivered to the
+    Trigger's last subscriber. `open` counts the deliveries waiting or in progress.
+    """
+
+    subscription: Subscription
+    slots: asyncio.Semaphore
+    open: int = 0
+
 
 DESTINATION = "knativeerrordest"
 CODE = "knativeerrorcode"

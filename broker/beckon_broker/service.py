@@ -10,16 +10,14 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from beckon_broker.admission import Admission, NotReady
 from beckon_broker.app import Pages, build_app
-from beckon_broker.backlog import Backlog
-from beckon_broker.dispatcher import Dispatcher, Pace
+from beckon_broker.dispatcher import Backlog, Dispatcher, Pace
 from beckon_broker.ingress import Ingress
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post, Sender
 from beckon_broker.server import Server, base_url
 from beckon_broker.settings import Settings
-from beckon_broker.topology import Topology, build_topology
+from beckon_broker.topology import Admission, NotReady, Topology, build_topology
 from beckon_runtime.asgi import server_config
 from beckon_sources.folder_watch import Follower
 from beckon_sources.folders import ManifestFolders

@@ -10,8 +10,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from beckon_broker.answers import Answer
-from beckon_broker.sender import Headers, NoAnswer, Post
+from beckon_broker.sender import Answer, Headers, NoAnswer, Post
 from beckon_runtime.tracing import MEMBERS, carried_by, continued
 
 _EVENT = {"ce-id": "event_id", "ce-source": "event_source", "ce-type": "event_type"}

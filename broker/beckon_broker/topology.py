@@ -1,20 +1,82 @@
-"""Brokers and their ready Triggers, built from manifests; pure.
+"""The Brokers and Triggers in the manifests: read, and routed."""
 
-A Broker exists if a valid manifest describes it, or if none does and a Trigger names it.
-A Trigger is ready when its subscriber and its dead-letter sink have addresses; one that is not
-ready gets no events, and has a reason.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from beckon_broker.admission import NotReady, Objects
 from beckon_broker.envelope import BrokerName
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
 from beckon_contract.knative.delivery import DEFAULT_DELIVERY, Delivery
 from beckon_contract.knative.filters import EventFilter
-from beckon_contract.knative.triggers import GROUP, Trigger
+from beckon_contract.knative.triggers import (
+    GROUP,
+    Broker,
+    InvalidResource,
+    Trigger,
+    parse_broker,
+    parse_trigger,
+)
 from beckon_contract.kubernetes_objects import Key, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """A Trigger or Broker not ready: a CamelCase reason, cause and cure."""
+
+    key: Key
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects in manifests: valid Brokers and Triggers, all resources, refusals."""
+
+    resources: tuple[Resource, ...] = ()
+    brokers: tuple[Broker, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    refusals: tuple[NotReady, ...] = ()
+
+
+class Admission:
+    """Remembers the last valid version of every described Trigger and Broker."""
+
+    def __init__(self) -> None:
+        self._brokers: Mapping[Key, Broker] = {}
+        self._triggers: Mapping[Key, Trigger] = {}
+
+    def review(self, resources: Iterable[Resource]) -> Objects:
+        """Return the objects described by resources; the last counts for each key."""
+        latest = {resource.key: resource for resource in resources}
+        brokers: dict[Key, Broker] = {}
+        triggers: dict[Key, Trigger] = {}
+        refusals: list[NotReady] = []
+        for key, resource in latest.items():
+            try:
+                if (key.group, key.kind) == (GROUP, "Broker"):
+                    brokers[key] = parse_broker(resource)
+                elif (key.group, key.kind) == (GROUP, "Trigger"):
+                    triggers[key] = parse_trigger(resource)
+            except InvalidResource as error:
+                refusals.append(self._refuse(resource, error, brokers, triggers))
+        self._brokers, self._triggers = brokers, triggers
+        return Objects(
+            tuple(latest.values()), tuple(brokers.values()), tuple(triggers.values()), tuple(refusals)
+        )
+
+    def _refuse(
+        self,
+        resource: Resource,
+        error: InvalidResource,
+        brokers: dict[Key, Broker],
+        triggers: dict[Key, Trigger],
+    ) -> NotReady:
+        """Keep the last valid version; return the problem of the new one."""
+        key, fate = resource.key, "it is left out"
+        if key in self._brokers:
+            brokers[key], fate = self._brokers[key], "its last valid version stays in force"
+        if key in self._triggers:
+            triggers[key], fate = self._triggers[key], "its last valid version stays in force"
+        return NotReady(key, "InvalidSpec", f"{error} (in {resource.origin}; {fate})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from beckon_contract.correlation import Keyring
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
 from beckon_runtime.settings import setting_problems
-from beckon_shim.keys import load_keys
 from beckon_shim.messages import Handler
 from beckon_shim.service import Service, listen
 from beckon_shim.settings import Settings
+from beckon_shim.tokens import load_keys
 from beckon_sources.api_types import NotConfigured
 
 if TYPE_CHECKING:

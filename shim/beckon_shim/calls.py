@@ -9,18 +9,17 @@ from functools import partial
 from beckon_contract.cloudevents.events import EventError, is_timestamp
 from beckon_contract.cloudevents.extensions import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_shim import responses
+from beckon_shim.brokers import Brokers, Target
 from beckon_shim.deadlines import Deadlines
 from beckon_shim.delivery import IDEMPOTENT, Delivery, at_deadline
 from beckon_shim.exchange import Exchange
 from beckon_shim.log_fields import NOTED, ids_in
-from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond
+from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond, WireEvent, read
 from beckon_shim.posts import BrokerPosts
-from beckon_shim.progress_stream import ProgressStream, wants_reports
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.status import Status
-from beckon_shim.targets import Brokers, Target
+from beckon_shim.stream import ProgressStream, wants_reports
 from beckon_shim.waiters import Waiter
-from beckon_shim.wire import WireEvent, read
 
 _EXPIRY = b"ce-expirytime"
 # Of which the log tells only who asks for it: of too many calls there is no line each.

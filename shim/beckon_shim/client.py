@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
-from beckon_shim.ack import Ack
+from beckon_shim.brokers import Target
 from beckon_shim.connection import Connection, Post
-from beckon_shim.messages import RawHeader
-from beckon_shim.targets import Target
+from beckon_shim.messages import Ack, RawHeader
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from beckon_shim.ack import Ack
+from beckon_shim.messages import Ack
 
 _LONGEST_ANSWER = 65_536
 

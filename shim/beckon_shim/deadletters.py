@@ -1,10 +1,6 @@
-"""Reads dead letters: the Broker's reason, and a possible run of the tool.
+"""Dead letters: the reason in one, and the wait after one without a reason."""
 
-Brokers add `knativeerrordest`, `knativeerrorcode` and `knativeerrordata` to the original
-event (knative/specs, data-plane.md); each may be missing. The data is Base64, cut at
-1,024 characters by some (knative/eventing event_dispatcher.go), and plain in old ones.
-"""
-
+import asyncio
 import base64
 import binascii
 import re
@@ -13,8 +9,8 @@ from urllib.parse import unquote
 import orjson
 
 from beckon_runtime.problem import Problem
-from beckon_shim.messages import Answer, of_problem
-from beckon_shim.wire import WireEvent
+from beckon_shim.messages import Answer, WireEvent, of_problem
+from beckon_shim.waiters import Waiter, Waiters
 
 _DESTINATION = b"ce-knativeerrordest"
 _CODE = b"ce-knativeerrorcode"
@@ -119,3 +115,45 @@ def _to_status(text: str) -> int | None:
     except ValueError:
         return None
     return code if 100 <= code < 600 else None
+
+
+_REMEMBERED = 1024
+
+
+class AmbiguousDeadLetters:
+    """Decides how long a doubted call waits.
+
+    It waits `grace` seconds, or to its deadline if something answers such calls: its type has been answered
+    here before, or its tool shows that it is at work, by a report or by accepting the call for a later
+    answer.
+    """
+
+    def __init__(self, waiters: Waiters, grace: float) -> None:
+        self._waiters = waiters
+        self._grace = grace
+        self._answered: dict[bytes, None] = {}
+
+    def note_answered(self, waiter: Waiter) -> None:
+        """Remember a call type with an answering tool; the latest 1,024 count."""
+        self._answered.pop(waiter.call_type, None)
+        self._answered[waiter.call_type] = None
+        if len(self._answered) > _REMEMBERED:
+            del self._answered[next(iter(self._answered))]
+
+    def note_alive(self, waiter: Waiter) -> None:
+        """Take a report or an acceptance as a sign of a working tool."""
+        waiter.alive = True
+        if waiter.doubted is not None:
+            waiter.doubted.cancel()
+
+    def doubt(self, waiter: Waiter, answer: Answer) -> None:
+        """Take a dead letter without a reason.
+
+        The caller gets `answer` if no reply comes.
+        """
+        waiter.doubt = answer
+        if waiter.doubted is not None:  # one more deleted Trigger: the first letter's time counts
+            return
+        if not waiter.alive and waiter.call_type not in self._answered:
+            loop = asyncio.get_running_loop()
+            waiter.doubted = loop.call_later(self._grace, self._waiters.fail, waiter, answer)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from beckon_shim import responses
-from beckon_shim.ack import Ack
-from beckon_shim.messages import Answer, RawHeader
+from beckon_shim.brokers import Target
+from beckon_shim.messages import Ack, Answer, RawHeader
 from beckon_shim.posts import BrokerPosts
-from beckon_shim.targets import Target
 from beckon_shim.waiters import Waiter, Waiters
 
 IDEMPOTENT = b"beckon-idempotent"

@@ -6,9 +6,9 @@ delivers it again, by its own rules.
 
 import logging
 
+from beckon_shim.brokers import Target
 from beckon_shim.client import Client
-from beckon_shim.targets import Target
-from beckon_shim.wire import WireEvent
+from beckon_shim.messages import WireEvent
 
 _AT_ONCE = 64
 _REPORTS_AT_ONCE = 16

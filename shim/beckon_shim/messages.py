@@ -1,9 +1,12 @@
-"""The messages of the shim: requests, answers, and the callbacks for them."""
+"""Messages: requests and answers of HTTP, events on the wire, and acknowledgements."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from beckon_contract.cloudevents.events import from_http, is_timestamp, to_binary
+from beckon_contract.cloudevents.media_types import is_media_type
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 RawHeader = tuple[bytes, bytes]
@@ -71,3 +74,122 @@ class Handler(Protocol):
 def of_problem(problem: Problem, outcome: str, *extra: RawHeader) -> Answer:
     """Return the answer with a problem document (RFC 9457)."""
     return Answer(problem.status, [(b"content-type", MEDIA_TYPE.encode()), *extra], problem.body(), outcome)
+
+
+_NAMES = re.compile(rb"(?:ce-[a-z0-9]+\n)+\Z")
+_PLAIN = re.compile(rb"[ !#$&-~]*\Z")
+_UNUSUAL = frozenset((b"ce-data", b"ce-datacontenttype"))
+
+
+@dataclass(slots=True)
+class WireEvent:
+    """A valid event in binary mode: its ce- headers by name, its content type, its data."""
+
+    attributes: dict[bytes, bytes]
+    content_type: bytes
+    body: bytes
+
+    def headers(self) -> list[RawHeader]:
+        """Return the headers of the event, in the order they came."""
+        headers = list(self.attributes.items())
+        if self.content_type:
+            headers.append((b"content-type", self.content_type))
+        return headers
+
+    def text(self, name: bytes) -> str:
+        """Return the header value of an attribute, "" if it is missing."""
+        return self.attributes.get(name, b"").decode("latin-1")
+
+
+def read(headers: list[RawHeader], body: bytes) -> WireEvent:
+    """Return the event in an HTTP message of either mode; header names are lower case.
+
+    Raises `EventError` that says what is wrong.
+    """
+    attributes: dict[bytes, bytes] = {}
+    content_type = b""
+    count = 0
+    for name, value in headers:
+        if name[:3] == b"ce-":
+            attributes[name] = value
+            count += 1
+        elif name == b"content-type":
+            content_type = value
+    if count == len(attributes) and _is_usual(attributes, content_type):
+        return WireEvent(attributes, content_type, body)
+    return _read_with_care(headers, body)
+
+
+def _is_usual(attributes: dict[bytes, bytes], content_type: bytes) -> bool:
+    if content_type[:23].lower() == b"application/cloudevents":
+        return False
+    if not is_media_type(content_type.decode("latin-1") or None):
+        return False
+    if attributes.get(b"ce-specversion") != b"1.0":
+        return False
+    if not (attributes.get(b"ce-id") and attributes.get(b"ce-source") and attributes.get(b"ce-type")):
+        return False
+    values = attributes.values()
+    if b"" in values or not _PLAIN.match(b"".join(values)) or not _UNUSUAL.isdisjoint(attributes):
+        return False
+    time = attributes.get(b"ce-time")
+    if time is not None and not is_timestamp(time.decode("latin-1")):
+        return False
+    return _NAMES.match(b"\n".join(attributes) + b"\n") is not None
+
+
+def _read_with_care(headers: list[RawHeader], body: bytes) -> WireEvent:
+    event = from_http(headers, body)
+    pairs, data = to_binary(event)
+    attributes = {name.encode("latin-1"): value.encode("latin-1") for name, value in pairs}
+    content_type = attributes.pop(b"content-type", b"")
+    return WireEvent(attributes, content_type, data)
+
+
+_TRY_LATER = frozenset((429, 503))
+# After these a Broker has not taken the event: it does not know the Broker yet, or is busy (knative/specs,
+# data-plane.md), or has not read the request.
+_NOT_TAKEN = frozenset((404, 408, 425, 429, 503))
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The acknowledgement of one event; `status` 0 means no answer.
+
+    `sent` is true if the Broker may have got the event although no answer came. With `no_token` it was not
+    posted at all, because no token for its Broker was available.
+    """
+
+    status: int
+    error: str = ""
+    retry_after: str = ""
+    sent: bool = True
+    no_token: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """True if the Broker took the event."""
+        return 200 <= self.status < 300
+
+    @property
+    def doubtful(self) -> bool:
+        """True if the event may be delivered despite a failed acknowledgement.
+
+        A Broker that delivers before it answers returns 5xx when any Trigger failed, even one that has
+        nothing to do with this call; and a proxy may time out first.
+        """
+        return (self.status >= 500 and self.status not in _NOT_TAKEN) or (self.status == 0 and self.sent)
+
+    @property
+    def not_taken(self) -> bool:
+        """True if the Broker lacks the event, but may take it later."""
+        return self.status in _NOT_TAKEN or (self.status == 0 and not self.sent and not self.no_token)
+
+    @property
+    def try_later(self) -> bool:
+        """True if the Broker was busy, and the event is not at fault."""
+        return self.status in _TRY_LATER
+
+    def describe(self) -> str:
+        """Describe the Broker's answer in a few words."""
+        return f"HTTP status {self.status}" if self.status else self.error

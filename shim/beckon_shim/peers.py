@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol
 
+from beckon_shim.brokers import Target
 from beckon_shim.client import Client
-from beckon_shim.messages import RawHeader, Request
-from beckon_shim.targets import Target
-from beckon_shim.wire import WireEvent
+from beckon_shim.messages import RawHeader, Request, WireEvent
 
 FORWARDED = b"beckon-forwarded"
 _ATTEMPTS = 2

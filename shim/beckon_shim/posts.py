@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from beckon_shim.ack import Ack
 from beckon_shim.bearers import Bearers, NoToken
+from beckon_shim.brokers import Target
 from beckon_shim.client import Client
-from beckon_shim.messages import RawHeader
-from beckon_shim.targets import Target
+from beckon_shim.messages import Ack, RawHeader
 
 
 @dataclass(slots=True)

@@ -14,18 +14,16 @@ from beckon_contract.cloudevents.extensions import ACCEPTED, STATE
 from beckon_contract.correlation import Claim
 from beckon_runtime.problem import Problem
 from beckon_shim import responses
-from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
-from beckon_shim.deadletters import says_why, strip_errors, undeliverable
+from beckon_shim.deadletters import AmbiguousDeadLetters, says_why, strip_errors, undeliverable
 from beckon_shim.exchange import Exchange
 from beckon_shim.late import LateReplies
 from beckon_shim.log_fields import ids_in
-from beckon_shim.messages import Answer, HangUp, Request, Respond, of_problem
+from beckon_shim.messages import Answer, HangUp, Request, Respond, WireEvent, of_problem, read
 from beckon_shim.peers import Peers, has_hopped
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.reports import PROGRESS, Reports
 from beckon_shim.status import Status
 from beckon_shim.waiters import Fate
-from beckon_shim.wire import WireEvent, read
 
 logger = logging.getLogger(__name__)
 

@@ -7,13 +7,12 @@ from collections.abc import Coroutine
 
 from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_contract.correlation import Claim
-from beckon_shim.ambiguous_dead_letters import AmbiguousDeadLetters
+from beckon_shim.deadletters import AmbiguousDeadLetters
 from beckon_shim.exchange import Exchange
 from beckon_shim.late import LateReplies
-from beckon_shim.messages import Answer, Request
+from beckon_shim.messages import Answer, Request, WireEvent
 from beckon_shim.peers import Peers, has_hopped
 from beckon_shim.waiters import Fate
-from beckon_shim.wire import WireEvent
 
 PROGRESS = "/progress"
 _TOKEN = b"ce-" + PROGRESS_MARK.encode()

@@ -2,9 +2,7 @@
 
 from beckon_contract.cloudevents.events import EventError, EventFormatError
 from beckon_runtime.problem import Problem
-from beckon_shim.ack import Ack
-from beckon_shim.messages import Answer, of_problem
-from beckon_shim.wire import WireEvent
+from beckon_shim.messages import Ack, Answer, WireEvent, of_problem
 
 REPLIED = "replied"
 # What nobody will read: the caller is gone (nginx counts it as 499, too).

@@ -9,8 +9,8 @@ from pydantic_settings import SettingsConfigDict
 from beckon_contract.correlation import check_replica
 from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
+from beckon_shim.brokers import Templates
 from beckon_shim.peers import Addresses, pod_replica
-from beckon_shim.targets import Templates
 
 _PORT = 8082
 _OWN_ATTRIBUTES = frozenset(

@@ -1,9 +1,9 @@
 """Health, readiness and metrics: the same on both ports."""
 
 from beckon_shim import responses
+from beckon_shim.brokers import Brokers
 from beckon_shim.messages import Answer, Request
 from beckon_shim.metrics import Metrics
-from beckon_shim.targets import Brokers
 
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")

@@ -8,9 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from beckon_shim.ack import Ack
-from beckon_shim.messages import Answer, Finish, RawHeader
-from beckon_shim.wire import WireEvent
+from beckon_shim.messages import Ack, Answer, Finish, RawHeader, WireEvent
 
 _REMEMBERED = 8192
 _NOT_POSTED = Ack(0, "no connection to it could be opened in time", sent=False)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_broker.answers import Answer, Setback, read_answer, read_dead_letter_answer
+from beckon_broker.sender import Answer, Setback, read_answer, read_dead_letter_answer
 from beckon_contract.cloudevents.events import CloudEvent
 
 headers = st.lists(

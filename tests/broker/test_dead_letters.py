@@ -7,9 +7,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_broker.answers import Setback
 from beckon_broker.courier import dead_letter
 from beckon_broker.envelope import BrokerName, Envelope
+from beckon_broker.sender import Setback
 from beckon_contract.cloudevents.events import CloudEvent
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Request, event_response, subscriber

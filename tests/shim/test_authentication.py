@@ -19,7 +19,7 @@ from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.correlation import Keyring, sign_request
 from beckon_contract.resources.tools import Tool
-from beckon_shim.keys import follow_keys
+from beckon_shim.tokens import follow_keys
 from tests.patience import eventually
 from tests.shim.support import CALL, KEY, Posted, Server, Shim, shim_in_front_of
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from beckon_shim.ack import Ack
+from beckon_shim.brokers import Target
 from beckon_shim.client import Client
-from beckon_shim.targets import Target
+from beckon_shim.messages import Ack
 from tests.patience import PATIENCE, until
 from tests.silence import silent_address
 

@@ -8,9 +8,9 @@ import pytest
 import trustme
 import uvloop
 
-from beckon_shim.ack import Ack
+from beckon_shim.brokers import Target
 from beckon_shim.client import Client
-from beckon_shim.targets import Target
+from beckon_shim.messages import Ack
 from tests.patience import PATIENCE, until
 from tests.shim.support import Server, serving
 
