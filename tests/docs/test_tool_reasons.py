@@ -12,7 +12,7 @@ JUDGING = sorted((ROOT / "operator" / "beckon_operator" / "judging").glob("*.py"
 MISSES = ROOT / "contract" / "beckon_contract" / "catalogue" / "route_diagnostics.py"
 
 # Where a reason stands among the arguments of what makes a condition.
-_PLACE = {"Condition": 2, "_no": 0, "Miss": 0}
+_PLACE = {"Condition": 2, "_not_routed": 0, "Miss": 0}
 
 
 def reasons(path: Path) -> set[str]:

@@ -52,7 +52,7 @@ def _tell_the_port(out: int) -> None:
         os.close(out)
         return listener
 
-    vars(agent)["_listen"] = listen_and_tell
+    vars(agent)["_bind_socket"] = listen_and_tell
 
 
 def _redirect(log: Path) -> None:
