@@ -175,7 +175,7 @@ async def run(plan: Plan) -> int:
             "BECKON_SHIM_BROKER_URL": f"http://127.0.0.1:{stub_port}/{{namespace}}/{{name}}",
             "BECKON_SHIM_PORT": str(call_port),
             "BECKON_SHIM_REPLY_PORT": str(reply_port),
-            "BECKON_SHIM_LOG_LEVEL": "error",
+            "BECKON_LOG_LEVEL": "error",
             "BECKON_SHIM_KEYS": load.KEY,
         }
         shim = await start("beckon_shim", environment=environment)
