@@ -4,21 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from supply_chain.sbom import ROOMS
+
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = (
-    "contract",
-    "runtime",
-    "manifests",
-    "kube",
-    "broker",
-    "shim",
-    "operator",
-    "agent",
-    "demo",
-    "tools",
-    "adapter",
-    "cli",
-)
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
