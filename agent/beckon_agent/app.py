@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
+from beckon_agent.api import explain, models, operations, page, replays, tools
 from beckon_agent.api.chat import routes as chat
 from beckon_agent.api.chat.memory import HandedCalls
 from beckon_agent.api.chat.routes import ChatRuns
@@ -36,7 +36,6 @@ from beckon_agent.api.http.streaming import ClientGone, StreamPace
 from beckon_agent.api.late_replies import LateReplySink
 from beckon_agent.api.mcp.server import McpSettings, mount_mcp
 from beckon_agent.api.responses import routes as responses
-from beckon_agent.api.runs import approvals
 from beckon_agent.api.runs import routes as runs
 from beckon_agent.core.context import owner_of, request_id
 from beckon_agent.durable.engine import RunEngine
@@ -110,7 +109,7 @@ def build_app(
         )
         app.include_router(events.make_router(service, storage.engine, storage.rules))
         app.include_router(runs.make_router(storage.store, pace or StreamPace(), owner_of))
-        app.include_router(approvals.make_router(storage.store, storage.engine, owner_of))
+        app.include_router(runs.make_approvals_router(storage.store, storage.engine, owner_of))
         app.include_router(replays.make_router(storage.store, service, pace or StreamPace(), owner_of))
         late = LateReplies(storage.store, service.registry, storage.engine.look_for_runs)
         count, attribute = service.metrics.late_reply, storage.rules.reply_attribute

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pytest
 
-from beckon_agent.auth.api_keys import KeyFile
+from beckon_agent.auth.authentication import KeyFile
 from beckon_cli.entry import app
 from beckon_cli.errors import CommandError
 from beckon_contract.api_keys import read_lines

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from beckon_agent.agents.configured import Agents, Parts, Place
-from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.configured import Agents, Own, Parts, Place
 from beckon_agent.agents.keys import KeyRing, SecretEntry, SecretFiles
 from beckon_agent.agents.model_pool import ModelPool
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from beckon_agent.agents.answering import AnsweringReporter
-from beckon_agent.agents.configured import AgentEntry, Agents, Parts, Place
-from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.configured import AgentEntry, Agents, Own, Parts, Place
 from beckon_agent.agents.keys import KeyRing, NoAnswer, NoSecret, SecretEntry
 from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, is_different, status_of
 from beckon_agent.agents.kubernetes_tools import ToolStore

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from beckon_agent.agents.configured import INVALID, AgentEntry
-from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.configured import INVALID, AgentEntry, Own
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec, SharedModel
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelError, ModelRefused

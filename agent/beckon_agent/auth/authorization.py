@@ -1,24 +1,80 @@
-"""The agents and tools permitted to a principal.
+"""Authorization: the agents and tools that a caller may use.
 
-Routes find an agent in a registry and its tools in its catalogue. Both are filtered here,
-by the principal of the current task, so that no route can forget the check.
+Of several policies for one tool, the strictest counts.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from beckon_agent.agents.registry import AgentHandle, AgentRegistry, UnavailableAgent
-from beckon_agent.auth.tool_policies import apply_policies, is_withheld
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.core.run_types import Agent
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among
 from beckon_contract.catalogue.builder import Catalogue
-from beckon_contract.resources.agent_terms import Access
-from beckon_contract.resources.tools import Refusal, Skipped, Tool
+from beckon_contract.resources.agent_terms import Access, Rate, ToolPolicy
+from beckon_contract.resources.tools import Refusal, Skipped, TextCallRule, Tool
+
+_STRICTNESS: Sequence[TextCallRule] = ("Allow", "Approve", "Refuse")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits on calls of a tool.
+
+    `concurrency` is the number of simultaneous calls, `None` without limit. Each of the rates applies.
+    """
+
+    concurrency: int | None = None
+    rates: tuple[Rate, ...] = ()
+
+
+def is_withheld(tool: Tool, policies: Iterable[ToolPolicy]) -> bool:
+    """Return True if the policies withhold a tool.
+
+    It may write although only reading is allowed, or its calls bypass the Broker although that is
+    required.
+    """
+    return any(
+        (policy.read_only and not tool.read_only) or (policy.through_broker and tool.dispatch == "direct")
+        for policy in _choose_policies(tool, policies)
+    )
+
+
+def apply_policies(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout: float) -> Tool:
+    """Return a tool with the policies applied.
+
+    They only add to the requirements of its EventType. `usual_timeout` is the agent's time-out in
+    seconds, for a tool without one.
+    """
+    chosen = _choose_policies(tool, policies)
+    if not chosen:
+        return tool
+    approval = tool.requires_approval or any(_needs_approval(policy, tool) for policy in chosen)
+    text_calls = max((policy.text_calls for policy in chosen), key=_STRICTNESS.index)
+    caps = [policy.timeout for policy in chosen if policy.timeout is not None]
+    timeout = min(tool.timeout or usual_timeout, *caps) if caps else tool.timeout
+    return replace(tool, requires_approval=approval, timeout=timeout, text_calls=text_calls)
+
+
+def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> Bounds:
+    """Return the limits on calls of a tool."""
+    chosen = _choose_policies(tool, policies)
+    places = [policy.concurrency for policy in chosen if policy.concurrency is not None]
+    rates = {policy.rate for policy in chosen if policy.rate is not None}
+    return Bounds(min(places, default=None), tuple(sorted(rates, key=lambda rate: rate.seconds)))
+
+
+def _choose_policies(tool: Tool, policies: Iterable[ToolPolicy]) -> list[ToolPolicy]:
+    return [policy for policy in policies if policy.tools.selects(tool)]
+
+
+def _needs_approval(policy: ToolPolicy, tool: Tool) -> bool:
+    return policy.approval == "Always" or (policy.approval == "Writes" and not tool.read_only)
+
 
 Mask = tuple[int, ...]
 """The numbers of the tool rules that name a principal: principals with the same mask have the same tools."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from beckon_agent.auth.tool_policies import bounds_of
+from beckon_agent.auth.authorization import bounds_of
 from beckon_agent.core.context import current_principal, request_id
 from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.records import LimitDecision, ReservedLimit

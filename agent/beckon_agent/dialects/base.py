@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from beckon_agent.core.call_ids import call_id
-from beckon_agent.core.model_types import Declaration, Message, ToolCall
+from beckon_agent.core.model_types import Declaration, Message, ToolCall, call_id
 from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.calls import RawCall
 

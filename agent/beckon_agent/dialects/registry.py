@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
-from beckon_agent.core.call_ids import call_id
-from beckon_agent.core.model_types import Declaration, Message, TextCalls
+from beckon_agent.core.model_types import Declaration, Message, TextCalls, call_id
 from beckon_agent.dialects import bare_json, deepseek, pythonic
 from beckon_agent.dialects.bare_json import KNOWN, LLAMA3
 from beckon_agent.dialects.base import Allows, Dialect, NewId, Reader, Rendered, allow_everything

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from beckon_agent.core.call_ids import call_id
-from beckon_agent.core.model_types import Declaration, Message
+from beckon_agent.core.model_types import Declaration, Message, call_id
 from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, allow_everything
 from beckon_agent.dialects.json_text import parse_json
 from beckon_agent.dialects.reader import Grammar, MarkupReader

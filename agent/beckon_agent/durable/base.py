@@ -1,12 +1,18 @@
-"""The interface of the durable engine: start a run, follow it, decide, cancel."""
+"""The interface of the durable engine: start a run, follow it, decide, cancel.
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+The options and the principal of a run are stored as JSON; both directions are here.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
+
+from pydantic import TypeAdapter
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.records import Decision, NewRun, StoredRun
-from beckon_agent.core.run_events import RunEvent
+from beckon_agent.core.run_events import STORED_EVENTS, RunEvent
 from beckon_agent.core.run_types import ClientTool, Options
 
 
@@ -60,3 +66,39 @@ class Engine(Protocol):
         Return True for the first decision.
         """
         ...
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[RunEvent]:
+    return TypeAdapter(STORED_EVENTS[name])
+
+
+def event_to_document(event: RunEvent) -> dict[str, object]:
+    """Return an event as a JSON object of its fields.
+
+    The member `type` is its stored name.
+    """
+    name = event.stored_name
+    return {"type": name, **_adapter(name).dump_python(event, mode="json")}
+
+
+def event_from_document(document: Mapping[str, object]) -> RunEvent:
+    """Return the event of a document.
+
+    Raises `KeyError` or `ValueError` for any other document.
+    """
+    fields = {name: value for name, value in document.items() if name != "type"}
+    return _adapter(str(document["type"])).validate_python(fields)
+
+
+_OPTIONS = TypeAdapter(Options)
+
+
+def options_to_request(options: Options) -> dict[str, object]:
+    """Return the options as a part of a run's request."""
+    return {"options": _OPTIONS.dump_python(options, mode="json")}
+
+
+def options_from_request(request: Mapping[str, object]) -> Options:
+    """Return the options of a run's request, the default ones without any."""
+    return _OPTIONS.validate_python(request.get("options") or {})

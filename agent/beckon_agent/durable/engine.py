@@ -13,11 +13,9 @@ from beckon_agent.core.context import acting_as, principal_of, principal_to_requ
 from beckon_agent.core.records import FINAL, Decision, Ended, StoredRun
 from beckon_agent.core.run_events import RunEvent, RunSuspended
 from beckon_agent.core.run_types import Options
-from beckon_agent.durable.base import Announce, Ask
-from beckon_agent.durable.event_log import ReportsSeen, is_end, is_last, read_log
+from beckon_agent.durable.base import Announce, Ask, options_from_request, options_to_request
+from beckon_agent.durable.event_log import Housekeeping, ReportsSeen, is_end, is_last, read_log
 from beckon_agent.durable.prompts import PromptArchive
-from beckon_agent.durable.retention import Housekeeping
-from beckon_agent.durable.serialization import options_from_request, options_to_request
 from beckon_agent.durable.worker import RunWorker
 from beckon_agent.service import Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable

@@ -22,11 +22,10 @@ from beckon_agent.core.run_events import (
     TurnNoted,
 )
 from beckon_agent.core.run_types import Options
-from beckon_agent.durable.base import Announce
+from beckon_agent.durable.base import Announce, event_to_document
 from beckon_agent.durable.checkpoint_store import StoredCheckpoints, progress_from_past
 from beckon_agent.durable.event_log import Broadcast, EventNumbers, is_last, read_log
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
-from beckon_agent.durable.serialization import event_to_document
 from beckon_agent.model.errors import ModelError
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from beckon_agent.core import json_values
-from beckon_agent.core.call_ids import derived_id, may_stay
-from beckon_agent.core.model_types import Message
+from beckon_agent.core.model_types import Message, derived_id, may_stay
 from beckon_agent.model.capabilities import Profile
 from beckon_contract.failures import Reason, failure
 

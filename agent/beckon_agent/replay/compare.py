@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from beckon_agent.core.records import StoredCall
 from beckon_agent.core.run_events import CallFinished, RunEvent
-from beckon_agent.durable.serialization import event_to_document
+from beckon_agent.durable.base import event_to_document
 from beckon_agent.replay.recording import Recording
 from beckon_agent.store.base import Store
 

@@ -10,9 +10,8 @@ from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.core.context import request_id
 from beckon_agent.core.records import FINAL, CallState, NewRun, StoredCall, StoredRun
 from beckon_agent.core.run_events import RunEvent, RunSuspended
-from beckon_agent.durable.base import Ask
+from beckon_agent.durable.base import Ask, options_from_request
 from beckon_agent.durable.engine import EnginePace, RunEngine
-from beckon_agent.durable.serialization import options_from_request
 from beckon_agent.replay.compare import Difference, End, Order, compare_recordings
 from beckon_agent.replay.live import LiveCall, LiveCaller, LiveTools, with_effects
 from beckon_agent.replay.model import RecordedCaller, RecordedModel

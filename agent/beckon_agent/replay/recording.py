@@ -21,8 +21,8 @@ from beckon_agent.core.run_events import (
     TextDelta,
     TurnNoted,
 )
+from beckon_agent.durable.base import event_from_document
 from beckon_agent.durable.event_log import is_end
-from beckon_agent.durable.serialization import event_from_document
 from beckon_agent.store.base import Store
 
 Piece = TextDelta | ReasoningDelta

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from beckon_agent.core import json_values
-from beckon_agent.core.call_ids import call_id
 from beckon_agent.core.context import request_id
-from beckon_agent.core.model_types import Message, ToolCall
+from beckon_agent.core.model_types import Message, ToolCall, call_id
 from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_contract import jsontext

@@ -13,9 +13,8 @@ from starlette.types import ASGIApp
 
 from beckon_agent.api import page
 from beckon_agent.api.access import AuthMiddleware
-from beckon_agent.auth.api_keys import KeyFile
-from beckon_agent.auth.authentication import Authenticator
-from beckon_agent.page.files import FOLDER, PageMissing, load_page
+from beckon_agent.api.page import FOLDER, PageMissing, load_page
+from beckon_agent.auth.authentication import Authenticator, KeyFile
 from tests.agent.serving import open_door, served
 from tests.patience import PATIENCE
 

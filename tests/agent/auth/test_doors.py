@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.api.access import AuthMiddleware
-from beckon_agent.auth.api_keys import KeyFile
-from beckon_agent.auth.authentication import Authenticator, make_authenticator
+from beckon_agent.auth.authentication import Authenticator, KeyFile, make_authenticator
 from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import (
     ANONYMOUS,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_agent.auth.api_keys import KeyFile
+from beckon_agent.auth.authentication import KeyFile
 from beckon_contract.api_keys import hash_of, new_entry, new_key, read_lines
 
 

@@ -5,11 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.agents.default_agent import Own, agent_of
+from beckon_agent.agents.configured import Own, agent_of
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.auth.authorization import PermittedAgents, allowed_tools, mask_of, may_see, may_use
-from beckon_agent.auth.tool_policies import Bounds, bounds_of
+from beckon_agent.auth.authorization import (
+    Bounds,
+    PermittedAgents,
+    allowed_tools,
+    bounds_of,
+    mask_of,
+    may_see,
+    may_use,
+)
 from beckon_agent.core.context import ANONYMOUS, EVENTS, UNAUTHENTICATED, NoPrincipal, Principal, acting_as
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_events import StreamItem

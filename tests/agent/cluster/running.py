@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import httpx
 
-from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.configured import Own
 from beckon_agent.agents.kubernetes import Cluster, Periods
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.app import build_app

@@ -8,8 +8,7 @@ import json
 
 import pytest
 
-from beckon_agent.core.call_ids import call_id
-from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.model_types import ToolCall, call_id
 from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.registry import DIALECTS
 from tests.agent.dialects.reading import declare, read

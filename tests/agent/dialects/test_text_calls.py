@@ -7,7 +7,7 @@ from typing import Never
 import pytest
 from pydantic import ValidationError
 
-from beckon_agent.agents.default_agent import Own, model_of
+from beckon_agent.agents.configured import Own, model_of
 from beckon_agent.agents.keys import KeyRing, SecretEntry
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.core.model_types import Message, Turn

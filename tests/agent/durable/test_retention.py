@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from beckon_agent.core.run_events import ApprovalRequested, RunFinished
-from beckon_agent.durable.retention import Housekeeping
+from beckon_agent.durable.event_log import Housekeeping
 from tests.agent.durable.conftest import StartEngines
 from tests.agent.durable.crashing import Crashing
 from tests.agent.durable.engines import everything

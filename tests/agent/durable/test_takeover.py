@@ -10,7 +10,7 @@ from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.core.records import Ended, LogEntries, NewRun
 from beckon_agent.core.run_events import ApprovalRequested, CallFinished, RunEvent, RunFinished, TextDelta
 from beckon_agent.core.run_types import Limits
-from beckon_agent.durable.serialization import event_to_document
+from beckon_agent.durable.base import event_to_document
 from beckon_agent.store.base import Store
 from tests.agent.durable.conftest import StartEngines
 from tests.agent.durable.crashing import Crashing

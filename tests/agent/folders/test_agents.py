@@ -9,7 +9,7 @@ import aiohttp
 import httpx
 import pytest
 
-from beckon_agent.agents.default_agent import Own
+from beckon_agent.agents.configured import Own
 from beckon_agent.agents.folder import FolderAgents, FolderSource
 from beckon_agent.agents.keys import SecretFiles
 from beckon_agent.agents.model_pool import ModelSpec

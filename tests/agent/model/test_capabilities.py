@@ -7,9 +7,8 @@ import pytest
 
 from beckon_agent.core.model_types import Message, ModelRequest, Turn
 from beckon_agent.model.capabilities import Profile, profile_for
-from beckon_agent.model.client import ModelClient
+from beckon_agent.model.client import ModelClient, chat_body, without_streaming
 from beckon_agent.model.errors import ModelRefused
-from beckon_agent.model.request import chat_body, without_streaming
 from tests.agent.scripted_model import (
     KEY,
     Asked,

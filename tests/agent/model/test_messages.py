@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_agent.core.call_ids import call_id, derived_id
-from beckon_agent.core.model_types import Message
+from beckon_agent.core.model_types import Message, call_id, derived_id
 from beckon_agent.model.capabilities import Profile, profile_for
 from beckon_agent.model.messages import NO_RESULT, call_ids, repair_messages
 

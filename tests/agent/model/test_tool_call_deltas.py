@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_agent.core.model_types import Message, ModelRequest, ToolCall, Turn
-from beckon_agent.model.tool_call_deltas import CallAccumulator
+from beckon_agent.model.response import CallAccumulator
 from tests.agent.scripted_model import (
     Asked,
     Reply,

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.api.responses.routes import make_router
-from beckon_agent.api.runs import approvals
+from beckon_agent.api.runs import routes
 from beckon_agent.api.runs import routes as runs
 from beckon_agent.app import _add_error_handlers
 from beckon_agent.durable.base import Engine
@@ -130,7 +130,7 @@ def face_app(engine: Engine, store: Store, service: Service, pace: StreamPace) -
     app = FastAPI()
     app.include_router(make_router(engine, store, service, pace, by_header))
     app.include_router(runs.make_router(store, pace, by_header))
-    app.include_router(approvals.make_router(store, engine, by_header))
+    app.include_router(routes.make_approvals_router(store, engine, by_header))
     _add_error_handlers(app)
     return app
 

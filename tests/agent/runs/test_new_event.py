@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from beckon_agent.core.run_events import STORED_EVENTS, RunEvent, run_event
+from beckon_agent.durable.base import event_from_document, event_to_document
 from beckon_agent.durable.event_log import EventNumbers
-from beckon_agent.durable.serialization import event_from_document, event_to_document
 from beckon_agent.service import Service
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import kinds, said

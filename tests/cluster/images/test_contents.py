@@ -70,7 +70,7 @@ def test_an_image_holds_exactly_what_its_service_needs_at_the_locked_versions(
 
 
 def test_the_image_of_the_agent_holds_all_that_its_page_loads(images: Images) -> None:
-    load = "from beckon_agent.page.files import load_page; print('vendor/preact.mjs' in load_page().files)"
+    load = "from beckon_agent.api.page import load_page; print('vendor/preact.mjs' in load_page().files)"
 
     assert images["agent"].run("python", "-c", load).stdout == "True\n"
 

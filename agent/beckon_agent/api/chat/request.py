@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.responses.content import read_part, unsupported_error
 from beckon_agent.api.responses.request import FunctionTool
-from beckon_agent.api.responses.validation import read_part, unsupported_error
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_types import ClientTool, Options

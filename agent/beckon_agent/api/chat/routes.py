@@ -16,7 +16,7 @@ from beckon_agent.api.http.errors import EXPECTED, ApiError, api_errors, openai_
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, unless_gone
 from beckon_agent.api.models import find_agent
-from beckon_agent.api.responses.tool_choice import check_tools
+from beckon_agent.api.responses.request import check_tools
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import NewRun
 from beckon_agent.core.run_events import (

@@ -1,28 +1,166 @@
-"""One `tools/call`: made as an agent makes it, with progress, cancellation, and its result.
+"""A call of a tool over MCP: its progress, its cancellation, its result.
 
-A result has content for a model to read, and structured content for programs.
+The client gets the tool's reports, and a sign of life while there are none.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 import anyio
+import orjson
 from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.exceptions import MCPError
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.api.mcp.cancellation import Cancellations, Key
-from beckon_agent.api.mcp.progress import ProgressSender, SendProgress
 from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import current_principal, request_id
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
-from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.store.base import Counters, StoreUnavailable
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
+from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_contract.failures import Reason
 from beckon_contract.jsontext import dumps
+
+logger = logging.getLogger(__name__)
+
+SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Tells a client of progress: how much is done, of how much if that is known, and a sentence."""
+
+_LEAST = 1e-6
+
+
+class ProgressSender:
+    """Sends the progress of one call to its client.
+
+    The values grow each time, as MCP requires (basic/patterns/progress). They are the tool's own. For a
+    report that does not grow, and for a sign of life, the value is the last one and a millionth more.
+    """
+
+    def __init__(self, name: str, send: SendProgress, every: float) -> None:
+        """Send a sign of life after `every` seconds without a report."""
+        self._name = name
+        self._send = send
+        self._every = every
+        self._last = 0.0
+        self._total: float | None = None
+        self._newest: ProgressReport | None = None
+        self._news = asyncio.Event()
+        self._over = False
+
+    @contextlib.asynccontextmanager
+    async def send_progress(self) -> AsyncIterator[None]:
+        """Send the progress of the call made in this block.
+
+        If the block ends without an error, it waits until the last report is sent.
+        """
+        sending = asyncio.create_task(self._send_reports())
+        try:
+            with listen_to_reports(self._take_report):
+                yield
+            self._over = True
+            self._news.set()
+            for failure in await asyncio.gather(sending, return_exceptions=True):
+                if failure is not None:  # the result matters more
+                    logger.warning(
+                        "request %s: progress of %s was not told: %r", request_id(), self._name, failure
+                    )
+        finally:
+            sending.cancel()
+
+    def _take_report(self, report: ProgressReport) -> None:
+        self._newest = report
+        self._news.set()
+
+    async def _send_reports(self) -> None:
+        begun = asyncio.get_running_loop().time()
+        while not (self._over and self._newest is None):
+            try:
+                async with asyncio.timeout(self._every):
+                    await self._news.wait()
+            except TimeoutError:
+                taken = asyncio.get_running_loop().time() - begun
+                await self._sign_of_life(f"{self._name} has not answered yet, after {taken:.0f} seconds")
+                continue
+            self._news.clear()
+            report, self._newest = self._newest, None
+            if report is not None:
+                await self._send_report(report)
+
+    async def _send_report(self, report: ProgressReport) -> None:
+        self._total = report.total
+        self._last = report.done if report.done > self._last else self._a_little_more()
+        await self._send(self._last, self._total, report.message or None)
+
+    async def _sign_of_life(self, message: str) -> None:
+        self._last = self._a_little_more()
+        total = self._total if self._total is not None and self._total > self._last else None
+        await self._send(self._last, total, message)
+
+    def _a_little_more(self) -> float:
+        return self._last + max(_LEAST, abs(self._last) * _LEAST)
+
+
+Key = tuple[str | None, str | int | None]
+"""The session and the id of a request; without a session only the end of the connection cancels."""
+
+_REMEMBERED = 600.0  # seconds; no call takes longer to begin at the other replica
+_ANY_NUMBER = 2**53
+
+
+class Cancellations:
+    """The cancelled calls of all replicas with the same store.
+
+    Without a store there are none. Replicas look every `look_every` seconds, for the first time when a call
+    has taken that long: most calls have ended by then.
+    """
+
+    def __init__(self, counters: Counters | None = None, look_every: float = 1.0) -> None:
+        self._counters = counters
+        self._look_every = look_every
+        self._noting: set[asyncio.Task[None]] = set()
+
+    async def announce_call(self, key: Key) -> None:
+        """Announce a call cancelled by the current principal to other replicas."""
+        if self._counters is None or key[0] is None:
+            return
+        # A notification has its answer at once, and what serves it ends with that.
+        noting = asyncio.create_task(self._note_cancellation(self._counters, _counter_name(key)))
+        self._noting.add(noting)
+        noting.add_done_callback(self._noting.discard)
+        await asyncio.shield(noting)
+
+    async def _note_cancellation(self, counters: Counters, name: str) -> None:
+        try:
+            await counters.take_amount(name, 1, limit=_ANY_NUMBER, window=_REMEMBERED)
+        except StoreUnavailable as error:
+            logger.warning("a call is not cancelled at other replicas: %s", error)
+
+    async def listen_for(self, key: Key, cancel: Callable[[], None]) -> None:
+        """Cancel a call of the current principal once another replica announces it."""
+        if self._counters is None or key[0] is None:
+            return
+        name, cancelled = _counter_name(key), False
+        while not cancelled:
+            await asyncio.sleep(self._look_every)
+            try:
+                cancelled = not (
+                    await self._counters.take_amount(name, 0, limit=0, window=_REMEMBERED)
+                ).allowed
+            except StoreUnavailable as error:
+                logger.warning("whether a call is cancelled cannot be looked up: %s", error)
+        cancel()
+
+
+def _counter_name(key: Key) -> str:
+    said = orjson.dumps([current_principal().id, *key])
+    return f"mcp-cancelled|{hashlib.sha256(said).hexdigest()}"
+
 
 _MEDIA = frozenset({"media_type", "data_base64"})
 

@@ -8,20 +8,19 @@ from starlette.requests import Request
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.models import find_agent
+from beckon_agent.api.responses.content import read_part
 from beckon_agent.api.responses.documents import ECHO
-from beckon_agent.api.responses.ids import (
+from beckon_agent.api.responses.items import says_something, to_messages
+from beckon_agent.api.responses.lookup import (
     approval_id,
     event_of_approval,
     new_run_id,
     run_and_part,
     run_of_item,
 )
-from beckon_agent.api.responses.items import says_something, to_messages
 from beckon_agent.api.responses.output import Item
-from beckon_agent.api.responses.request import CreateRequest
+from beckon_agent.api.responses.request import CreateRequest, check_tools
 from beckon_agent.api.responses.stream import ResponseStreamer
-from beckon_agent.api.responses.tool_choice import check_tools
-from beckon_agent.api.responses.validation import read_part
 from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredRun
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.service import Service

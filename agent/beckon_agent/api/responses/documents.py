@@ -6,7 +6,7 @@ from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from beckon_agent.api.responses.ids import response_id
+from beckon_agent.api.responses.lookup import response_id
 from beckon_agent.api.responses.output import OutputItem
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import RunStatus, StoredRun

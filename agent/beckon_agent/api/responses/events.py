@@ -16,7 +16,7 @@ from beckon_agent.api.responses.documents import (
     state_of_ending,
     state_of_run,
 )
-from beckon_agent.api.responses.ids import approval_id, item_id
+from beckon_agent.api.responses.lookup import approval_id, item_id
 from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, StoredRun

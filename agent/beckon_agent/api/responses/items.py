@@ -10,9 +10,17 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from beckon_agent.api.http.errors import ApiError
-from beckon_agent.api.responses.content import Content, Part, beside_text, chat_content, text_of
+from beckon_agent.api.responses.content import (
+    Content,
+    Part,
+    SchemaOf,
+    beside_text,
+    chat_content,
+    read_part,
+    text_of,
+    unsupported_error,
+)
 from beckon_agent.api.responses.output import Item
-from beckon_agent.api.responses.validation import SchemaOf, read_part, unsupported_error
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 from beckon_agent.model.messages import is_blank

@@ -1,4 +1,1 @@
-"""Stored runs: lists, steps, events, and calls waiting for approval.
-
-Runs are started by the routes of the other protocols.
-"""
+"""Stored runs: lists, steps, events, and calls that wait for approval."""

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from beckon_agent.api.responses.ids import approval_id, response_id
+from beckon_agent.api.responses.lookup import approval_id, response_id
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import (

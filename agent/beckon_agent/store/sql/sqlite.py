@@ -21,8 +21,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from beckon_agent.store.base import StoreRefused
-from beckon_agent.store.sql.database import SQLITE_CLOCK, Result, plain_errors
-from beckon_agent.store.sql.group_commit import GroupCommit
+from beckon_agent.store.sql.database import SQLITE_CLOCK, GroupCommit, Result, plain_errors
 
 OLDEST = (3, 35, 0)
 """The first SQLite that knows RETURNING."""
