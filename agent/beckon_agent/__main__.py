@@ -21,7 +21,7 @@ from beckon_agent.agents.registry import AgentRegistry
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.api.events.late_answers import LateAnswers
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.api.mcp.call import Cancellations
+from beckon_agent.api.mcp.cancellation import Cancellations
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.api.operations import metrics_app
 from beckon_agent.app import AuthWrapper, RunStorage, build_app

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from beckon_agent.api import explain, models, operations, page, replays, tools
+from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
 from beckon_agent.api.chat import routes as chat
 from beckon_agent.api.chat.memory import HandedCalls
 from beckon_agent.api.chat.routes import ChatRuns

@@ -21,7 +21,7 @@ from starlette.types import Scope
 
 from beckon_agent.api.http.errors import refuse_request
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent.parent / "page"
 
 _PLACE = "@page@"
 """What stands in `index.html` for the address of the folder."""

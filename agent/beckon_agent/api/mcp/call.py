@@ -1,27 +1,27 @@
-"""A call of a tool over MCP: its progress, its cancellation, its result.
+"""One `tools/call`: made as an agent makes it, with progress, cancellation, and its result.
 
-The client gets the tool's reports, and a sign of life while there are none.
+A result has content for a model to read, and structured content for programs. Before it, the client gets the
+tool's reports, and a sign of life while there are none.
 """
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 import anyio
-import orjson
 from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.exceptions import MCPError
 
 from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.mcp.cancellation import Cancellations, Key
 from beckon_agent.auth.quotas import LimitReached
-from beckon_agent.core.context import current_principal, request_id
+from beckon_agent.core.context import request_id
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
-from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_contract.failures import Reason
@@ -104,62 +104,6 @@ class ProgressSender:
 
     def _a_little_more(self) -> float:
         return self._last + max(_LEAST, abs(self._last) * _LEAST)
-
-
-Key = tuple[str | None, str | int | None]
-"""The session and the id of a request; without a session only the end of the connection cancels."""
-
-_REMEMBERED = 600.0  # seconds; no call takes longer to begin at the other replica
-_ANY_NUMBER = 2**53
-
-
-class Cancellations:
-    """The cancelled calls of all replicas with the same store.
-
-    Without a store there are none. Replicas look every `look_every` seconds, for the first time when a call
-    has taken that long: most calls have ended by then.
-    """
-
-    def __init__(self, counters: Counters | None = None, look_every: float = 1.0) -> None:
-        self._counters = counters
-        self._look_every = look_every
-        self._noting: set[asyncio.Task[None]] = set()
-
-    async def announce_call(self, key: Key) -> None:
-        """Announce a call cancelled by the current principal to other replicas."""
-        if self._counters is None or key[0] is None:
-            return
-        # A notification has its answer at once, and what serves it ends with that.
-        noting = asyncio.create_task(self._note_cancellation(self._counters, _counter_name(key)))
-        self._noting.add(noting)
-        noting.add_done_callback(self._noting.discard)
-        await asyncio.shield(noting)
-
-    async def _note_cancellation(self, counters: Counters, name: str) -> None:
-        try:
-            await counters.take_amount(name, 1, limit=_ANY_NUMBER, window=_REMEMBERED)
-        except StoreUnavailable as error:
-            logger.warning("a call is not cancelled at other replicas: %s", error)
-
-    async def listen_for(self, key: Key, cancel: Callable[[], None]) -> None:
-        """Cancel a call of the current principal once another replica announces it."""
-        if self._counters is None or key[0] is None:
-            return
-        name, cancelled = _counter_name(key), False
-        while not cancelled:
-            await asyncio.sleep(self._look_every)
-            try:
-                cancelled = not (
-                    await self._counters.take_amount(name, 0, limit=0, window=_REMEMBERED)
-                ).allowed
-            except StoreUnavailable as error:
-                logger.warning("whether a call is cancelled cannot be looked up: %s", error)
-        cancel()
-
-
-def _counter_name(key: Key) -> str:
-    said = orjson.dumps([current_principal().id, *key])
-    return f"mcp-cancelled|{hashlib.sha256(said).hexdigest()}"
 
 
 _MEDIA = frozenset({"media_type", "data_base64"})

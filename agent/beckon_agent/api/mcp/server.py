@@ -24,8 +24,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
-from beckon_agent.api.mcp import protocol
-from beckon_agent.api.mcp.call import Cancellations
+from beckon_agent.api.mcp import cancellation
+from beckon_agent.api.mcp.cancellation import Cancellations
 from beckon_agent.api.mcp.list_changed import TOO_MANY, Changes, TooManyListeners
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
@@ -166,7 +166,7 @@ class McpFace:
         if isinstance(found, Response):
             await found(scope, receive, send)
             return
-        protocol.current.set(protocol.RequestInfo(found, request.headers.get(SESSION_HEADER)))
+        cancellation.current.set(cancellation.RequestInfo(found, request.headers.get(SESSION_HEADER)))
         stateless = request.headers.get(_VERSION, "") >= _STATELESS
         match request.method:
             case "GET" if not stateless:
