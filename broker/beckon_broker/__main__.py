@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
 from beckon_broker.sender import Post
-from beckon_broker.server import listen
-from beckon_broker.service import Service
+from beckon_broker.service import Service, listen
 from beckon_broker.settings import Settings
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
@@ -68,7 +67,7 @@ def _tracing() -> Iterator[Callable[[Post], Post] | None]:
     if not collectors.is_named(os.environ):
         yield None
         return
-    from beckon_broker.spans import TracedPost  # noqa: PLC0415 memory and time that nobody else need spend
+    from beckon_broker.telemetry import TracedPost  # noqa: PLC0415 memory and time that nobody else need spend
     from beckon_runtime import tracing  # noqa: PLC0415 see above
 
     stop = tracing.start("beckon-broker", os.environ)

@@ -10,16 +10,31 @@ from beckon_contract.cloudevents.events import EventError, is_timestamp
 from beckon_contract.cloudevents.extensions import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_shim import responses
 from beckon_shim.brokers import Brokers, Target
-from beckon_shim.deadlines import Deadlines
 from beckon_shim.delivery import IDEMPOTENT, Delivery, at_deadline
-from beckon_shim.exchange import Exchange
-from beckon_shim.log_fields import NOTED, ids_in
+from beckon_shim.exchange import NOTED, Exchange, ids_in
 from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond, WireEvent, read
 from beckon_shim.posts import BrokerPosts
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.status import Status
 from beckon_shim.stream import ProgressStream, wants_reports
 from beckon_shim.waiters import Waiter
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """The default and the longest time of calls, in seconds."""
+
+    default: float
+    longest: float
+
+    def seconds(self, preferred: float | None, expires: float | None, now: float) -> float:
+        """Return how long to wait; `expires` and `now` are seconds since the epoch."""
+        seconds = self.default if preferred is None else preferred
+        if expires is not None:
+            left = max(0.0, expires - now)
+            seconds = left if preferred is None else min(seconds, left)
+        return min(seconds, self.longest)
+
 
 _EXPIRY = b"ce-expirytime"
 # Of which the log tells only who asks for it: of too many calls there is no line each.

@@ -1,14 +1,31 @@
-"""The state shared by both sides of a call.
-
-It has the waiting calls, the tokens and their marks, the metrics and the receipts.
-"""
+"""The state and the log fields shared by both sides of a call."""
 
 from dataclasses import dataclass
 
-from beckon_shim.metrics import Metrics
+from beckon_shim.messages import RawHeader
 from beckon_shim.receipts import Receipts
+from beckon_shim.status import Metrics
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Waiters
+
+_LONGEST = 200  # characters of what a stranger wrote
+_TRACE_ID, _SPAN_ID = slice(3, 35), slice(36, 52)  # of a traceparent
+_NAMES = {b"x-request-id": "request_id", b"ce-id": "event_id"}
+
+NOTED = frozenset((*_NAMES, b"traceparent"))
+"""The headers that say it."""
+
+
+def ids_in(headers: list[RawHeader]) -> dict[str, str]:
+    """Return the log fields, named as in other services."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        text = value[:_LONGEST].decode("latin-1")
+        if name in _NAMES:
+            found[_NAMES[name]] = text
+        elif name == b"traceparent":
+            found["trace_id"], found["span_id"] = text[_TRACE_ID], text[_SPAN_ID]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

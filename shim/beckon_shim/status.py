@@ -1,9 +1,82 @@
-"""Health, readiness and metrics: the same on both ports."""
+"""Health, readiness and metrics of the shim: the same on both ports."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from beckon_shim import responses
 from beckon_shim.brokers import Brokers
 from beckon_shim.messages import Answer, Request
-from beckon_shim.metrics import Metrics
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
+
+
+class Metrics:
+    """The metrics of one shim, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._calls = Counter(
+            "beckon_shim_calls", "Calls that ended, by how.", ["outcome"], registry=self.registry
+        )
+        self._replies = Counter(
+            "beckon_shim_replies",
+            "Replies that came in, by what became of them.",
+            ["fate"],
+            registry=self.registry,
+        )
+        self._dead_letters = Counter(
+            "beckon_shim_dead_letters",
+            "Dead letters that came in, by what became of them.",
+            ["fate"],
+            registry=self.registry,
+        )
+        self._reports = Counter(
+            "beckon_shim_reports",
+            "Reports of progress that came in, by what became of them.",
+            ["fate"],
+            registry=self.registry,
+        )
+        histogram = Histogram(
+            "beckon_shim_call_seconds",
+            "How long calls that were replied to took, in seconds.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.observe_seconds: Callable[[float], None] = histogram.observe
+        self._children: dict[tuple[str, str], Counter] = {}
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """Add a gauge with a value read at each scrape."""
+        Gauge(f"beckon_shim_{name}", text, registry=self.registry).set_function(read)
+
+    def call(self, outcome: str) -> None:
+        """Count an ended call."""
+        self._count("outcome", outcome, self._calls)
+
+    def reply(self, fate: str) -> None:
+        """Count a reply."""
+        self._count("reply", fate, self._replies)
+
+    def dead_letter(self, fate: str) -> None:
+        """Count a dead letter."""
+        self._count("dead_letter", fate, self._dead_letters)
+
+    def report(self, fate: str) -> None:
+        """Count a report of progress."""
+        self._count("report", fate, self._reports)
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _count(self, kind: str, label: str, family: Counter) -> None:
+        # Looking a child up by its labels costs more than counting; the labels are few.
+        child = self._children.get((kind, label))
+        if child is None:
+            child = self._children[kind, label] = family.labels(label)
+        child.inc()
+
 
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")

@@ -10,8 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from beckon_broker.server import listen
-from beckon_broker.service import QueueLimits, Service
+from beckon_broker.service import QueueLimits, Service, listen
 from beckon_broker.settings import Settings
 from beckon_contract.cloudevents.events import CloudEvent, to_binary, to_structured
 from tests.patience import PATIENCE

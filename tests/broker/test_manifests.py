@@ -4,8 +4,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from beckon_broker.server import listen
-from beckon_broker.service import Service
+from beckon_broker.service import Service, listen
 from beckon_broker.settings import Settings
 from tests.broker.broker_process import (
     RunningBroker,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.catalogue.route_diagnostics import Miss, NearMisses
+from beckon_contract.catalogue.diagnostics import Miss, NearMisses
 from beckon_contract.knative.routes import Listener, call_attributes, read_trigger, route_table
 from beckon_contract.kubernetes_objects import Resource
 from tests.contract.manifests import trigger

@@ -6,7 +6,7 @@ from beckon_contract.cloudevents.extensions import DELIVERIES, deliveries_attrib
 from beckon_tools import Hints, Retry, tool
 from beckon_tools.app import Deliveries
 from beckon_tools.declaration import AnyTool
-from beckon_tools.outcomes.shared import CallKey
+from beckon_tools.outcomes.ledger import CallKey
 from tests.tools.serving import call, calling
 
 

@@ -8,7 +8,7 @@ import pytest
 from beckon_tools import Retry, ToolError, tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.duplicates import Busy, OnceOnly
-from beckon_tools.outcomes.shared import CallKey
+from beckon_tools.outcomes.ledger import CallKey
 from tests.patience import PATIENCE
 from tests.tools.serving import call, calling
 

@@ -13,9 +13,9 @@ from beckon_contract.knative.triggers import parse_trigger
 from beckon_contract.kubernetes_objects import Resource, parse_manifests
 from beckon_contract.schema.arguments import read_arguments
 from beckon_tools import Hints, Later, Progress, Ticket, tool
+from beckon_tools.command import find_tool
 from beckon_tools.declaration import AnyTool
 from beckon_tools.manifests import Placement, event_type, write_manifests
-from beckon_tools.registry import find_tool
 from beckon_tools.settings import Settings
 from beckon_tools.shipped import SHIPPED
 from tests.shared_data import shared_data

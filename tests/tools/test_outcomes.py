@@ -18,8 +18,7 @@ from beckon_tools import Later, Retry, Ticket, ToolError, tool
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
-from beckon_tools.outcomes.ledger import Claim, Ledger, open_ledger
-from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
+from beckon_tools.outcomes.ledger import CallKey, Claim, Ledger, SharedOutcomes, open_ledger
 from tests.agent.store.postgres import Server
 from tests.e2e.local_platform import clean_environment
 from tests.patience import PATIENCE, until

@@ -25,8 +25,7 @@ from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.errors import Retry
 from beckon_tools.expiry import has_expired
 from beckon_tools.outbox import Outbox
-from beckon_tools.outcomes.ledger import Unavailable, open_ledger
-from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
+from beckon_tools.outcomes.ledger import CallKey, SharedOutcomes, Unavailable, open_ledger
 from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments

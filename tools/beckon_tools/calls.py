@@ -26,8 +26,8 @@ from beckon_tools.declaration import AnyTool
 from beckon_tools.deferred_results import NO_ANSWER_YET, Ticket, reply_data
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.expiry import EXPIRY, seconds_left
+from beckon_tools.outcomes.ledger import CallKey
 from beckon_tools.outcomes.record import Recalled
-from beckon_tools.outcomes.shared import CallKey
 from beckon_tools.progress import Progress
 from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.results import NotJson

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, ParamSpec, TypeVar
 
-from beckon_tools.description import describe_function
 from beckon_tools.errors import DeclarationError
-from beckon_tools.signature import Signature, read_signature
+from beckon_tools.signature import Signature, describe_function, read_signature
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

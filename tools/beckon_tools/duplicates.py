@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from beckon_tools.outcomes.shared import CallKey, SharedOutcomes
+from beckon_tools.outcomes.ledger import CallKey, SharedOutcomes
 
 
 class Busy(Exception):

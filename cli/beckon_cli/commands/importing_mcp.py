@@ -16,9 +16,10 @@ from beckon_cli.importing.mcp.project import (
     CommandOptions,
     CommandProject,
     make_project,
+    recipe_of,
     refuse_odd_names,
+    refuse_secrets,
 )
-from beckon_cli.importing.mcp.recipe import recipe_of, refuse_secrets
 from beckon_cli.importing.mcp.service import Bridge, cluster_service, local_service
 from beckon_cli.importing.mcp.tools import NoPlace, Place, Wanted, find_tools
 

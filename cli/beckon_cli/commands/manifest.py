@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from beckon_cli.errors import CommandError
+from beckon_tools.command import find_tool
 from beckon_tools.errors import UsageError
 from beckon_tools.manifests import Placement, save_manifests, write_manifests
-from beckon_tools.registry import find_tool
 from beckon_tools.settings import Settings
 from beckon_tools.shipped import DEFAULT_IMAGE
 

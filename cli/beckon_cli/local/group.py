@@ -20,8 +20,8 @@ from beckon_cli.local.services import LIBRARY
 from beckon_runtime.asgi import server_config
 from beckon_tools.__main__ import read_settings
 from beckon_tools.app import Application, app
+from beckon_tools.command import find_tool
 from beckon_tools.errors import UsageError
-from beckon_tools.registry import find_tool
 from beckon_tools.server import bind_socket
 from beckon_tools.settings import Settings
 

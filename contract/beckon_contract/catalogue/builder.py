@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from beckon_contract.catalogue.diagnostics import Elsewhere, NearMisses
 from beckon_contract.catalogue.options import TOOL_NAME, Options, is_broker, read_options
 from beckon_contract.catalogue.parameter_sources import BrokenPlace, find_parameters
-from beckon_contract.catalogue.route_diagnostics import Elsewhere, NearMisses
 from beckon_contract.knative.delivery import Reference
 from beckon_contract.knative.eventtypes import (
     EventType,

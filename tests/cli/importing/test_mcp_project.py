@@ -14,7 +14,7 @@ import yaml
 
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.mcp.packages import declared_packages, find_distributions, find_imports
-from beckon_cli.importing.mcp.recipe import Runtime, recipe_of
+from beckon_cli.importing.mcp.project import Runtime, recipe_of
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import ROOT, LocalPlatform, is_running
 from tests.patience import wait_until

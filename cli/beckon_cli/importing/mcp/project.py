@@ -1,20 +1,248 @@
-"""The project of an MCP server's command: its image and Service."""
+"""The project of an MCP server started by a command: its image, with the recipe for the command.
+
+A recipe has the packages to install there, and the command to run.
+"""
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from urllib.parse import urlsplit
 
 from rich.text import Text
 
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.files import SUFFIX
-from beckon_cli.importing.mcp.recipe import Recipe, Runtime
+from beckon_cli.importing.mcp import packages
 from beckon_cli.importing.mcp.service import Bridge, Running, knative_service, plain_service, sink_binding
 from beckon_tools.shipped import DEFAULT_IMAGE
+
+SERVER = "/srv/server"
+"""Where the server lies in the image."""
+
+_NPX_FLAGS = frozenset({"-y", "--yes", "-q", "--quiet", "--no", "--no-install", "--prefer-offline", "--"})
+_UV_FLAGS = frozenset({"-q", "--quiet", "--isolated", "--offline", "--refresh", "-n", "--no-cache"})
+_UV_VALUES = frozenset({"--with", "-w", "--from", "--spec", "--python", "-p", "--index", "--index-url"})
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+_PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+_SECRET_FLAG = re.compile(
+    r"--?(?:[a-z]+-)*(?:api-?key|token|password|passwd|secret|credentials?)(?:=(?P<value>.+))?", re.IGNORECASE
+)
+_LARGEST_SCRIPT = 1_000_000
+
+
+class Runtime(StrEnum):
+    """The runtime an image needs for a command."""
+
+    NODE = "node"
+    PYTHON = "python"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A recipe to put a command into an image.
+
+    `command` runs in the image and `typed` on this machine; `files` belong into the folder `server`;
+    `unknown` lists what has to be done by hand.
+    """
+
+    runtime: Runtime
+    command: tuple[str, ...]
+    typed: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
+def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
+    """Return the recipe for a command.
+
+    Raises `CommandError` for a command that cannot run in any image, and for one that holds a secret.
+    """
+    refuse_secrets(words)
+    program = Path(words[0]).name
+    if program in _CONTAINERS:
+        raise CommandError(
+            f"{program} runs no container inside a cluster; import the command that its image runs, and name "
+            "an image that has both it and Beckon's tools by --base-image",
+            status=2,
+        )
+    if base_image:
+        return Recipe(Runtime.GIVEN, tuple(words), tuple(words), unknown=_path_notes(words[1:]))
+    made = _known_recipe(program, words)
+    if made is None:
+        unknown = f"how {program} is installed is not known: write it into the Dockerfile"
+        made = Recipe(Runtime.GIVEN, (program, *words[1:]), tuple(words), unknown=(unknown,))
+    local = [word for word in made.command[1:] if not word.startswith(SERVER)]
+    return Recipe(made.runtime, made.command, made.typed, made.files, (*made.unknown, *_path_notes(local)))
+
+
+def refuse_secrets(words: Sequence[str]) -> None:
+    """Raise `CommandError` if a word looks like a secret.
+
+    The words would be written into manifests.
+    """
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        found = _SECRET_FLAG.fullmatch(word)
+        url = urlsplit(word) if "://" in word else None
+        if (found and (found["value"] or (following and not following.startswith("-")))) or (
+            url and url.password
+        ):
+            shown = word.partition("=")[0] if found else f"{url.scheme}://…" if url else word
+            raise CommandError(
+                f"{shown} holds a secret, which no manifest may; hand it on in the environment by --env, and "
+                "with sh -c 'exec …' where the server reads it from nowhere else",
+                status=2,
+            )
+
+
+def _known_recipe(program: str, words: Sequence[str]) -> Recipe | None:
+    if program == "npx":
+        return _npx_recipe(words, words[1:])
+    if program == "npm" and list(words[1:2]) in (["exec"], ["x"]):
+        return _npx_recipe(words, words[2:])
+    if program == "uvx":
+        return _tool_recipe(words, words[1:])
+    if (program == "uv" and list(words[1:3]) == ["tool", "run"]) or (program, *words[1:2]) == ("pipx", "run"):
+        return _tool_recipe(words, words[3 if program == "uv" else 2 :])
+    if program == "node" and len(words) > 1 and not words[1].startswith("-"):
+        return _node_script(words)
+    if _PYTHON.fullmatch(program) and len(words) > 1:
+        return _module_recipe(words) if words[1] == "-m" and len(words) > 2 else _python_script(words)
+    return None
+
+
+def _npx_recipe(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
+    rest, wanted = list(words), []
+    while rest and rest[0].startswith("-"):
+        flag, _, value = rest.pop(0).partition("=")
+        if flag in ("-p", "--package"):
+            wanted.append(value or (rest.pop(0) if rest else ""))
+        elif flag not in _NPX_FLAGS:
+            return None
+    if not rest:
+        return None
+    name = rest.pop(0)
+    specs = wanted or [name]
+    found = [packages.npm_package(spec) for spec in specs]
+    if not all(one.name for one in found):
+        return None
+    program = name if wanted else found[0].program
+    document = {"private": True, "dependencies": {one.name: one.version for one in found}}
+    files = {"package.json": json.dumps(document, indent=2) + "\n"}
+    if not any(one.unknown for one in found) and (lock := packages.npm_lock(files["package.json"])):
+        files["package-lock.json"] = lock
+    unknown = tuple(one.unknown for one in found if one.unknown)
+    return Recipe(
+        Runtime.NODE, (f"{SERVER}/node_modules/.bin/{program}", *rest), tuple(typed), files, unknown
+    )
+
+
+def _tool_recipe(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
+    rest, source, more = list(words), "", []
+    while rest and rest[0].startswith("-"):
+        flag, equals, value = rest.pop(0).partition("=")
+        if flag in _UV_VALUES:
+            value = value if equals else (rest.pop(0) if rest else "")
+            if flag in ("--from", "--spec"):
+                source = value
+            elif flag in ("--with", "-w"):
+                more += value.split(",")
+        elif flag not in _UV_FLAGS:
+            return None
+    if not rest:
+        return None
+    name, _, version = rest.pop(0).partition("@")
+    spec = source or (f"{name}=={version}" if version and version != "latest" else name)
+    pinned = packages.tool_version(typed[0], spec)
+    files = {"requirements.txt": "\n".join([pinned or spec, *more]) + "\n"}
+    unknown = (
+        ()
+        if pinned
+        else (f"which version of {spec} runs here is not known: pin it in server/requirements.txt",)
+    )
+    return Recipe(Runtime.PYTHON, (f"{SERVER}/env/bin/{name}", *rest), tuple(typed), files, unknown)
+
+
+def _module_recipe(words: Sequence[str]) -> Recipe:
+    module = words[2].partition(".")[0]
+    found = packages.find_distributions(words[0], [module])
+    unknown = _not_found(found, [module])
+    files = {"requirements.txt": "".join(f"{each}\n" for each in sorted(set(found.values())))}
+    return Recipe(Runtime.PYTHON, (f"{SERVER}/env/bin/python", *words[1:]), tuple(words), files, unknown)
+
+
+def _python_script(words: Sequence[str]) -> Recipe | None:
+    text = _script_of(words[1])
+    if text is None:
+        return None
+    name = Path(words[1]).name
+    imported = packages.find_imports(text)
+    found = packages.find_distributions(words[0], imported)
+    declared = packages.declared_packages(text)
+    wanted = sorted(declared or set(found.values()))
+    return Recipe(
+        Runtime.PYTHON,
+        (f"{SERVER}/env/bin/python", f"{SERVER}/{name}", *words[2:]),
+        (words[0], f"server/{name}", *words[2:]),
+        {"requirements.txt": "".join(f"{each}\n" for each in wanted), name: text},
+        () if declared else _not_found(found, imported),
+    )
+
+
+def _node_script(words: Sequence[str]) -> Recipe | None:
+    text = _script_of(words[1])
+    if text is None:
+        return None
+    name = Path(words[1]).name
+    return Recipe(
+        Runtime.NODE,
+        ("node", f"{SERVER}/{name}", *words[2:]),
+        ("node", f"server/{name}", *words[2:]),
+        {"package.json": '{\n  "private": true,\n  "dependencies": {}\n}\n', name: text},
+        (
+            f"what {name} imports is not known: put its files into server/, its packages into "
+            "server/package.json",
+        ),
+    )
+
+
+def _script_of(word: str) -> str | None:
+    path = Path(word)
+    if word.startswith("-") or not path.is_file() or path.stat().st_size > _LARGEST_SCRIPT:
+        return None
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _not_found(found: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
+    missing = sorted(set(wanted) - found.keys())
+    if not missing:
+        return ()
+    return (
+        f"where {', '.join(missing)} comes from is not known: put it into server/, or its package into "
+        "server/requirements.txt",
+    )
+
+
+def _path_notes(words: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for each word naming a file of this machine."""
+    here = [
+        word for word in words if (word == "." or "/" in word) and "://" not in word and _file_exists(word)
+    ]
+    return tuple(f"{word} is of this machine: mount it in the Service, or write another" for word in here)
+
+
+def _file_exists(word: str) -> bool:
+    try:
+        return Path(word).exists()
+    except (OSError, ValueError):
+        return False
+
 
 MANIFESTS = "manifests"
 
