@@ -100,7 +100,7 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
             permitted = PermittedAgents(registry, deny_by_default=settings.deny_by_default)
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
-            rules = EventRules(max_depth=settings.max_depth, sink=settings.answer_sink)
+            rules = EventRules(sink=settings.answer_sink)
             late = LateAnswers(session, rules)
             keep_seconds = settings.keep_days * _DAY or None
             pace = EnginePace.from_hold(settings.lease_seconds)

@@ -12,8 +12,7 @@ from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.context import Principal
 from beckon_agent.core.model_types import TextCalls
 from beckon_contract.resources.agent_terms import KEY_PREFIX, OIDC_PREFIX
-from beckon_runtime.logs import LogLevel
-from beckon_runtime.settings import ServingSettings
+from beckon_runtime.settings import ServingSettings, port_field
 
 DEFAULT_SYSTEM_PROMPT = (
     "You are a helpful assistant. Use the tools you are given when they help to answer; "
@@ -29,8 +28,7 @@ class Settings(ServingSettings):
 
     model_config = SettingsConfigDict(env_prefix="BECKON_", extra="ignore", populate_by_name=True)
 
-    host: str = Field("127.0.0.1", description="The address to listen on.")
-    port: int = Field(8080, ge=0, le=65535, description="The port of the agent.")
+    port: int = port_field(8080, "The port of the agent")
     metrics_port: int | None = Field(
         None,
         ge=1,
@@ -80,9 +78,6 @@ class Settings(ServingSettings):
         pattern=r"^(https?://.+)?$",
         description="The Broker for answers to events whose runs had to wait, as a SinkBinding sets it; "
         "without one they are told as a time-out.",
-    )
-    max_depth: int = Field(
-        4, ge=0, description="How many agents may call each other in a row before the next one refuses."
     )
     shim_keys: SecretStr = Field(
         SecretStr(""),
@@ -136,7 +131,6 @@ class Settings(ServingSettings):
     oidc_ca_file: str = Field(
         "", description="Certificates to trust for the issuer, besides the public authorities."
     )
-    oidc_leeway: float = Field(30, ge=0, le=300, description="Seconds that the issuer's clock may differ by.")
     anonymous: bool | None = Field(
         None,
         description="Whether callers without a key or token are let in; unset: only from this machine, "
@@ -202,7 +196,6 @@ class Settings(ServingSettings):
     max_runs: int = Field(256, ge=1, description="How many runs may be under way; more are answered 503.")
 
     drain_seconds: int = Field(25, ge=0, description="Seconds given to running requests after SIGTERM.")
-    log_level: LogLevel = Field("info", description="The least severity that is logged.")
 
     @field_validator("namespaces")
     @classmethod
@@ -252,7 +245,6 @@ class Settings(ServingSettings):
                 audiences=tuple(sorted(split_items(self.oidc_audience))),
                 user_claim=self.oidc_user_claim,
                 groups_claim=self.oidc_groups_claim,
-                leeway=self.oidc_leeway,
                 jwks_url=self.oidc_jwks_url,
                 ca_file=Path(self.oidc_ca_file) if self.oidc_ca_file else None,
             )

@@ -166,7 +166,7 @@ class Field:
         broker = await self._started(
             "beckon_broker",
             broker_port,
-            BECKON_BROKER_PORT=str(broker_port),
+            BECKON_PORT=str(broker_port),
             BECKON_MANIFESTS=str(folder),
             **settings,
         )
@@ -174,7 +174,7 @@ class Field:
         shim = await self._started(
             "beckon_shim",
             shim_port,
-            BECKON_SHIM_PORT=str(shim_port),
+            BECKON_PORT=str(shim_port),
             BECKON_SHIM_REPLY_PORT=str(reply_port),
             BECKON_SHIM_BROKER_URL=f"http://127.0.0.1:{broker_port}/{{namespace}}/{{name}}",
             **keys,

@@ -173,7 +173,7 @@ async def run(plan: Plan) -> int:
         stub_port = int(await stub.first_line())
         environment = {
             "BECKON_SHIM_BROKER_URL": f"http://127.0.0.1:{stub_port}/{{namespace}}/{{name}}",
-            "BECKON_SHIM_PORT": str(call_port),
+            "BECKON_PORT": str(call_port),
             "BECKON_SHIM_REPLY_PORT": str(reply_port),
             "BECKON_LOG_LEVEL": "error",
             "BECKON_SHIM_KEYS": load.KEY,

@@ -84,12 +84,12 @@ def images(kubeconfig: Path) -> list[Server]:
             "BECKON_SHIM_URL": f"http://127.0.0.1:{shim}",
         },
         "shim": {
-            "BECKON_SHIM_PORT": shim,
+            "BECKON_PORT": shim,
             "BECKON_SHIM_REPLY_PORT": replies,
             "BECKON_SHIM_BROKERS": "cluster",
             "BECKON_SHIM_KEYS": keys,
         },
-        "operator": {"BECKON_OPERATOR_PORT": operator},
+        "operator": {"BECKON_PORT": operator},
     }
     ports = {"agent": agent, "shim": shim, "operator": operator}
     return [

@@ -40,7 +40,7 @@ def main() -> int:
     except OSError as error:
         print(
             f"beckon-broker: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
-            "set BECKON_BROKER_PORT and BECKON_HOST to an address that is free",
+            "set BECKON_PORT and BECKON_HOST to an address that is free",
             file=sys.stderr,
         )
         return _USAGE

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from beckon_runtime.logs import LogLevel
-from beckon_runtime.settings import ServingSettings
+from beckon_runtime.settings import ServingSettings, port_field
 
 
 class Settings(ServingSettings):
@@ -16,13 +15,7 @@ class Settings(ServingSettings):
 
     model_config = SettingsConfigDict(env_prefix="BECKON_BROKER_", extra="ignore", populate_by_name=True)
 
-    host: str = Field(
-        "127.0.0.1",
-        validation_alias="BECKON_HOST",
-        min_length=1,
-        description="Address to listen on; only this machine can reach the default.",
-    )
-    port: int = Field(8081, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    port: int = port_field(8081, "The port to listen on")
     manifests: Annotated[tuple[Path, ...], NoDecode] = Field(
         (Path("deploy/examples"),),
         validation_alias="BECKON_MANIFESTS",
@@ -44,9 +37,6 @@ class Settings(ServingSettings):
         ge=0,
         validation_alias="BECKON_DRAIN_SECONDS",
         description="Seconds to finish queued deliveries after SIGTERM; what is left then is lost.",
-    )
-    log_level: LogLevel = Field(
-        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
 
     @field_validator("manifests", mode="before")

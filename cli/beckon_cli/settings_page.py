@@ -20,7 +20,8 @@ Made from the code by `make docs`; a test keeps it true. Every name is an enviro
 The local platform also reads them from a `.env` file in the folder where it is started, and takes those
 of the first table as flags: `BECKON_PORT` is `beckon up --port`. A flag wins over the environment, the
 environment over `.env`. Settings of the other tables are handed through to their services; those that say
-where a service listens, and where it finds the others, are chosen by the local platform itself.
+where a service listens, and where it finds the others, are chosen by the local platform itself: every service
+reads `BECKON_HOST` and `BECKON_PORT`, each in its own environment.
 """
 
 Table = tuple[str, str, type[BaseSettings]]

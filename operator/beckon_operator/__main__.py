@@ -34,7 +34,7 @@ def main() -> int:
     document["loggers"]["kopf"] = {"level": "WARNING"}
     logging.config.dictConfig(document)
     try:
-        listener = open_port(settings.host, settings.port, "BECKON_OPERATOR_PORT")
+        listener = open_port(settings.host, settings.port, "BECKON_PORT")
     except CannotListen as error:
         return _refuse_start(str(error))
     return asyncio.run(_run_operator(settings, listener))

@@ -106,6 +106,9 @@ logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
+_LEASE = "beckon-operator"  # the Lease by which one of several replicas leads
+_COMPARE_SECONDS = 30.0  # between two comparisons with the cluster, which find what no watch reported
+_PARALLEL_WRITES = 16  # of Tools
 _LONGEST_WAIT = 5.0  # seconds between two attempts to start
 
 
@@ -114,14 +117,14 @@ class Operator:
 
     def __init__(self, settings: Settings, api: ApiClient) -> None:
         # Two containers of one pod, one after the other, are two replicas.
-        identity = f"{settings.identity}_{secrets.token_hex(4)}"
+        identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
         self._settings = settings
         self._api = api
         self._metrics = Metrics()
         self._ledger = DesiredState()
         rules = JudgingRules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
         self._judge = Judge(self._ledger, rules, self._metrics)
-        lease = ClusterLease(self._api, settings.namespace, settings.lease)
+        lease = ClusterLease(self._api, settings.namespace, _LEASE)
         self._leadership = Leadership(lease, identity)
         self._notebook = EventRecorder(self._api, self._metrics, identity)
         self._writer = Writer(
@@ -157,7 +160,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             lasting = (
                 self._judge.judge_changes(),
-                self._writer.write_queued(self._settings.writes_at_once, self._metrics),
+                self._writer.write_queued(_PARALLEL_WRITES, self._metrics),
                 self._notebook.post_events(),
                 self._leadership.take_part(self._begin_to_lead),
                 self._make_keys(),
@@ -184,7 +187,7 @@ class Operator:
         Returns when the API server serves a kind that is not among these.
         """
         while True:
-            await asyncio.sleep(self._settings.compare_seconds)
+            await asyncio.sleep(_COMPARE_SECONDS)
             more = set(await _retry_call(lambda: served_kinds(self._api))) - set(kinds)
             if more:
                 names = ", ".join(sorted(f"{kind.plural} {kind.api_version}" for kind in more))

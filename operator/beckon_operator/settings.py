@@ -1,15 +1,13 @@
 """The settings of the operator, from environment variables `BECKON_OPERATOR_*`."""
 
 import re
-import socket
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from beckon_runtime.logs import LogLevel
-from beckon_runtime.settings import ServingSettings
+from beckon_runtime.settings import ServingSettings, port_field
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -32,6 +30,7 @@ class Settings(ServingSettings):
 
     namespace: str = Field(
         default_factory=_own_namespace,
+        validation_alias="BECKON_POD_NAMESPACE",
         description="The operator's own namespace, for its Lease and the shim's keys; by default its pod's.",
     )
     watch_namespaces: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -44,6 +43,7 @@ class Settings(ServingSettings):
     )
     reply_attribute: str = Field(
         "replyid",
+        validation_alias="BECKON_REPLY_ATTRIBUTE",
         pattern=r"^[a-z][a-z0-9]{0,19}$",
         description="The attribute that the shim knows a reply by.",
     )
@@ -57,21 +57,12 @@ class Settings(ServingSettings):
         description="The Secret with the agent's API keys; where it is missing it is made with one key, "
         "which is in the Secret beckon-first-key; empty to make none.",
     )
-    lease: str = Field("beckon-operator", description="The Lease by which one of several replicas leads.")
-    identity: str = Field(
-        default_factory=socket.gethostname, description="The name of this replica in the Lease and in Events."
+    host: str = Field(
+        "0.0.0.0",  # noqa: S104  # probes come from outside
+        validation_alias="BECKON_HOST",
+        description="The address of health and metrics.",
     )
-    compare_seconds: float = Field(
-        30.0,
-        ge=1,
-        description="How often what is known is compared with the cluster, to find what no watch told of.",
-    )
-    writes_at_once: int = Field(16, ge=1, le=256, description="How many Tools are written at once.")
-    host: str = Field("0.0.0.0", description="The address of health and metrics.")  # noqa: S104  # probes come from outside
-    port: int = Field(8080, ge=0, le=65535, description="Their port; 0 chooses a free one.")
-    log_level: LogLevel = Field(
-        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
-    )
+    port: int = port_field(8080, "Their port")
 
     @field_validator("watch_namespaces", mode="before")
     @classmethod

@@ -1,19 +1,30 @@
 """Settings common to all services with a port, and the report of a wrong setting."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.logs import LogLevel
 from beckon_runtime.origins import OriginPolicy, parse_hosts, parse_origins
 
 
 class ServingSettings(BaseSettings):
-    """The base of a service's settings: who may call its ports, and how slowly."""
+    """The base of a service's settings: its address and log, who may call its ports, and how slowly."""
 
     model_config = SettingsConfigDict(populate_by_name=True)
 
+    host: str = Field(
+        "127.0.0.1",
+        validation_alias="BECKON_HOST",
+        min_length=1,
+        description="The address to listen on; 0.0.0.0 in a container.",
+    )
+    log_level: LogLevel = Field(
+        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
+    )
     allowed_hosts: str = Field(
         "",
         validation_alias="BECKON_ALLOWED_HOSTS",
@@ -56,6 +67,13 @@ class ServingSettings(BaseSettings):
         description="The same for the connections of one address, which may be a proxy. 0: half of all.",
     )
 
+    @field_validator("port", mode="before", check_fields=False)
+    @classmethod
+    def _not_of_a_service(cls, value: object) -> object:
+        # Beside a Service called beckon, Kubernetes sets BECKON_PORT to the Service's address.
+        is_address = isinstance(value, str) and value.startswith("tcp://")
+        return cls.model_fields["port"].default if is_address else value
+
     @field_validator("allowed_hosts")
     @classmethod
     def _are_hosts(cls, value: str) -> str:
@@ -85,6 +103,17 @@ class ServingSettings(BaseSettings):
             idle_seconds=self.idle_seconds,
             most=most,
         )
+
+
+def port_field(default: int, description: str) -> Any:
+    """Return the field of a service's main port, `BECKON_PORT` for each: a process has its own."""
+    return Field(
+        default,
+        ge=0,
+        le=65535,
+        validation_alias="BECKON_PORT",
+        description=f"{description}; 0 takes a free one.",
+    )
 
 
 def setting_problems(prefix: str, error: ValidationError) -> list[str]:

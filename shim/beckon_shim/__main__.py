@@ -91,7 +91,7 @@ async def _serve(
     except NotConfigured as error:
         return _refuse(f"{error} (BECKON_SHIM_BROKERS=cluster)")
     sockets = []
-    for port, name in ((settings.port, "BECKON_SHIM_PORT"), (settings.reply_port, "BECKON_SHIM_REPLY_PORT")):
+    for port, name in ((settings.port, "BECKON_PORT"), (settings.reply_port, "BECKON_SHIM_REPLY_PORT")):
         try:
             sockets.append(listen(settings.host, port))
         except OSError as error:

@@ -129,6 +129,6 @@ class Bearers:
 async def no_account(audience: str) -> Issued:
     """Raise `NoToken`: this shim has no account to request tokens for."""
     raise NoToken(
-        "this shim has no account; set BECKON_SHIM_SERVICE_ACCOUNT and BECKON_SHIM_POD_NAMESPACE "
+        "this shim has no account; set BECKON_SHIM_SERVICE_ACCOUNT and BECKON_POD_NAMESPACE "
         "from the downward API"
     )

@@ -55,7 +55,7 @@ class Cluster:
         if self._account is None:
             raise NoToken(
                 "the account of this shim is not known; set BECKON_SHIM_SERVICE_ACCOUNT and "
-                "BECKON_SHIM_POD_NAMESPACE from the downward API"
+                "BECKON_POD_NAMESPACE from the downward API"
             )
         account = self._account
         path = f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"

@@ -7,12 +7,10 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from beckon_contract.correlation import check_replica
-from beckon_runtime.logs import LogLevel
-from beckon_runtime.settings import ServingSettings
+from beckon_runtime.settings import ServingSettings, port_field
 from beckon_shim.brokers import Templates
 from beckon_shim.peers import Addresses, pod_replica
 
-_PORT = 8082
 _OWN_ATTRIBUTES = frozenset(
     ("id", "source", "type", "specversion", "subject", "time", "datacontenttype", "dataschema", "data")
 )
@@ -38,7 +36,11 @@ class Settings(ServingSettings):
         description="The service account of this Pod (downward API): tokens are asked for in its name where "
         "a Broker wants one (OIDC); empty where none does.",
     )
-    pod_namespace: str = Field("", description="The namespace of this Pod (downward API), for the same.")
+    pod_namespace: str = Field(
+        "",
+        validation_alias="BECKON_POD_NAMESPACE",
+        description="The namespace of this Pod (downward API), for the same.",
+    )
     pod_ip: str = Field(
         "",
         description="The IP of this Pod (downward API): it names this replica, and the others are reached "
@@ -49,12 +51,7 @@ class Settings(ServingSettings):
         description="Where Brokers take events; {namespace} and {name} come from the caller's path, "
         "and a URL without them serves every path.",
     )
-    host: str = Field(
-        "127.0.0.1",
-        validation_alias="BECKON_HOST",
-        description="The address to listen on; 0.0.0.0 in a container.",
-    )
-    port: int = Field(_PORT, ge=0, le=65535, description="The port for callers; 0 chooses a free one.")
+    port: int = port_field(8082, "The port for callers")
     reply_port: int = Field(
         8083, ge=0, le=65535, description="The port for replies and dead letters; 0 chooses a free one."
     )
@@ -117,15 +114,6 @@ class Settings(ServingSettings):
         pattern=r"^https?://",
         description="A URL that takes the replies that nobody awaits any more; without one they are logged.",
     )
-    log_level: LogLevel = Field(
-        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
-    )
-
-    @field_validator("port", mode="before")
-    @classmethod
-    def _not_of_a_service(cls, value: object) -> object:
-        # Beside a Service called beckon-shim, Kubernetes sets this variable to the Service's address.
-        return _PORT if isinstance(value, str) and value.startswith("tcp://") else value
 
     @field_validator("broker_url")
     @classmethod

@@ -71,7 +71,7 @@ async def get(url: str) -> int:
 async def test_it_serves_within_a_bounded_wait_and_stops_with_code_0(tmp_path: Path) -> None:
     async with subscriber() as tool:
         write_manifests(tmp_path, trigger("t", tool.url))
-        async with broker_process(tmp_path, BECKON_BROKER_PORT="0") as process:
+        async with broker_process(tmp_path, BECKON_PORT="0") as process:
             url = await wait_until_listening(process)
             status = await post(url)
             await tool.wait()
@@ -89,7 +89,7 @@ async def test_sigterm_refuses_new_events_and_finishes_those_accepted(tmp_path: 
     async with subscriber(held) as tool:
         write_manifests(tmp_path, trigger("t", tool.url))
         environment = {
-            "BECKON_BROKER_PORT": "0",
+            "BECKON_PORT": "0",
             "BECKON_BROKER_CONCURRENCY": "1",
             "BECKON_DRAIN_SECONDS": "5",
         }
@@ -116,7 +116,7 @@ async def test_what_cannot_be_delivered_in_time_is_counted_as_lost(tmp_path: Pat
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     write_manifests(tmp_path, trigger("t", nowhere, delivery=delivery(5, backoffDelay="PT1H")))
-    environment = {"BECKON_BROKER_PORT": "0", "BECKON_DRAIN_SECONDS": "0.1"}
+    environment = {"BECKON_PORT": "0", "BECKON_DRAIN_SECONDS": "0.1"}
     async with broker_process(tmp_path, **environment) as process:
         url = await wait_until_listening(process)
         for number in range(4):
@@ -132,7 +132,7 @@ async def test_a_second_signal_stops_without_draining(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     write_manifests(tmp_path, trigger("t", nowhere, delivery=delivery(5, backoffDelay="PT1H")))
-    environment = {"BECKON_BROKER_PORT": "0", "BECKON_DRAIN_SECONDS": "3600"}
+    environment = {"BECKON_PORT": "0", "BECKON_DRAIN_SECONDS": "3600"}
     async with broker_process(tmp_path, **environment) as process:
         url = await wait_until_listening(process)
         await post(url)
@@ -150,22 +150,22 @@ async def test_a_second_signal_stops_without_draining(tmp_path: Path) -> None:
 async def test_a_taken_port_gives_one_clear_line_and_code_2(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        async with broker_process(tmp_path, BECKON_BROKER_PORT=port) as process:
+        async with broker_process(tmp_path, BECKON_PORT=port) as process:
             said = await rest_of(process)
 
     assert process.returncode == 2
     assert len(said.splitlines()) == 1
     assert port in said
-    assert "BECKON_BROKER_PORT" in said
+    assert "BECKON_PORT" in said
 
 
 async def test_wrong_settings_give_a_line_each_and_code_2(tmp_path: Path) -> None:
-    environment = {"BECKON_MANIFESTS": str(tmp_path / "missing"), "BECKON_BROKER_PORT": "many"}
+    environment = {"BECKON_MANIFESTS": str(tmp_path / "missing"), "BECKON_PORT": "many"}
     async with broker_process(tmp_path, **environment) as process:
         said = await rest_of(process)
 
     assert process.returncode == 2
     assert len(said.splitlines()) == 2
-    assert "BECKON_BROKER_PORT" in said
+    assert "BECKON_PORT" in said
     assert str(tmp_path / "missing") in said
     assert "BECKON_MANIFESTS" in said

@@ -89,7 +89,7 @@ def test_a_service_is_given_settings_that_it_knows(component: str) -> None:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_the_services_beside_a_pod_set_nothing_in_its_environment(component: str) -> None:
-    # Kubernetes would set BECKON_SHIM_PORT=tcp://… for a Service beckon-shim.
+    # Kubernetes would set BECKON_PORT=tcp://… for a Service called beckon.
     assert pod(component)["enableServiceLinks"] is False
 
 

@@ -279,6 +279,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_setting_is_told() -> None:
-    (line,) = misspelt(["BECKON_PROT", "BECKON_PORT", "BECKON_SHIM_PORT", "OTHER"])
+    (line,) = misspelt(["BECKON_PROT", "BECKON_PORT", "BECKON_SHIM_REPLY_PORT", "OTHER"])
 
     assert line == "there is no setting BECKON_PROT; did you mean BECKON_PORT?"

@@ -279,5 +279,5 @@ async def test_a_port_that_is_taken_or_no_port_gives_one_clear_line(taken: bool)
         _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
 
     assert process.returncode == 2
-    assert errors.decode().startswith(f"beckon_demo: {'cannot listen' if taken else 'BECKON_DEMO_PORT: '}")
+    assert errors.decode().startswith(f"beckon_demo: {'cannot listen' if taken else 'BECKON_PORT: '}")
     assert errors.decode().count("\n") == 1

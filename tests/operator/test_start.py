@@ -24,11 +24,11 @@ def start(**environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("BECKON_OPERATOR_PORT", "x", "valid integer"),
-        ("BECKON_OPERATOR_NAMESPACE", "A", "'A' is no namespace"),
+        ("BECKON_PORT", "x", "valid integer"),
+        ("BECKON_POD_NAMESPACE", "A", "'A' is no namespace"),
         ("BECKON_OPERATOR_WATCH_NAMESPACES", "team,Shop", "'Shop' is no namespace"),
         ("BECKON_OPERATOR_REPLIES_URL", "http://shim/replies", "pattern"),
-        ("BECKON_OPERATOR_REPLY_ATTRIBUTE", "replyId", "pattern"),
+        ("BECKON_REPLY_ATTRIBUTE", "replyId", "pattern"),
         ("BECKON_LOG_LEVEL", "loud", "Input should be"),
     ],
 )

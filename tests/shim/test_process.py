@@ -143,13 +143,13 @@ def test_a_taken_port_is_one_clear_line(
         port = taken.getsockname()[1]
         line = refused(monkeypatch, capsys, port=str(port), keys=KEY)
     assert f"cannot listen on 127.0.0.1:{port}" in line
-    assert "BECKON_SHIM_PORT" in line
+    assert "BECKON_PORT" in line
 
 
 @pytest.mark.parametrize(
     ("name", "value", "word"),
     [
-        ("port", "eighty", "BECKON_SHIM_PORT"),
+        ("port", "eighty", "BECKON_PORT"),
         ("broker_url", "broker:8081", "HTTP URL"),
         ("broker_url", "http://x/{ns}", "placeholders"),
         ("keys", "short", "openssl rand"),
@@ -176,7 +176,7 @@ def test_a_bad_setting_is_one_clear_line_without_secrets(
 def test_what_kubernetes_tells_of_a_service_of_the_same_name_is_no_port(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("BECKON_SHIM_PORT", "tcp://10.96.0.7:80")
+    monkeypatch.setenv("BECKON_PORT", "tcp://10.96.0.7:80")
     assert Settings().port == 8082
 
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from beckon_runtime.logs import LogLevel
 from beckon_runtime.settings import ServingSettings
 
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -39,11 +38,6 @@ class Settings(ServingSettings):
         """The largest data of a reply in bytes: those of an event, less room for its attributes."""
         return self.max_event_bytes - _ATTRIBUTES
 
-    host: str = Field(
-        "127.0.0.1",
-        description="Address to listen on; 0.0.0.0 in a container.",
-        validation_alias="BECKON_HOST",
-    )
     port: Port = Field(
         8080,
         description="Port to listen on, 0 for any; Knative sets it.",
@@ -89,8 +83,5 @@ class Settings(ServingSettings):
         25,
         description="Seconds given to running calls after SIGTERM; less than the Pod's grace period.",
         validation_alias="BECKON_DRAIN_SECONDS",
-    )
-    log_level: LogLevel = Field(
-        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
     )
     espeak_program: str = Field("espeak-ng", description="The program that speaks, a name or a path.")

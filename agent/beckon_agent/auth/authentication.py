@@ -192,7 +192,6 @@ def _make_verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Toke
         audiences=options.audiences,
         user_claim=options.user_claim,
         groups_claim=options.groups_claim,
-        leeway=options.leeway,
     )
     try:
         return TokenVerifier(KeySet(session, source), expected)

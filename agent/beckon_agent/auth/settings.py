@@ -30,7 +30,6 @@ class OidcOptions:
     audiences: tuple[str, ...]
     user_claim: str = "sub"
     groups_claim: str = "groups"
-    leeway: float = 30.0
     jwks_url: str = ""
     ca_file: Path | None = None
 

@@ -52,14 +52,14 @@ def core_programs(
             "broker",
             "beckon_broker",
             where.broker,
-            BECKON_BROKER_PORT=_port(where.broker),
+            BECKON_PORT=_port(where.broker),
             BECKON_MANIFESTS=manifests,
         ),
         _program(
             "shim",
             "beckon_shim",
             where.shim,
-            BECKON_SHIM_PORT=_port(where.shim),
+            BECKON_PORT=_port(where.shim),
             BECKON_SHIM_REPLY_PORT=_port(where.replies),
             BECKON_SHIM_BROKER_URL=where.broker + "/{namespace}/{name}",
             BECKON_SHIM_LATE_REPLY_SINK=where.agent + "/late-replies",
@@ -67,7 +67,7 @@ def core_programs(
         ),
     ]
     if where.demo:
-        programs.append(_program("demo model", "beckon_demo", where.demo, BECKON_DEMO_PORT=_port(where.demo)))
+        programs.append(_program("demo model", "beckon_demo", where.demo, BECKON_PORT=_port(where.demo)))
     model = (
         {"OPENAI_BASE_URL": where.demo + "/v1", "BECKON_MODEL": settings.model or "demo"}
         if where.demo

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.service import WebhookService
-from beckon_operator.webhook.settings import WebhookSettings
+from beckon_operator.webhook.settings import SECRET, WebhookSettings
 from beckon_runtime.logs import log_config
 from beckon_runtime.settings import setting_problems
 from beckon_sources.api_client import connect
@@ -42,7 +42,7 @@ async def _run_webhook(settings: WebhookSettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    cluster = WebhookCluster(client, settings.namespace, settings.secret, settings.configuration)
+    cluster = WebhookCluster(client, settings.namespace, SECRET, settings.configuration)
     try:
         await WebhookService(settings, cluster).run_until(stop)
     finally:

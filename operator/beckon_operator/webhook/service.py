@@ -35,13 +35,14 @@ class WebhookService:
         upkeep = asyncio.create_task(self._keeper.repeat_rounds(self._settings.poll_seconds))
         try:
             health = health_app(self._metrics, self._why_not_ready)
-            runners.append(await self._serve_port(health, self._settings.health_port, "HEALTH_PORT"))
+            port = self._settings.health_port
+            runners.append(await self._serve_port(health, port, "BECKON_WEBHOOK_HEALTH_PORT"))
             self.health_url = _address_of(runners[0], "http")
             logger.info("health on %s", self.health_url)
             if await _wait_for_first(self._keeper.loaded, stop, upkeep):
                 reviews = review_app(self._metrics, self._draining)
                 tls = self._keeper.context
-                runners.insert(0, await self._serve_port(reviews, self._settings.port, "PORT", tls))
+                runners.insert(0, await self._serve_port(reviews, self._settings.port, "BECKON_PORT", tls))
                 self.url = _address_of(runners[0], "https")
                 logger.info("takes reviews on %s", self.url)
                 await _wait_for_first(stop, None, upkeep)
@@ -61,7 +62,7 @@ class WebhookService:
         self, app: web.Application, port: int, setting: str, tls: ssl.SSLContext | None = None
     ) -> web.AppRunner:
         settings = self._settings
-        listener = open_port(settings.host, port, f"BECKON_WEBHOOK_{setting}")
+        listener = open_port(settings.host, port, setting)
         policy = settings.origin_policy(settings.host)
         # Either port may have part of the files, and calls to the API server need some.
         return await serve_app(app, listener, policy, settings.connection_limits(share=0.375), tls=tls)

@@ -9,9 +9,15 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from beckon_operator.webhook.certificates import is_address
 from beckon_operator.webhook.rotation import RotationPolicy
-from beckon_runtime.logs import LogLevel
-from beckon_runtime.settings import ServingSettings
+from beckon_runtime.settings import ServingSettings, port_field
 
+SERVICE = "beckon-webhook"
+"""The Service by which the API server reaches the webhook."""
+
+SECRET = "beckon-webhook-tls"  # noqa: S105  # a name
+"""The Secret with its certificates."""
+
+_SETTLE = timedelta(seconds=60)  # that a new authority is in the caBundle before it signs
 _DAY = 86_400  # seconds
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -26,14 +32,9 @@ class WebhookSettings(ServingSettings):
 
     namespace: str = Field(
         "beckon",
+        validation_alias="BECKON_POD_NAMESPACE",
         pattern=rf"^{_LABEL}$",
         description="The namespace of the webhook, its Service and its Secret.",
-    )
-    service: str = Field(
-        "beckon-webhook", pattern=rf"^{_LABEL}$", description="The Service through which it is asked."
-    )
-    secret: str = Field(
-        "beckon-webhook-tls", min_length=1, description="The Secret that holds its certificates."
     )
     configuration: str = Field(
         "beckon-webhook",
@@ -45,8 +46,7 @@ class WebhookSettings(ServingSettings):
         description="DNS names and IP addresses, separated by commas, that its certificate is for besides "
         "those of the Service.",
     )
-    host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 in a container.")
-    port: int = Field(8443, ge=0, le=65535, description="The port for reviews (HTTPS); 0 chooses a free one.")
+    port: int = port_field(8443, "The port for reviews (HTTPS)")
     health_port: int = Field(
         8080, ge=0, le=65535, description="The port for health and metrics (HTTP); 0 chooses a free one."
     )
@@ -59,30 +59,24 @@ class WebhookSettings(ServingSettings):
         le=36_500,
         description="How long the authority lives that signs it; it is replaced after two thirds.",
     )
-    settle_seconds: float = Field(
-        60.0,
-        ge=0,
-        description="How long a new authority must be in the caBundle before it signs, so that every API "
-        "server knows it.",
-    )
     poll_seconds: float = Field(
-        10.0, gt=0, description="How often the Secret and the caBundle are looked at, and put right."
+        10.0, gt=0, description="How often the Secret and the caBundle are read and repaired."
     )
     drain_seconds: float = Field(
-        5.0, ge=0, description="How long reviews are still taken after SIGTERM, until nobody sends more."
-    )
-    log_level: LogLevel = Field(
-        "info", validation_alias="BECKON_LOG_LEVEL", description="The least severity that is logged."
+        5.0,
+        ge=0,
+        validation_alias="BECKON_DRAIN_SECONDS",
+        description="Seconds for which reviews are still answered after SIGTERM.",
     )
 
     def rotation_policy(self) -> RotationPolicy:
         """Return the names and lifetimes of the certificates."""
-        host = f"{self.service}.{self.namespace}.svc"
+        host = f"{SERVICE}.{self.namespace}.svc"
         return RotationPolicy(
             names=frozenset({host, f"{host}.cluster.local", *self.extra_names}),
             serving_lifetime=timedelta(days=self.certificate_days),
             authority_lifetime=timedelta(days=self.authority_days),
-            settle=timedelta(seconds=self.settle_seconds),
+            settle=min(_SETTLE, timedelta(days=self.authority_days) / 9),
         )
 
     @field_validator("extra_names", mode="before")
@@ -103,6 +97,4 @@ class WebhookSettings(ServingSettings):
             raise ValueError("certificate_days must be at most a third of authority_days")
         if self.poll_seconds * 9 > self.certificate_days * _DAY:
             raise ValueError("certificate_days must be at least nine times poll_seconds")
-        if self.settle_seconds * 9 > self.authority_days * _DAY:
-            raise ValueError("authority_days must be at least nine times settle_seconds")
         return self

@@ -71,7 +71,7 @@ def test_the_demo_model_is_in_the_agents_image(images: Images) -> None:
     port = free_port()
     command = ["python", "-m", "beckon_demo"]
 
-    with images["agent"].started(command, {"BECKON_DEMO_PORT": str(port)}) as model:
+    with images["agent"].started(command, {"BECKON_PORT": str(port)}) as model:
         wait_for(f"http://127.0.0.1:{port}/healthz", model)
         stop(model)
 
@@ -79,7 +79,7 @@ def test_the_demo_model_is_in_the_agents_image(images: Images) -> None:
 def test_the_shim_answers_and_stops_when_it_is_told_to(images: Images) -> None:
     port = free_port()
     environment = {
-        "BECKON_SHIM_PORT": str(port),
+        "BECKON_PORT": str(port),
         "BECKON_SHIM_REPLY_PORT": "0",
         "BECKON_SHIM_KEYS": "00" * 16,
     }
@@ -106,7 +106,7 @@ def test_the_tools_image_can_speak(images: Images) -> None:
 
 @pytest.mark.parametrize(
     ("image", "setting"),
-    [("agent", "BECKON_PORT"), ("shim", "BECKON_SHIM_PORT"), ("tools", "BECKON_TOOLS_PORT")],
+    [("agent", "BECKON_PORT"), ("shim", "BECKON_PORT"), ("tools", "BECKON_TOOLS_PORT")],
 )
 def test_a_wrong_setting_is_told_in_one_line(images: Images, image: str, setting: str) -> None:
     command = [*images[image].config["Entrypoint"], *(["serve", "calculator"] if image == "tools" else [])]

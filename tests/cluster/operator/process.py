@@ -61,11 +61,10 @@ def operator(account: Account, *namespaces: str) -> Iterator[Running]:
     environment = {
         **os.environ,
         "KUBECONFIG": str(account.kubeconfig),
-        "BECKON_OPERATOR_NAMESPACE": account.home.namespace,
+        "BECKON_POD_NAMESPACE": account.home.namespace,
         "BECKON_OPERATOR_WATCH_NAMESPACES": ",".join(namespaces),
-        "BECKON_OPERATOR_HOST": "127.0.0.1",
-        "BECKON_OPERATOR_PORT": str(port),
-        "BECKON_OPERATOR_COMPARE_SECONDS": "10",
+        "BECKON_HOST": "127.0.0.1",
+        "BECKON_PORT": str(port),
     }
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
         command = [sys.executable, "-m", "beckon_operator"]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(180)  # each waits for a webhook of its own
 def hasty(namespace: Kube) -> Iterator[Hook]:
     """A webhook whose certificates live for seconds."""
     lives = {"certificate_days": str(15 / DAY), "authority_days": str(45 / DAY)}
-    with deployed(namespace, poll_seconds="1", settle_seconds="5", **lives) as found:
+    with deployed(namespace, poll_seconds="1", **lives) as found:
         yield found
 
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -81,8 +82,10 @@ async def test_without_the_api_server_it_lives_says_why_it_is_not_ready_and_stop
 
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **settings: str) -> str:
     """Start with bad settings; return the one line that is said, with exit status 2."""
+    aliases = {name: field.validation_alias for name, field in WebhookSettings.model_fields.items()}
     for name, value in settings.items():
-        monkeypatch.setenv(name if name.isupper() else f"BECKON_WEBHOOK_{name.upper()}", value)
+        variable = name if name.isupper() else str(aliases[name] or f"BECKON_WEBHOOK_{name.upper()}")
+        monkeypatch.setenv(variable, value)
     assert main() == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
@@ -92,13 +95,12 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("port", "99999", "BECKON_WEBHOOK_PORT: "),
-        ("namespace", "Team A", "BECKON_WEBHOOK_NAMESPACE: "),
+        ("port", "99999", "BECKON_PORT: "),
+        ("namespace", "Team A", "BECKON_POD_NAMESPACE: "),
         ("poll_seconds", "0", "BECKON_WEBHOOK_POLL_SECONDS: "),
         ("certificate_days", "soon", "BECKON_WEBHOOK_CERTIFICATE_DAYS: "),
         ("certificate_days", "3000", "at most a third"),
         ("certificate_days", "0.0001", "nine times poll_seconds"),
-        ("settle_seconds", "1e8", "nine times settle_seconds"),
         ("extra_names", "a.b,-x", "'-x' is neither"),
         ("BECKON_LOG_LEVEL", "loud", "BECKON_LOG_LEVEL: "),
         ("KUBECONFIG", "/nowhere/kubeconfig", "no access to an API server"),
@@ -111,7 +113,7 @@ def test_a_wrong_setting_is_told_in_one_line(
 
 
 def test_the_certificate_is_for_the_service_and_for_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BECKON_WEBHOOK_NAMESPACE", "tools")
+    monkeypatch.setenv("BECKON_POD_NAMESPACE", "tools")
     monkeypatch.setenv("BECKON_WEBHOOK_EXTRA_NAMES", "127.0.0.1, hook.example.com")
 
     assert WebhookSettings().rotation_policy().names == {
@@ -120,3 +122,10 @@ def test_the_certificate_is_for_the_service_and_for_what_is_named(monkeypatch: p
         "127.0.0.1",
         "hook.example.com",
     }
+
+
+def test_a_new_authority_settles_for_a_minute_or_for_a_ninth_of_a_short_life() -> None:
+    short = WebhookSettings.model_validate({"certificate_days": 0.002, "authority_days": 0.006})
+
+    assert WebhookSettings().rotation_policy().settle == timedelta(minutes=1)
+    assert short.rotation_policy().settle == timedelta(days=0.006) / 9

@@ -207,12 +207,14 @@ async def test_on_its_way_out_it_is_not_ready_and_still_answers() -> None:
         await asyncio.wait_for(webhook.ended, PATIENCE)
 
 
-@pytest.mark.parametrize("setting", ["port", "health_port"])
-async def test_a_port_that_is_taken_is_named(webhook: Running, setting: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "variable"), [("port", "BECKON_PORT"), ("health_port", "BECKON_WEBHOOK_HEALTH_PORT")]
+)
+async def test_a_port_that_is_taken_is_named(webhook: Running, setting: str, variable: str) -> None:
     taken = int(webhook.service.health_url.rpartition(":")[2])
     settings = configured(**{setting: taken})
 
-    with pytest.raises(CannotListen, match=rf":{taken}: .*BECKON_WEBHOOK_{setting.upper()}"):
+    with pytest.raises(CannotListen, match=rf":{taken}: .*{variable}"):
         await asyncio.wait_for(WebhookService(settings, webhook.objects).run_until(asyncio.Event()), PATIENCE)
 
 

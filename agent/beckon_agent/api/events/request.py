@@ -152,7 +152,7 @@ def accept_event(
         raise _refuse_event(
             "too-deep",
             f"this would be agent {chain.depth} in a chain of agents that call each other, and the limit is "
-            f"{rules.max_depth} ({DEPTH}, BECKON_MAX_DEPTH)",
+            f"{rules.max_depth} ({DEPTH})",
         )
     if chain.budget is not None and chain.budget <= 0:
         raise _refuse_event(
