@@ -15,11 +15,13 @@ from typing import TypeVar
 import stamina
 from aiohttp import web
 
+from beckon_operator.conditions.namespace_view import JudgingRules
 from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
-from beckon_operator.judging.rules import JudgingRules
 from beckon_operator.k8s_events import EventRecorder
-from beckon_operator.kinds import (
+from beckon_operator.lease import ClusterLease, Leadership
+from beckon_operator.metrics import Metrics
+from beckon_operator.objects import (
     BROKERS,
     EVENT_TYPE_VERSIONS,
     EVENT_TYPES,
@@ -28,18 +30,13 @@ from beckon_operator.kinds import (
     TRIGGERS,
     Kind,
 )
-from beckon_operator.lease import ClusterLease, Leadership
-from beckon_operator.listing import Listing
-from beckon_operator.metrics import Metrics
 from beckon_operator.own_secrets import ensure_first_key, ensure_shim_keys
-from beckon_operator.serving import serve_app
+from beckon_operator.serving import health_app, serve_app
 from beckon_operator.settings import Settings
-from beckon_operator.watching import watch_kinds
+from beckon_operator.watching import Listing, watch_kinds
 from beckon_operator.writer import Writer
-from beckon_runtime.connections import ConnectionLimits
-from beckon_runtime.origins import OriginPolicy
 from beckon_sources.api_client import ApiClient
-from beckon_sources.api_types import ApiError, Refused
+from beckon_sources.api_types import ApiError
 
 
 async def served_kinds(api: ApiClient) -> tuple[Kind, ...]:
@@ -55,51 +52,8 @@ async def served_kinds(api: ApiClient) -> tuple[Kind, ...]:
 
 
 async def _is_served(api: ApiClient, kind: Kind) -> bool:
-    try:
-        found = await api.get(f"/apis/{kind.api_version}")
-    except Refused as error:
-        if error.status == 404:
-            return False
-        raise
+    found = await api.find(f"/apis/{kind.api_version}") or {}
     return any(one.get("name") == kind.plural for one in found.get("resources") or ())
-
-
-class Health:
-    """Answers `/healthz`, `/readyz` and `/metrics`.
-
-    The operator is ready if `why_unready` returns an empty text.
-    """
-
-    def __init__(self, metrics: Metrics, why_unready: Callable[[], str]) -> None:
-        self._metrics = metrics
-        self._why_unready = why_unready
-        self._app = app = web.Application()
-        app.router.add_get("/healthz", self._answer_alive)
-        app.router.add_get("/readyz", self._answer_ready)
-        app.router.add_get("/metrics", self._answer_metrics)
-        self._runner: web.AppRunner | None = None
-
-    async def start_serving(
-        self, listener: socket.socket, policy: OriginPolicy, limits: ConnectionLimits
-    ) -> None:
-        """Serve on a bound socket."""
-        self._runner = await serve_app(self._app, listener, policy, limits)
-
-    async def stop_serving(self) -> None:
-        """Close every connection."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def _answer_alive(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _answer_ready(self, _: web.Request) -> web.Response:
-        why = self._why_unready()
-        return web.Response(status=503 if why else 200, text=f"{why or 'ok'}\n")
-
-    async def _answer_metrics(self, _: web.Request) -> web.Response:
-        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-        return web.Response(body=self._metrics.to_text(), headers=headers)
 
 
 logger = logging.getLogger(__name__)
@@ -121,19 +75,19 @@ class Operator:
         self._settings = settings
         self._api = api
         self._metrics = Metrics()
-        self._ledger = DesiredState()
+        self._desired = DesiredState()
         rules = JudgingRules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
-        self._judge = Judge(self._ledger, rules, self._metrics)
+        self._judge = Judge(self._desired, rules, self._metrics)
         lease = ClusterLease(self._api, settings.namespace, _LEASE)
         self._leadership = Leadership(lease, identity)
-        self._notebook = EventRecorder(self._api, self._metrics, identity)
+        self._recorder = EventRecorder(self._api, self._metrics, identity)
         self._writer = Writer(
-            self._api, self._judge.cluster, self._ledger, self._leadership.leads, self._notebook
+            self._api, self._judge.cluster, self._desired, self._leadership.leads, self._recorder
         )
         self._led = asyncio.Event()
         self._unready = "nothing has been listed yet"
-        self._health = Health(self._metrics, lambda: self._unready)
-        self._metrics.export_tools(self._ledger.verdicts)
+        self._runner: web.AppRunner | None = None
+        self._metrics.export_tools(self._desired.verdicts)
         self._metrics.leader.set_function(self._leadership.leads)
 
     async def run_operator(self, listener: socket.socket, started: Callable[[], None]) -> None:
@@ -143,7 +97,8 @@ class Operator:
         any error that the operator cannot recover from.
         """
         policy, limits = self._settings.origin_policy(self._settings.host), self._settings.connection_limits()
-        await self._health.start_serving(listener, policy, limits)
+        health = health_app("beckon-operator", self._metrics.to_text, lambda: self._unready)
+        self._runner = await serve_app(health, listener, policy, limits)
         kinds = await _retry_call(lambda: served_kinds(self._api))
         listing = Listing(
             self._api, self._judge.cluster, kinds, self._settings.watch_namespaces, self._metrics
@@ -155,13 +110,13 @@ class Operator:
         gc.freeze()
         self._unready = ""
         names = ", ".join(f"{kind.plural} {kind.api_version}" for kind in kinds)
-        logger.info("judged %d EventTypes; watching %s", sum(1 for _ in self._ledger.verdicts()), names)
+        logger.info("judged %d EventTypes; watching %s", sum(1 for _ in self._desired.verdicts()), names)
         watching = watch_kinds(self._judge.cluster, kinds, self._settings.watch_namespaces, started)
         async with asyncio.TaskGroup() as group:
             lasting = (
                 self._judge.judge_changes(),
                 self._writer.write_queued(_PARALLEL_WRITES, self._metrics),
-                self._notebook.post_events(),
+                self._recorder.post_events(),
                 self._leadership.take_part(self._begin_to_lead),
                 self._make_keys(),
             )
@@ -178,7 +133,8 @@ class Operator:
 
     async def close_connections(self) -> None:
         """Close every connection."""
-        await self._health.stop_serving()
+        if self._runner is not None:
+            await self._runner.cleanup()
         await self._api.close()
 
     async def _compare_regularly(self, listing: Listing, kinds: tuple[Kind, ...]) -> None:
@@ -194,7 +150,7 @@ class Operator:
                 logger.info("the API server now serves %s: starting anew", names)
                 return
             await listing.compare_all()
-            self._ledger.queue_all()
+            self._desired.queue_all()
 
     async def _make_keys(self) -> None:
         """Create the missing keys of shim and agent, once this replica leads."""
@@ -207,7 +163,7 @@ class Operator:
 
     def _begin_to_lead(self) -> None:
         self._led.set()
-        self._ledger.queue_all()
+        self._desired.queue_all()
 
 
 async def _retry_call(call: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -13,9 +13,18 @@ from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS
 from beckon_contract.knative.routes import Listener, read_trigger, wanted_type
 from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.desired_state import DesiredState
-from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
-from beckon_operator.observed import ObservedObject, read_observed, version_of
-from beckon_operator.store import ObjectStore
+from beckon_operator.objects import (
+    BROKERS,
+    EVENT_TYPES,
+    SERVICES,
+    TOOLS,
+    TRIGGERS,
+    Kind,
+    ObjectStore,
+    ObservedObject,
+    read_observed,
+    version_of,
+)
 from beckon_operator.tools import ToolSeen, read_seen
 
 _PLACE = "spec.schemaData"
@@ -79,11 +88,11 @@ class Cluster:
 
     `changed` is called after every change that matters for tools, with three arguments. The first is the
     namespace. The second is the types whose Triggers differ there: empty for an EventType, `None` if any tool
-    may be affected. The third is the types in the old and new filters of a Trigger. Tools go to the ledger.
+    may be affected. The third is the types in the old and new filters of a Trigger. Tools go to `desired`.
     """
 
-    def __init__(self, ledger: DesiredState, changed: Changed) -> None:
-        self._ledger = ledger
+    def __init__(self, desired: DesiredState, changed: Changed) -> None:
+        self._desired = desired
         self._changed = changed
         self._recovered = RecoveredSchemas()
         self._listeners = _TypeIndex()
@@ -97,7 +106,7 @@ class Cluster:
 
     def store_of(self, kind: Kind) -> "ObjectStore[ObservedObject] | ObjectStore[ToolSeen]":
         """The objects of any kind."""
-        return self._ledger.tools if kind.plural == TOOLS.plural else self._objects[kind.plural]
+        return self._desired.tools if kind.plural == TOOLS.plural else self._objects[kind.plural]
 
     def listeners_for(self, event_type: str) -> list[Listener]:
         """Return the Triggers of all namespaces with a filter for exactly this type."""
@@ -130,23 +139,23 @@ class Cluster:
         """Take a Tool, as it was watched or as the answer to a write."""
         seen = read_seen(document)
         self._recovered.learn_schema(document)
-        if self._ledger.tools.put_object(seen):
-            self._ledger.queue_tool(seen.namespace, seen.name)
+        if self._desired.tools.put_object(seen):
+            self._desired.queue_tool(seen.namespace, seen.name)
 
     def lose_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         """Record the deletion of an object; later reports of it are ignored."""
         uid = str(metadata["uid"])
         self.store_of(kind).bury_object(uid)
         self._forget_object(kind, metadata)
-        self._ledger.forget_tool(uid)
+        self._desired.forget_tool(uid)
         if kind.plural == EVENT_TYPES.plural:
             self._recovered.forget_schema(uid)
 
     def _forget_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         namespace, name, uid = str(metadata["namespace"]), str(metadata["name"]), str(metadata["uid"])
         if kind.plural == TOOLS.plural:
-            if self._ledger.tools.drop_object(namespace, name, uid):
-                self._ledger.queue_tool(namespace, name)
+            if self._desired.tools.drop_object(namespace, name, uid):
+                self._desired.queue_tool(namespace, name)
             return
         known = self._objects[kind.plural].drop_object(namespace, name, uid)
         if known is not None:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from beckon_operator.judging.verdicts import UndescribedEventType, Verdict
-from beckon_operator.store import ObjectStore
+from beckon_operator.conditions.verdicts import UndescribedEventType, Verdict
+from beckon_operator.objects import ObjectStore
 from beckon_operator.tools import ToolSeen, ToolWanted
 
 

@@ -9,13 +9,12 @@ from beckon_contract.catalogue.builder import Memory, Router, by_key
 from beckon_contract.knative.routes import BrokenTrigger, Listener, read_trigger, route_table
 from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.cluster import Cluster, Touched
+from beckon_operator.conditions.last_ready import LastReady
+from beckon_operator.conditions.namespace_view import JudgingRules, NamespaceView
+from beckon_operator.conditions.verdicts import NamespaceJudge
 from beckon_operator.desired_state import DesiredState
-from beckon_operator.judging.last_ready import LastReady
-from beckon_operator.judging.namespace_view import NamespaceView
-from beckon_operator.judging.rules import JudgingRules
-from beckon_operator.judging.verdicts import NamespaceJudge
-from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
 from beckon_operator.metrics import Metrics
+from beckon_operator.objects import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
 from beckon_operator.tools import ToolWanted, wanted_tool
 
 logger = logging.getLogger(__name__)
@@ -44,11 +43,11 @@ class _Namespace:
 
 
 class Judge:
-    """Updates the ledger of wanted Tools after changes in the cluster."""
+    """Updates the desired state of wanted Tools after changes in the cluster."""
 
-    def __init__(self, ledger: DesiredState, rules: JudgingRules, metrics: Metrics) -> None:
-        self.cluster = Cluster(ledger, self._mark_changed)
-        self._ledger = ledger
+    def __init__(self, desired: DesiredState, rules: JudgingRules, metrics: Metrics) -> None:
+        self.cluster = Cluster(desired, self._mark_changed)
+        self._desired = desired
         self._rules = rules
         self._metrics = metrics
         self._namespaces: dict[str, _Namespace] = {}
@@ -116,11 +115,11 @@ class Judge:
         )
         if not known.wanted:
             del self._namespaces[namespace]
-        self._ledger.set_wanted(namespace, known.wanted, known.judge.undescribed)
+        self._desired.set_wanted(namespace, known.wanted, known.judge.undescribed)
 
     def _begin_namespace(self, namespace: str) -> _Namespace:
         known = _Namespace()
-        for tool in self._ledger.tools.objects_within(namespace).values():
+        for tool in self._desired.tools.objects_within(namespace).values():
             known.last_ready.restore_versions(tool.last_ready)
         return known
 

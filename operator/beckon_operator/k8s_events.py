@@ -15,7 +15,7 @@ from beckon_contract.knative.eventtypes import KIND as EVENT_TYPE
 from beckon_contract.knative.eventtypes import NO_DESCRIPTION
 from beckon_contract.kubernetes_objects import READY, Condition
 from beckon_contract.resources import tool_resource
-from beckon_operator.judging.verdicts import UndescribedEventType
+from beckon_operator.conditions.verdicts import UndescribedEventType
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted
 from beckon_sources.api_client import ApiClient

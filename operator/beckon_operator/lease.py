@@ -177,12 +177,8 @@ class ClusterLease:
 
     async def read(self) -> LeaseRecord | None:
         """Return the Lease, or `None` if there is none."""
-        try:
-            return _read_record(await self._api.get(self._lease_path(self._name)))
-        except Refused as error:
-            if error.status == 404:
-                return None
-            raise
+        found = await self._api.find(self._lease_path(self._name))
+        return _read_record(found) if found is not None else None
 
     async def create(self, record: LeaseRecord) -> LeaseRecord:
         """Create the Lease; raise `Conflict` if it exists."""

@@ -65,12 +65,7 @@ def _new_secret(namespace: str, name: str, component: str, data: Mapping[str, st
 
 
 async def _read_secret(api: ApiClient, namespace: str, name: str) -> dict[str, Any] | None:
-    try:
-        return await api.get(object_path("v1", "secrets", namespace, name))
-    except Refused as error:
-        if error.status != 404:
-            raise
-        return None
+    return await api.find(object_path("v1", "secrets", namespace, name))
 
 
 async def _create_secret(api: ApiClient, document: dict[str, Any]) -> None:

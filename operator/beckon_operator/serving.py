@@ -1,10 +1,11 @@
-"""HTTP ports on aiohttp: Host and Origin checks, limits on connections (decision 0033).
+"""HTTP ports on aiohttp: health, problem documents, checks of Host and Origin, limits (decision 0033).
 
 aiohttp closes a connection if its first request does not come, but accepts as many connections as the process
 may open files.
 """
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -12,12 +13,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
+logger = logging.getLogger(__name__)
+
 _BACKLOG = 1024
+_NO_BODY = 1024  # bytes that a request for health or metrics may have
 _HANDSHAKE_SECONDS = 10.0
 _LAST_ANSWERS_SECONDS = 3.0
 _FULL = (
@@ -67,6 +72,88 @@ async def serve_app(
     await runner.setup()
     await _LimitedSite(runner, listener, limits, tls).start()
     return runner
+
+
+class RefusedRequest(Exception):
+    """A request answered with a problem document."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def refuse_request(status: int, slug: str, title: str, detail: str) -> RefusedRequest:
+    """Return the exception for a request with this answer."""
+    return RefusedRequest(Problem(status, slug, title, detail))
+
+
+def problem_app(server: str, max_body: int) -> web.Application:
+    """Return an application without routes; its errors are problem documents.
+
+    `server` is the name in its answers, which hides the software from clients.
+    """
+
+    async def name_server(_: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = server
+
+    app = web.Application(middlewares=[_answer_problems], client_max_size=max_body)
+    app.on_response_prepare.append(name_server)
+    return app
+
+
+def health_app(
+    server: str, metrics: Callable[[], bytes], why_not_ready: Callable[[], str]
+) -> web.Application:
+    """Return the application for probes and Prometheus.
+
+    The service is ready if `why_not_ready` returns an empty text.
+    """
+
+    async def show_alive(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def show_ready(_: web.Request) -> web.Response:
+        if reason := why_not_ready():
+            raise refuse_request(503, "not-ready", "Not ready", reason)
+        return web.json_response({"status": "ready"})
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        return web.Response(body=metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = problem_app(server, _NO_BODY)
+    app.router.add_get("/healthz", show_alive)
+    app.router.add_get("/readyz", show_ready)
+    app.router.add_get("/metrics", show_metrics)
+    return app
+
+
+@web.middleware
+async def _answer_problems(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Answer every error as a problem document, never with a traceback."""
+    headers: dict[str, str] = {}
+    try:
+        return await handler(request)
+    except RefusedRequest as refused:
+        problem = refused.problem
+    except web.HTTPException as error:
+        problem = Problem(error.status, "http", error.reason, _error_detail(error, request))
+        headers = {name: value for name, value in error.headers.items() if name == "Allow"}
+    except Exception:
+        logger.exception("a request failed")
+        problem = Problem(500, "internal", "Internal error", "the service failed; its log has the reason")
+    response = _to_response(problem)
+    response.headers.update(headers)
+    return response
+
+
+def _error_detail(error: web.HTTPException, request: web.Request) -> str:
+    match error:
+        case web.HTTPRequestEntityTooLarge():
+            return f"the body is larger than {request.client_max_size} bytes"
+        case web.HTTPMethodNotAllowed():
+            return f"use {' or '.join(sorted(error.allowed_methods))}"
+        case _:
+            return f"this port has no {request.path}"
 
 
 class _LimitedSite(web.SockSite):

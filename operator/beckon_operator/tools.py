@@ -12,10 +12,10 @@ from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources import tool_resource
 from beckon_contract.resources.call_routes import FIELD as ROUTES
 from beckon_contract.resources.call_routes import route_document
-from beckon_operator.judging.last_ready import FIELD as LAST_READY
-from beckon_operator.judging.last_ready import ObjectVersion, read_last_ready, version_document
-from beckon_operator.judging.verdicts import Verdict
-from beckon_operator.observed import version_of
+from beckon_operator.conditions.last_ready import FIELD as LAST_READY
+from beckon_operator.conditions.last_ready import ObjectVersion, read_last_ready, version_document
+from beckon_operator.conditions.verdicts import Verdict
+from beckon_operator.objects import version_of
 
 _NOT_COPIED = ("knative.dev", "kubectl.kubernetes.io")
 

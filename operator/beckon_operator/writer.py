@@ -14,8 +14,8 @@ import stamina
 from beckon_operator.cluster import Cluster
 from beckon_operator.desired_state import Action, DesiredState
 from beckon_operator.k8s_events import EventRecorder, event_on_undescribed, events_of
-from beckon_operator.kinds import TOOLS
 from beckon_operator.metrics import Metrics
+from beckon_operator.objects import TOOLS
 from beckon_operator.tools import ToolSeen, ToolWanted, tool_document
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path
@@ -40,15 +40,15 @@ class Writer:
         self,
         api: ApiClient,
         cluster: Cluster,
-        ledger: DesiredState,
+        desired: DesiredState,
         leads: Callable[[], bool],
-        notebook: EventRecorder,
+        recorder: EventRecorder,
     ) -> None:
         self._api = api
         self._cluster = cluster
-        self._ledger = ledger
+        self._desired = desired
         self._leads = leads
-        self._notebook = notebook
+        self._recorder = recorder
         self._foreign: set[tuple[str, str]] = set()
 
     async def write_queued(self, at_once: int, metrics: Metrics) -> None:
@@ -59,8 +59,8 @@ class Writer:
 
     async def _write_next(self, metrics: Metrics) -> None:
         while True:
-            namespace, name = await self._ledger.take_next()
-            metrics.queued.set(len(self._ledger))
+            namespace, name = await self._desired.take_next()
+            metrics.queued.set(len(self._desired))
             if not self._leads():
                 continue  # who begins to lead considers everything
             started = time.monotonic()
@@ -85,7 +85,7 @@ class Writer:
             on=_is_worth_another, attempts=_ATTEMPTS, wait_initial=0.1, wait_max=2.0
         ):
             with attempt:
-                action = self._ledger.next_action(namespace, name)
+                action = self._desired.next_action(namespace, name)
                 if action is Action.FOREIGN:
                     self._warn_foreign(namespace, name)
                 elif action is not Action.NOTHING and self._leads():
@@ -93,14 +93,12 @@ class Writer:
         return action
 
     async def _take_action(self, action: Action, namespace: str, name: str) -> None:
-        tool, seen = (
-            self._ledger.wanted_tool(namespace, name),
-            self._ledger.tools.find_object(namespace, name),
-        )
-        undescribed = self._ledger.undescribed_event_type(namespace, name)
+        tool = self._desired.wanted_tool(namespace, name)
+        seen = self._desired.tools.find_object(namespace, name)
+        undescribed = self._desired.undescribed_event_type(namespace, name)
         if action is Action.EXPLAIN and undescribed is not None:
-            self._notebook.queue_events([event_on_undescribed(undescribed)])
-            self._ledger.mark_explained(undescribed.event_type.uid)
+            self._recorder.queue_events([event_on_undescribed(undescribed)])
+            self._desired.mark_explained(undescribed.event_type.uid)
             return
         try:
             if tool is not None:
@@ -123,19 +121,16 @@ class Writer:
         else:
             stored = await self._api.replace(_tool_path(event_type.namespace, event_type.name), content)
         metadata = stored["metadata"]
-        self._ledger.mark_written(tool, metadata["uid"], int(metadata["resourceVersion"]))
+        self._desired.mark_written(tool, metadata["uid"], int(metadata["resourceVersion"]))
         self._cluster.see_tool(stored)
-        self._notebook.queue_events(events_of(tool, seen, metadata["uid"]))
+        self._recorder.queue_events(events_of(tool, seen, metadata["uid"]))
 
     async def _read_again(self, namespace: str, name: str) -> None:
-        try:
-            self._cluster.see_tool(await self._api.get(_tool_path(namespace, name)))
-        except Refused as error:
-            seen = self._ledger.tools.find_object(namespace, name)
-            if error.status != 404:
-                raise
-            if seen is not None:
-                self._cluster.lose_object(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
+        found = await self._api.find(_tool_path(namespace, name))
+        if found is not None:
+            self._cluster.see_tool(found)
+        elif seen := self._desired.tools.find_object(namespace, name):
+            self._cluster.lose_object(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
 
     def _warn_foreign(self, namespace: str, name: str) -> None:
         """Warn once about a Tool without an EventType as its owner."""

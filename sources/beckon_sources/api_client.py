@@ -21,6 +21,7 @@ from beckon_sources.api_types import (
     NotConfigured,
     Page,
     Query,
+    Refused,
     Unreachable,
     first_line,
     page_query,
@@ -73,6 +74,15 @@ class ApiClient:
     async def get(self, path: str) -> dict[str, Any]:
         """Return the object at a path."""
         return await self._request(_Call("GET", path))
+
+    async def find(self, path: str) -> dict[str, Any] | None:
+        """Return the object at a path, or `None` if there is none."""
+        try:
+            return await self.get(path)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
 
     async def create(self, path: str, document: Document) -> dict[str, Any]:
         """Create an object in the collection at a path; return it as it was stored."""

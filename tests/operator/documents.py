@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from beckon_operator.judging.rules import JudgingRules
+from beckon_operator.conditions.namespace_view import JudgingRules
 
 NAMESPACE = "team"
 SHIM = "http://beckon-shim-replies.beckon.svc.cluster.local"

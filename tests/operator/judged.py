@@ -2,12 +2,12 @@
 
 from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources.tool_resource import CONDITIONS
+from beckon_operator.conditions.namespace_view import JudgingRules
+from beckon_operator.conditions.verdicts import Verdict
 from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
-from beckon_operator.judging.rules import JudgingRules
-from beckon_operator.judging.verdicts import Verdict
-from beckon_operator.kinds import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
 from beckon_operator.metrics import Metrics
+from beckon_operator.objects import BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS, Kind
 from tests.operator.documents import NAMESPACE, RULES, Document
 
 KINDS = {kind.name: kind for kind in (BROKERS, EVENT_TYPES, SERVICES, TOOLS, TRIGGERS)}
@@ -17,8 +17,8 @@ class Judged:
     """What the operator makes of objects that it is shown."""
 
     def __init__(self, *documents: Document, rules: JudgingRules = RULES) -> None:
-        self.ledger = DesiredState()
-        self.judge = Judge(self.ledger, rules, Metrics())
+        self.desired = DesiredState()
+        self.judge = Judge(self.desired, rules, Metrics())
         self.see(*documents)
 
     def see(self, *documents: Document) -> None:
@@ -38,7 +38,7 @@ class Judged:
 
     def verdict(self, name: str = "get.weather", namespace: str = NAMESPACE) -> Verdict:
         """Return the verdict on an EventType, which must have one."""
-        found = self.ledger.wanted_tool(namespace, name)
+        found = self.desired.wanted_tool(namespace, name)
         assert found is not None
         return found.verdict
 

@@ -2,7 +2,7 @@ import pytest
 
 from beckon_operator.cluster import Cluster, Touched
 from beckon_operator.desired_state import DesiredState
-from beckon_operator.kinds import BROKERS, EVENT_TYPES, TOOLS, TRIGGERS
+from beckon_operator.objects import BROKERS, EVENT_TYPES, TOOLS, TRIGGERS
 from tests.operator.documents import PARAMETERS, Document, broker, event_type, ready, thing, trigger
 
 

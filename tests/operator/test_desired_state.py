@@ -17,7 +17,7 @@ def tool_of(judged: Judged, version: int = 100) -> Document:
 
 
 def action(judged: Judged) -> Action:
-    return judged.ledger.next_action(*KEY)
+    return judged.desired.next_action(*KEY)
 
 
 def test_a_tool_that_is_missing_is_created_and_then_left_alone() -> None:
@@ -88,10 +88,10 @@ def test_what_the_api_server_stores_in_other_words_is_not_written_again() -> Non
     judged = Judged(*AROUND, event_type())
     other_words = tool_of(judged, version=50)
     other_words["spec"]["description"] = "THE WEATHER."
-    tool = judged.ledger.wanted_tool(*KEY)
+    tool = judged.desired.wanted_tool(*KEY)
     assert tool is not None
 
-    judged.ledger.mark_written(tool, "uid-tool", 50)
+    judged.desired.mark_written(tool, "uid-tool", 50)
     judged.see(other_words)
     assert action(judged) is Action.NOTHING
 
@@ -102,12 +102,12 @@ def test_what_the_api_server_stores_in_other_words_is_not_written_again() -> Non
 async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
     judged = Judged(*AROUND, event_type())
     for _ in range(3):
-        judged.ledger.queue_all()
-    assert len(judged.ledger) == 1
+        judged.desired.queue_all()
+    assert len(judged.desired) == 1
 
-    assert await judged.ledger.take_next() == KEY
-    assert len(judged.ledger) == 0
+    assert await judged.desired.take_next() == KEY
+    assert len(judged.desired) == 0
     judged.see(tool_of(judged))
-    judged.ledger.queue_all()
+    judged.desired.queue_all()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(judged.ledger.take_next(), 0.01)
+        await asyncio.wait_for(judged.desired.take_next(), 0.01)

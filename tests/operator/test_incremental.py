@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_operator.judging.verdicts import Verdict
+from beckon_operator.conditions.verdicts import Verdict
 from tests.operator.documents import (
     KSERVICE,
     Document,
@@ -65,7 +65,7 @@ def key(document: Document) -> tuple[str, str, str]:
 
 
 def outcome(judged: Judged) -> dict[str, Verdict]:
-    return {found.event_type.name: replace(found) for found in judged.ledger.verdicts()}
+    return {found.event_type.name: replace(found) for found in judged.desired.verdicts()}
 
 
 @settings(max_examples=200)
@@ -134,7 +134,7 @@ def test_a_trigger_of_another_namespace_explains_as_long_as_it_is_there() -> Non
 def test_names_are_unique_in_a_namespace_and_those_of_others_do_not_matter() -> None:
     judged = Judged(event_type("weather"), event_type("weather", namespace="shop", uid="other"))
 
-    assert {found.spec["name"] for found in judged.ledger.verdicts()} == {"weather"}
+    assert {found.spec["name"] for found in judged.desired.verdicts()} == {"weather"}
 
 
 def test_what_cannot_be_judged_keeps_no_other_namespace_from_being_judged(caplog: Any) -> None:

@@ -50,12 +50,12 @@ def test_a_doubt_about_the_parameters_is_a_warning() -> None:
 
 
 def action(judged: Judged) -> Action:
-    return judged.ledger.next_action("team", "get.weather")
+    return judged.desired.next_action("team", "get.weather")
 
 
 def test_an_event_type_without_a_description_has_an_event_that_says_what_to_write() -> None:
     judged = Judged(*AROUND, event_type(spec={"description": ""}))
-    skipped = judged.ledger.undescribed_event_type("team", "get.weather")
+    skipped = judged.desired.undescribed_event_type("team", "get.weather")
 
     assert action(judged) is Action.EXPLAIN
     assert skipped is not None
@@ -68,7 +68,7 @@ def test_an_event_type_without_a_description_has_an_event_that_says_what_to_writ
 
 def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missing_again() -> None:
     judged = Judged(*AROUND, event_type(spec={"description": ""}))
-    judged.ledger.mark_explained("uid-EventType-get.weather")
+    judged.desired.mark_explained("uid-EventType-get.weather")
     judged.see(event_type(spec={"description": ""}, labels={"a": "b"}))
     assert action(judged) is Action.NOTHING
 

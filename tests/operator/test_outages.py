@@ -210,7 +210,7 @@ def test_an_outage_that_goes_on_writes_each_tool_once() -> None:
     judged.see(tool)
     judged.see(broker(status=AWAY), trigger())
 
-    assert judged.ledger.next_action(NAMESPACE, "get.weather") is Action.NOTHING
+    assert judged.desired.next_action(NAMESPACE, "get.weather") is Action.NOTHING
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from beckon_operator.serving import CannotListen, open_port, serve_app
+from beckon_operator.serving import CannotListen, health_app, open_port, serve_app
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
 
@@ -145,3 +145,22 @@ def test_a_port_that_is_taken_is_named_with_its_setting() -> None:
         taken = other.getsockname()[1]
         with pytest.raises(CannotListen, match=f"cannot listen on 127.0.0.1:{taken}: .*; set THE_PORT"):
             open_port("127.0.0.1", taken, "THE_PORT")
+
+
+async def test_a_service_that_is_not_ready_says_why_and_lives() -> None:
+    app = health_app("beckon-test", lambda: b"answered_total 1\n", lambda: "nothing has been listed yet")
+    runner = await serve_app(app, open_port("127.0.0.1", 0, "PORT"), OriginPolicy.at("127.0.0.1", ""), LIMITS)
+    try:
+        port = runner.addresses[0][1]
+        ready, alive, metrics = [
+            await answer(port, get(path)) for path in ("/readyz", "/healthz", "/metrics")
+        ]
+        unknown = await answer(port, get("/x"))
+    finally:
+        await runner.cleanup()
+
+    assert ready.startswith("HTTP/1.1 503 ")
+    assert "nothing has been listed yet" in ready
+    assert alive.startswith("HTTP/1.1 200 ")
+    assert metrics.endswith("answered_total 1\n")
+    assert "this port has no /x" in unknown

@@ -172,7 +172,7 @@ def test_a_resource_definition_that_drops_what_is_new_keeps_nothing_being_writte
     pruned = stored(tool_document(tool, None, NOW))
     del pruned["status"]["ways"]
 
-    judged.ledger.mark_written(tool, "uid-tool", 7)
+    judged.desired.mark_written(tool, "uid-tool", 7)
     judged.see(pruned)
 
-    assert judged.ledger.next_action(NAMESPACE, "get.weather") is Action.NOTHING
+    assert judged.desired.next_action(NAMESPACE, "get.weather") is Action.NOTHING

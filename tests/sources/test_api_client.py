@@ -159,6 +159,16 @@ async def test_an_error_is_told_in_the_servers_words(
     assert is_temporary(caught.value) is temporary
 
 
+async def test_an_object_that_is_not_there_is_none_and_any_other_refusal_an_error() -> None:
+    async with recorder(with_body(b"{}", 404)) as (_, client):
+        assert await client.find(TOOL) is None
+    async with recorder(with_body(b"{}", 403)) as (_, client):
+        with pytest.raises(Refused):
+            await client.find(TOOL)
+    async with recorder(ok) as (_, client):
+        assert await client.find(TOOL) == {"metadata": {"resourceVersion": "7"}}
+
+
 async def test_a_redirect_is_not_followed_with_the_token() -> None:
     async def answer(_: web.Request) -> web.Response:
         raise web.HTTPFound("/elsewhere")

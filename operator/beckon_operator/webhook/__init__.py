@@ -2,6 +2,6 @@
 
 Knative erases `spec.schemaData` right after creation; this webhook copies it into an annotation first. The
 parts are the answer to an AdmissionReview (`reviews`), its HTTP (`app`), and the certificates that the API
-server trusts (`certificates` < `holdings` < `rotation` < `keeper`). The meaning of an EventType and the rules
+server trusts (`certificates`, `rotation`). The meaning of an EventType and the rules
 for a good schema are defined by the contract package.
 """

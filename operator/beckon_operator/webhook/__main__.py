@@ -8,8 +8,8 @@ import sys
 from pydantic import ValidationError
 
 from beckon_operator.serving import CannotListen
+from beckon_operator.webhook.app import WebhookService
 from beckon_operator.webhook.cluster import WebhookCluster
-from beckon_operator.webhook.service import WebhookService
 from beckon_operator.webhook.settings import SECRET, WebhookSettings
 from beckon_runtime.logs import log_config
 from beckon_runtime.settings import setting_problems

@@ -1,24 +1,22 @@
-"""The webhook's HTTP: `/mutate` for the API server, health and metrics.
-
-Health and metrics have a port of their own.
-"""
+"""The webhook as a whole: HTTP for reviews and health, certificates, shutdown."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import ssl
 
 from aiohttp import web
 
+from beckon_operator.serving import health_app, open_port, problem_app, refuse_request, serve_app
+from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.reviews import Malformed, Outcome, answer_review
-from beckon_runtime.problem import MEDIA_TYPE, Problem
+from beckon_operator.webhook.rotation import CertificateRotator
+from beckon_operator.webhook.settings import WebhookSettings
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; an object has at most 1.5 MiB in etcd, an update carries two
 _BODY_SECONDS = 10.0
 
 logger = logging.getLogger("beckon_operator.webhook")
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Draining:
@@ -37,7 +35,7 @@ def review_app(metrics: WebhookMetrics, draining: Draining) -> web.Application:
             found = answer_review(body)
         except Malformed as error:
             metrics.count_review("malformed")
-            raise _refuse_review(400, "malformed-review", "Not an AdmissionReview", str(error)) from None
+            raise refuse_request(400, "malformed-review", "Not an AdmissionReview", str(error)) from None
         metrics.count_review(found.outcome)
         if found.outcome not in {Outcome.NOTHING, Outcome.PRESENT}:
             logger.info("schemaData of EventType %s: %s", found.subject, found.outcome)
@@ -46,50 +44,14 @@ def review_app(metrics: WebhookMetrics, draining: Draining) -> web.Application:
             response.force_close()
         return response
 
-    app = web.Application(middlewares=[_answer_problems], client_max_size=MAX_BODY)
-    app.on_response_prepare.append(_hide_server)
+    app = problem_app("beckon-webhook", MAX_BODY)
     app.router.add_post("/mutate", mutate)
     return app
 
 
-def health_app(metrics: WebhookMetrics, why_not_ready: Callable[[], str | None]) -> web.Application:
-    """Return the application for probes and Prometheus."""
-
-    async def healthz(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    async def readyz(_: web.Request) -> web.Response:
-        reason = why_not_ready()
-        if reason is not None:
-            raise _refuse_review(503, "not-ready", "Not ready", reason)
-        return web.json_response({"status": "ready"})
-
-    async def show_metrics(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.to_text(), content_type="text/plain", charset="utf-8")
-
-    app = web.Application(middlewares=[_answer_problems], client_max_size=1024)
-    app.on_response_prepare.append(_hide_server)
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", show_metrics)
-    return app
-
-
-class _RefusedReview(Exception):
-    """A request answered with a problem document."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
-
-
-def _refuse_review(status: int, slug: str, title: str, detail: str) -> _RefusedReview:
-    return _RefusedReview(Problem(status, slug, title, detail))
-
-
 async def _json_body(request: web.Request) -> bytes:
     if request.content_type != "application/json":
-        raise _refuse_review(
+        raise refuse_request(
             415,
             "unsupported-media-type",
             "Unsupported media type",
@@ -100,38 +62,84 @@ async def _json_body(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError:
         detail = f"the body did not come within {_BODY_SECONDS:.0f} seconds"
-        raise _refuse_review(408, "slow-request", "Request timeout", detail) from None
+        raise refuse_request(408, "slow-request", "Request timeout", detail) from None
 
 
-@web.middleware
-async def _answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error as a problem document, never with a traceback."""
-    headers: dict[str, str] = {}
+class WebhookService:
+    """The webhook, served by `run` until its stop event.
+
+    `url` and `health_url` are the addresses in use, and empty before.
+    """
+
+    def __init__(self, settings: WebhookSettings, cluster: WebhookCluster) -> None:
+        self._settings = settings
+        self._metrics = WebhookMetrics()
+        self._rotator = CertificateRotator(cluster, settings.rotation_policy(), self._metrics)
+        self._draining = Draining()
+        self.url = self.health_url = ""
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Serve until `stop`; raise `CannotListen`."""
+        runners: list[web.AppRunner] = []
+        upkeep = asyncio.create_task(self._rotator.repeat_rounds(self._settings.poll_seconds))
+        try:
+            health = health_app("beckon-webhook", self._metrics.to_text, self._why_not_ready)
+            port = self._settings.health_port
+            runners.append(await self._serve_port(health, port, "BECKON_WEBHOOK_HEALTH_PORT"))
+            self.health_url = _address_of(runners[0], "http")
+            logger.info("health on %s", self.health_url)
+            if await _wait_for_first(self._rotator.loaded, stop, upkeep):
+                reviews = review_app(self._metrics, self._draining)
+                tls = self._rotator.context
+                runners.insert(0, await self._serve_port(reviews, self._settings.port, "BECKON_PORT", tls))
+                self.url = _address_of(runners[0], "https")
+                logger.info("takes reviews on %s", self.url)
+                await _wait_for_first(stop, None, upkeep)
+                await self._drain_requests()
+        finally:
+            upkeep.cancel()
+            await asyncio.gather(upkeep, return_exceptions=True)
+            for runner in runners:
+                await runner.cleanup()
+
+    async def _drain_requests(self) -> None:
+        """Keep answering for the drain time; clients may still arrive."""
+        self._draining.begun = True
+        await asyncio.sleep(self._settings.drain_seconds)
+
+    async def _serve_port(
+        self, app: web.Application, port: int, setting: str, tls: ssl.SSLContext | None = None
+    ) -> web.AppRunner:
+        settings = self._settings
+        listener = open_port(settings.host, port, setting)
+        policy = settings.origin_policy(settings.host)
+        # Either port may have part of the files, and calls to the API server need some.
+        return await serve_app(app, listener, policy, settings.connection_limits(share=0.375), tls=tls)
+
+    def _why_not_ready(self) -> str:
+        if self._draining.begun:
+            return "it is stopping"
+        return self._rotator.problem or ("" if self.url else "it is starting")
+
+
+async def _wait_for_first(
+    event: asyncio.Event, other: asyncio.Event | None, upkeep: asyncio.Task[None]
+) -> bool:
+    """Wait for either event; return True if the first is set.
+
+    Raises the error of the failed upkeep of the certificates.
+    """
+    waits = {asyncio.create_task(one.wait()) for one in (event, other) if one is not None}
     try:
-        return await handler(request)
-    except _RefusedReview as refused:
-        problem = refused.problem
-    except web.HTTPException as error:
-        problem = Problem(error.status, "http", error.reason, _error_detail(error))
-        headers = {name: value for name, value in error.headers.items() if name == "Allow"}
-    except Exception:
-        logger.exception("a request failed")
-        problem = Problem(500, "internal", "Internal error", "the webhook failed; its log says why")
-    return web.Response(
-        status=problem.status, body=problem.body(), content_type=MEDIA_TYPE, headers=headers or None
-    )
+        await asyncio.wait({*waits, upkeep}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    if upkeep.done():
+        upkeep.result()
+    return event.is_set()
 
 
-async def _hide_server(_: web.Request, response: web.StreamResponse) -> None:
-    """Hide the server software from clients."""
-    response.headers["Server"] = "beckon-webhook"
-
-
-def _error_detail(error: web.HTTPException) -> str:
-    match error:
-        case web.HTTPRequestEntityTooLarge():
-            return f"the body is larger than {MAX_BODY} bytes"
-        case web.HTTPMethodNotAllowed():
-            return f"use {' or '.join(sorted(error.allowed_methods))}"
-        case _:
-            return "reviews are taken at POST /mutate; health is on another port"
+def _address_of(runner: web.AppRunner, scheme: str) -> str:
+    host, port = runner.addresses[0][:2]
+    return f"{scheme}://{host}:{port}"

@@ -8,7 +8,6 @@ import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from beckon_sources.api_client import STRATEGIC_MERGE_PATCH, ApiClient
 from beckon_sources.api_types import Refused, object_path, version_of
@@ -59,7 +58,7 @@ class WebhookCluster:
 
     async def read_trust(self) -> Trust | None:
         """Return the trusted bundles, or `None` without a configuration."""
-        found = await self._read_object(self._configuration)
+        found = await self._client.find(self._configuration)
         if found is None:
             return None
         bundles = {
@@ -70,7 +69,7 @@ class WebhookCluster:
 
     async def read_secret(self) -> StoredSecret:
         """Return the Secret."""
-        found = await self._read_object(object_path("v1", "secrets", self._namespace, self._secret))
+        found = await self._client.find(object_path("v1", "secrets", self._namespace, self._secret))
         if found is None:
             return StoredSecret({})
         data = {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
@@ -102,14 +101,6 @@ class WebhookCluster:
         async with _raising_conflicts():
             # A strategic patch, which merges the list of webhooks by their names.
             await self._client.patch(self._configuration, patch, STRATEGIC_MERGE_PATCH)
-
-    async def _read_object(self, path: str) -> dict[str, Any] | None:
-        try:
-            return await self._client.get(path)
-        except Refused as error:
-            if error.status == 404:
-                return None
-            raise
 
 
 @asynccontextmanager

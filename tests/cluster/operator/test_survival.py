@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from beckon_operator.conditions.namespace_view import JudgingRules
 from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
-from beckon_operator.judging.rules import JudgingRules
-from beckon_operator.kinds import EVENT_TYPES, TOOLS
-from beckon_operator.listing import Listing
 from beckon_operator.metrics import Metrics
+from beckon_operator.objects import EVENT_TYPES, TOOLS
+from beckon_operator.watching import Listing
 from beckon_sources.api_client import connect
 from tests.cluster.kube import Kube, until
 from tests.cluster.operator.account import Account
@@ -159,8 +159,8 @@ def _serve(kube: Kube, version: str, *, served: bool) -> None:
 
 async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace: Kube) -> None:
     apply(namespace, event_type("there"), event_type("gone"))
-    ledger, metrics = DesiredState(), Metrics()
-    judge = Judge(ledger, JudgingRules(SHIM), metrics)
+    desired, metrics = DesiredState(), Metrics()
+    judge = Judge(desired, JudgingRules(SHIM), metrics)
     async with await connect("beckon-test", str(account.kubeconfig)) as api:
         listing = Listing(api, judge.cluster, (TOOLS, EVENT_TYPES), (namespace.namespace,), metrics)
         await listing.read_all()

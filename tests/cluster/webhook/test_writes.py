@@ -10,7 +10,7 @@ import pytest
 
 from beckon_operator.webhook.certificates import new_authority
 from beckon_operator.webhook.cluster import StoredSecret, WebhookCluster, WriteConflict
-from beckon_operator.webhook.keeper import utc_now
+from beckon_operator.webhook.rotation import utc_now
 from beckon_sources.api_client import connect
 from tests.cluster.kube import Kube
 

@@ -5,6 +5,8 @@ import pytest
 
 from beckon_operator.webhook.certificates import (
     CertificatePair,
+    CertificateSet,
+    Retired,
     is_signed_by,
     is_valid,
     names_of,
@@ -12,7 +14,6 @@ from beckon_operator.webhook.certificates import (
     new_serving,
     to_pem,
 )
-from beckon_operator.webhook.holdings import CertificateSet, Retired
 from beckon_operator.webhook.rotation import RotationPolicy, RotationStep, decide_step, take_step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,9 +49,9 @@ def retired(age: timedelta) -> Retired:
 
 
 def step(
-    holdings: CertificateSet | None, policy: RotationPolicy = POLICY, since: datetime | None = None
+    held: CertificateSet | None, policy: RotationPolicy = POLICY, since: datetime | None = None
 ) -> RotationStep:
-    return decide_step(holdings, policy, START, since)
+    return decide_step(held, policy, START, since)
 
 
 def test_without_anything_usable_all_is_made() -> None:
@@ -195,9 +196,9 @@ def test_an_authority_changes_in_four_steps_and_trust_leads_the_way() -> None:
     assert step(done) is RotationStep.NOTHING
 
 
-def parts(holdings: CertificateSet) -> list[bytes]:
+def parts(held: CertificateSet) -> list[bytes]:
     end = b"-----END CERTIFICATE-----\n"
-    return [part + end for part in holdings.trust_bundle().split(end) if part]
+    return [part + end for part in held.trust_bundle().split(end) if part]
 
 
 def test_nothing_to_do_changes_nothing() -> None:

@@ -3,7 +3,7 @@ import json
 import pytest
 import yaml
 
-from beckon_operator.judging.rules import JudgingRules
+from beckon_operator.conditions.namespace_view import JudgingRules
 from tests.operator.documents import SHIM, Document, broker, event_type, ready, reply_trigger, thing, trigger
 from tests.operator.judged import Judged, words
 

@@ -6,8 +6,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from beckon_operator.webhook.certificates import UnusableCertificates, new_authority, new_serving
-from beckon_operator.webhook.holdings import CertificateSet, Retired, read_certificate_set
+from beckon_operator.webhook.certificates import (
+    CertificateSet,
+    Retired,
+    UnusableCertificates,
+    new_authority,
+    new_serving,
+    read_certificate_set,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -157,4 +157,4 @@ def test_event_types_that_want_one_name_are_told_of_each_other() -> None:
 def test_what_is_no_tool_has_no_tool() -> None:
     judged = Judged(event_type(labels={"beckon.dev/tool": "false"}), event_type("b", {"description": ""}))
 
-    assert list(judged.ledger.verdicts()) == []
+    assert list(judged.desired.verdicts()) == []

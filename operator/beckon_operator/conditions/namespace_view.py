@@ -1,7 +1,9 @@
-"""The surroundings of a namespace's tools: Brokers, Knative Services, Triggers by name."""
+"""The surroundings of a namespace's tools: Brokers, Knative Services, Triggers, rules."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from beckon_contract.catalogue.builder import Router
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
@@ -9,10 +11,55 @@ from beckon_contract.knative.delivery import Delivery, Destination, Reference
 from beckon_contract.knative.routes import Listener
 from beckon_contract.knative.triggers import InvalidResource, parse_broker
 from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition
-from beckon_operator.judging.last_ready import LastReady, ObjectVersion
-from beckon_operator.judging.rules import JudgingRules
+from beckon_operator.conditions.last_ready import LastReady, ObjectVersion
+from beckon_operator.objects import SERVING
 
-SERVING = "serving.knative.dev"
+_REPLIES = "/replies"
+_DEAD_LETTERS = "/dead-letters"
+_IN_CLUSTER = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\..+)?")
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingRules:
+    """The URL for replies and dead letters, and the reply attribute.
+
+    An event with the reply attribute is a reply.
+    """
+
+    replies_url: str
+    reply_attribute: str = "replyid"
+    cluster_domain: str = "cluster.local"
+
+    @property
+    def replies(self) -> str:
+        """The URL for replies."""
+        return self.replies_url.rstrip("/") + _REPLIES
+
+    @property
+    def dead_letters(self) -> str:
+        """The URL for dead letters."""
+        return self.replies_url.rstrip("/") + _DEAD_LETTERS
+
+
+def same_place(one: str, other: str) -> bool:
+    """Return True if two URLs lead to the same place.
+
+    The cluster's domain, default ports and a last slash make no difference.
+    """
+    try:
+        return _parse_place(one) == _parse_place(other)
+    except ValueError:
+        return False
+
+
+def _parse_place(url: str) -> tuple[str, str, int | None, str]:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    found = _IN_CLUSTER.fullmatch(host)
+    if found:
+        host = f"{found[1]}.{found[2]}.svc"
+    return parts.scheme, host, parts.port or _PORTS.get(parts.scheme), parts.path.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +146,10 @@ class NamespaceView:
             return self._book.resolve(destination)
         except Unaddressable:
             return ""
+
+    def subscriber_url(self, listener: Listener) -> str:
+        """Return the URL to which a Trigger delivers, "" if it is unknown."""
+        return self.url_of(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
 
     def address_of(self, reference: Reference) -> str:
         """Return the URL of an object in this namespace; raise `Unaddressable`."""

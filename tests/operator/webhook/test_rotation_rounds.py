@@ -8,12 +8,10 @@ from cryptography import x509
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from beckon_operator.webhook.certificates import is_signed_by, is_valid
+from beckon_operator.webhook.certificates import is_signed_by, is_valid, read_certificate_set
 from beckon_operator.webhook.cluster import StoredSecret, WriteConflict
-from beckon_operator.webhook.holdings import read_certificate_set
-from beckon_operator.webhook.keeper import CertificateRotator
 from beckon_operator.webhook.metrics import WebhookMetrics
-from beckon_operator.webhook.rotation import RotationPolicy
+from beckon_operator.webhook.rotation import CertificateRotator, RotationPolicy
 from tests.operator.webhook.objects import Objects
 
 SECOND = timedelta(seconds=1)
@@ -29,16 +27,16 @@ REPLICAS = 3
 
 
 class Replica:
-    """A keeper whose rounds go on by one request at a time."""
+    """A rotator whose rounds go on by one request at a time."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        self.keeper = CertificateRotator(objects, POLICY, WebhookMetrics(), lambda: objects.now)
+        self.rotator = CertificateRotator(objects, POLICY, WebhookMetrics(), lambda: objects.now)
         self._round: Generator[None] | None = None
 
     def go_on(self) -> None:
         if self._round is None:
-            self._round = self.keeper.do_round().__await__()
+            self._round = self.rotator.do_round().__await__()
         try:
             next(self._round)
         except (StopIteration, WriteConflict):
@@ -51,8 +49,8 @@ class Replica:
 
     def check(self) -> None:
         """See that no API server would refuse what is served."""
-        assert self.keeper.serving is not None
-        served = self.keeper.serving.certificate
+        assert self.rotator.serving is not None
+        served = self.rotator.serving.certificate
         if is_valid(served, self.objects.now):
             for trusted in self.objects.believed(SETTLE):
                 assert any(is_signed_by(served, authority) for authority in trusted)
@@ -133,21 +131,21 @@ def test_replicas_that_start_at_once_serve_what_the_first_has_made() -> None:
     objects.now += SETTLE
 
     assert objects.secret.version == "1"
-    assert len({replica.keeper.serving and replica.keeper.serving.certificate for replica in replicas}) == 1
+    assert len({replica.rotator.serving and replica.rotator.serving.certificate for replica in replicas}) == 1
     for replica in replicas:
         replica.check()
-        assert replica.keeper.problem is None
+        assert replica.rotator.problem is None
 
 
 def test_a_certificate_that_has_ended_is_told_until_there_is_another() -> None:
     objects, (replica, *_) = started()
-    assert replica.keeper.problem is None
+    assert replica.rotator.problem is None
 
     objects.now += POLICY.serving_lifetime
-    assert "the certificate ended" in str(replica.keeper.problem)
+    assert "the certificate ended" in str(replica.rotator.problem)
 
     replica.finish()
-    assert replica.keeper.problem is None
+    assert replica.rotator.problem is None
 
 
 def test_a_bundle_that_somebody_reset_is_put_back() -> None:
@@ -170,4 +168,4 @@ def test_a_secret_that_somebody_broke_is_made_anew() -> None:
     objects.now += SETTLE + SECOND
     for replica in replicas:
         replica.check()
-        assert replica.keeper.problem is None
+        assert replica.rotator.problem is None

@@ -13,7 +13,7 @@ from beckon_contract.knative.routes import Listener
 from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition
 from beckon_contract.resources.call_routes import CallRoute, make_route
 from beckon_contract.resources.tools import Tool
-from beckon_operator.judging.namespace_view import BrokerView, NamespaceView, is_knative_service
+from beckon_operator.conditions.namespace_view import BrokerView, NamespaceView, is_knative_service
 
 ROUTED = "Routed"
 _NOT_JUDGED = "Knative has not judged it yet"
@@ -35,13 +35,9 @@ def routes_of(tool: Tool, view: NamespaceView) -> tuple[CallRoute, ...]:
         return ()
     broker = view.brokers.get(tool.broker)
     return tuple(
-        make_route(listener, broker.delivery if broker else None, _delivers_to(listener, view))
+        make_route(listener, broker.delivery if broker else None, view.subscriber_url(listener))
         for listener in _listeners_of(tool, view)
     )
-
-
-def _delivers_to(listener: Listener, view: NamespaceView) -> str:
-    return view.url_of(listener.trigger.subscriber, listener.resource.status.get("subscriberUri"))
 
 
 def _judge_direct(entry: Entry, tool: Tool, view: NamespaceView) -> tuple[Condition, Tool]:

@@ -16,12 +16,10 @@ import pytest
 from cryptography import x509
 
 from beckon_operator.serving import CannotListen
-from beckon_operator.webhook.app import MAX_BODY
+from beckon_operator.webhook.app import MAX_BODY, WebhookService
+from beckon_operator.webhook.certificates import read_certificate_set
 from beckon_operator.webhook.cluster import StoredSecret, Trust, WebhookCluster
-from beckon_operator.webhook.holdings import read_certificate_set
-from beckon_operator.webhook.keeper import server_context
-from beckon_operator.webhook.rotation import RotationStep, take_step
-from beckon_operator.webhook.service import WebhookService
+from beckon_operator.webhook.rotation import RotationStep, server_context, take_step
 from beckon_operator.webhook.settings import WebhookSettings
 from tests.operator.webhook.asking import TEXT, event_type, request
 from tests.operator.webhook.objects import Objects

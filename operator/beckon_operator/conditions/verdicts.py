@@ -15,13 +15,18 @@ from beckon_contract.kubernetes_objects import READY, Condition, Resource
 from beckon_contract.resources.call_routes import CallRoute
 from beckon_contract.resources.tool_resource import ready_from, tool_spec
 from beckon_contract.resources.tools import Skipped, Tool
-from beckon_operator.judging.dead_letters import DEAD_LETTERED, judge_dead_lettered
-from beckon_operator.judging.declaring import judge_declared
-from beckon_operator.judging.last_ready import ObjectVersion
-from beckon_operator.judging.namespace_view import BrokerView, NamespaceView
-from beckon_operator.judging.replying import ANSWERABLE, judge_answerable, reply_triggers
-from beckon_operator.judging.routing import ROUTED, judge_routed, routes_of
-from beckon_operator.observed import ObservedObject
+from beckon_operator.conditions.declared import judge_declared
+from beckon_operator.conditions.last_ready import ObjectVersion
+from beckon_operator.conditions.namespace_view import BrokerView, NamespaceView
+from beckon_operator.conditions.replies import (
+    ANSWERABLE,
+    DEAD_LETTERED,
+    judge_answerable,
+    judge_dead_lettered,
+    reply_triggers,
+)
+from beckon_operator.conditions.routed import ROUTED, judge_routed, routes_of
+from beckon_operator.objects import ObservedObject
 
 AVAILABLE = "Available"
 _WAITS = "calls wait for it and are tried again within their deadline"

@@ -16,7 +16,7 @@ from beckon_contract.catalogue.parameter_sources import (
 from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources.tools import Refusal
-from beckon_operator.observed import History
+from beckon_operator.objects import History
 
 DECLARED = "Declared"
 
