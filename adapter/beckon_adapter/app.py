@@ -13,8 +13,7 @@ import httpx2
 from beckon_adapter.backends import Backends
 from beckon_adapter.declaration import declare_tool, has_rule
 from beckon_adapter.egress.client import EgressClient
-from beckon_adapter.egress.credentials import Credentials
-from beckon_adapter.egress.hosts import AllowedHosts
+from beckon_adapter.egress.hosts import AllowedHosts, Credentials
 from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport
 from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.settings import AdapterSettings

@@ -10,8 +10,7 @@ import stamina
 from beckon_adapter.answers import result_of
 from beckon_adapter.declaration import Call, Run
 from beckon_adapter.egress.client import EgressClient, HttpAnswer, TooLarge, Unreachable
-from beckon_adapter.egress.credentials import NoCredential
-from beckon_adapter.egress.hosts import NotAllowed
+from beckon_adapter.egress.hosts import NoCredential, NotAllowed
 from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import IDEMPOTENT, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument

@@ -18,7 +18,7 @@ from beckon_contract.schema.arguments import Validator
 from beckon_contract.schema.parameters import SchemaError, normalise
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.errors import ToolError
-from beckon_tools.event_sender import has_sink
+from beckon_tools.outbox import has_sink
 from beckon_tools.progress import Progress
 from beckon_tools.signature import InvalidArguments, Signature
 

@@ -7,8 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from beckon_adapter.egress.credentials import Credential
-from beckon_adapter.egress.hosts import AllowedHost
+from beckon_adapter.egress.hosts import AllowedHost, Credential
 from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.yamltext import NotReadable, read_document
 

@@ -11,7 +11,7 @@ from starlette.routing import Mount, Route
 
 from beckon_broker.dispatcher import Backlog, Dispatcher
 from beckon_broker.ingress import Ingress, problem_response
-from beckon_broker.telemetry import Metrics
+from beckon_broker.metrics import Metrics
 from beckon_broker.topology import NotReady, Subscription, Topology, ingress_url
 from beckon_contract.knative.triggers import GROUP
 from beckon_contract.kubernetes_objects import Key, Unreadable

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from beckon_broker.envelope import TTL, Envelope, Refused, seal_reply
+from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Headers, NoAnswer, Post, Setback, read_answer, read_dead_letter_answer
-from beckon_broker.telemetry import Metrics
 from beckon_broker.topology import Subscription, ingress_url
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, to_binary, to_structured
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from beckon_broker.courier import Courier, Lane
 from beckon_broker.envelope import BrokerName, Envelope, Refused
+from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post
-from beckon_broker.telemetry import Metrics
 from beckon_broker.topology import Subscription, Topology
 from beckon_contract.kubernetes_objects import Key
 from beckon_runtime.problem import Problem

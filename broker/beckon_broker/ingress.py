@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from beckon_broker.dispatcher import Dispatcher
 from beckon_broker.envelope import BrokerName, Refused, passed_headers, seal
-from beckon_broker.telemetry import Metrics
+from beckon_broker.metrics import Metrics
 from beckon_contract.cloudevents.events import EventError, from_http
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 

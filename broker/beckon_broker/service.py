@@ -16,9 +16,9 @@ import uvicorn
 from beckon_broker.app import Pages, build_app
 from beckon_broker.dispatcher import Backlog, Dispatcher, Pace
 from beckon_broker.ingress import Ingress
+from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post, Sender
 from beckon_broker.settings import Settings
-from beckon_broker.telemetry import Metrics
 from beckon_broker.topology import Admission, NotReady, Topology, build_topology
 from beckon_runtime.asgi import server_config
 from beckon_sources.folder_watch import Follower

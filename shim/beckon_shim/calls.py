@@ -10,10 +10,9 @@ from beckon_contract.cloudevents.events import EventError, is_timestamp
 from beckon_contract.cloudevents.extensions import format_expiry, parse_expiry, preferred_wait, prefers_async
 from beckon_shim import responses
 from beckon_shim.brokers import Brokers, Target
-from beckon_shim.delivery import IDEMPOTENT, Delivery, at_deadline
+from beckon_shim.delivery import IDEMPOTENT, BrokerPosts, Delivery, at_deadline
 from beckon_shim.exchange import NOTED, Exchange, ids_in
 from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond, WireEvent, read
-from beckon_shim.posts import BrokerPosts
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.status import Status
 from beckon_shim.stream import ProgressStream, wants_reports

@@ -9,14 +9,12 @@ from beckon_contract.cloudevents.extensions import ACCEPTED, PROGRESS_MARK, STAT
 from beckon_contract.correlation import Claim
 from beckon_runtime.problem import Problem
 from beckon_shim import responses
-from beckon_shim.deadletters import AmbiguousDeadLetters, says_why, strip_errors, undeliverable
 from beckon_shim.exchange import Exchange, ids_in
-from beckon_shim.late import LateReplies
 from beckon_shim.messages import Answer, HangUp, Request, Respond, WireEvent, of_problem, read
-from beckon_shim.peers import Peers, has_hopped
+from beckon_shim.peers import LateReplies, Peers, has_hopped
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.status import Status
-from beckon_shim.waiters import Fate
+from beckon_shim.waiters import AmbiguousDeadLetters, Fate, says_why, strip_errors, undeliverable
 
 PROGRESS = "/progress"
 _TOKEN = b"ce-" + PROGRESS_MARK.encode()

@@ -20,20 +20,17 @@ from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.brokers import Templates
 from beckon_shim.calls import Calls, Deadlines, Limits
 from beckon_shim.client import Client
-from beckon_shim.deadletters import AmbiguousDeadLetters
-from beckon_shim.delivery import at_shutdown
+from beckon_shim.delivery import BrokerPosts, at_shutdown
 from beckon_shim.exchange import Exchange, Marks, ids_in
-from beckon_shim.late import LateReplies
 from beckon_shim.messages import Answer, Handler, HangUp, Request, Respond, of_problem
-from beckon_shim.peers import Addresses, Peers, PodAddresses
-from beckon_shim.posts import BrokerPosts
+from beckon_shim.peers import Addresses, LateReplies, Peers, PodAddresses
 from beckon_shim.receipts import Receipts
 from beckon_shim.replies import Replies
 from beckon_shim.server import Server
 from beckon_shim.settings import Settings
 from beckon_shim.status import Metrics, Status
 from beckon_shim.tokens import Tokens, follow_keys
-from beckon_shim.waiters import Waiters
+from beckon_shim.waiters import AmbiguousDeadLetters, Waiters
 
 
 class CheckedOrigins:

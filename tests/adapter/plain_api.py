@@ -17,8 +17,7 @@ from beckon_adapter.app import AdapterApp
 from beckon_adapter.backends import Backends
 from beckon_adapter.declaration import declare_tool, has_rule
 from beckon_adapter.egress.client import EgressClient
-from beckon_adapter.egress.credentials import Credential, Credentials
-from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts
+from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts, Credential, Credentials
 from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport, Resolve
 from beckon_adapter.mcp.rule import NamedServer
 from beckon_adapter.registry import RuleRegistry

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_adapter.egress.credentials import Credential, NoCredential
+from beckon_adapter.egress.hosts import Credential, NoCredential
 from tests.adapter.plain_api import SECRET, PlainApi, closing, get, local, serving, told, way_to
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from beckon_adapter.egress.credentials import Credential
-from beckon_adapter.egress.hosts import AllowedHost
+from beckon_adapter.egress.hosts import AllowedHost, Credential
 from beckon_adapter.mcp.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.rule import InvalidRule
 from beckon_contract.kubernetes_objects import Resource

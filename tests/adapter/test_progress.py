@@ -9,7 +9,7 @@ import pytest
 from beckon_adapter.mcp.caller import passed_on
 from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.cloudevents.events import CloudEvent
-from beckon_tools import event_sender
+from beckon_tools import outbox
 from tests.adapter.plain_api import adapting, way_to
 from tests.adapter.test_mcp_servers import SERVER, asked, bridging, tool_of
 from tests.patience import PATIENCE
@@ -22,7 +22,7 @@ def reported(events: list[CloudEvent]) -> list[object]:
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_what_a_server_says_of_its_progress_is_reported(kind: str) -> None:
     events: list[CloudEvent] = []
-    with event_sender.taken_by(events.append):
+    with outbox.taken_by(events.append):
         async with bridging(kind, "count") as adapter:
             assert await adapter.result(asked({"to": 3})) == "asked to tell"
 
@@ -44,7 +44,7 @@ async def test_a_report_holds_no_secret_of_the_server() -> None:
         secret=frozenset({"GIVEN"}),
     )
     events: list[CloudEvent] = []
-    with event_sender.taken_by(events.append):
+    with outbox.taken_by(events.append):
         async with adapting(way_to(), tool_of("tools", "count"), servers=[secret]) as adapter:
             await adapter.result(asked({"to": 1}))
 
@@ -52,7 +52,7 @@ async def test_a_report_holds_no_secret_of_the_server() -> None:
 
 
 async def test_who_has_no_broker_does_not_ask_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(event_sender.SINK, raising=False)
+    monkeypatch.delenv(outbox.SINK, raising=False)
     async with bridging("stdio", "count") as adapter:
         assert await adapter.result(asked({"to": 3})) == "not asked to tell"
 

@@ -6,8 +6,7 @@ import pytest
 import trustme
 
 from beckon_adapter.egress.client import Unreachable
-from beckon_adapter.egress.credentials import Credential
-from beckon_adapter.egress.hosts import AllowedHost, NotAllowed
+from beckon_adapter.egress.hosts import AllowedHost, Credential, NotAllowed
 from tests.adapter.plain_api import (
     SECRET,
     PlainApi,

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.metrics import Metrics as AgentMetrics
-from beckon_broker.telemetry import Metrics as BrokerMetrics
+from beckon_broker.metrics import Metrics as BrokerMetrics
 from beckon_contract.kubernetes_objects import Key
 from beckon_operator.metrics import Metrics as OperatorMetrics
 from beckon_shim.status import Metrics as ShimMetrics

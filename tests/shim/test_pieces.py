@@ -13,11 +13,10 @@ from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
 from beckon_contract.correlation import Keyring, check_replica, verify
 from beckon_shim.brokers import Target, Templates
 from beckon_shim.calls import Deadlines
-from beckon_shim.deadletters import decode_error, undeliverable
 from beckon_shim.messages import Answer, WireEvent, read
 from beckon_shim.peers import Addresses, PodAddresses, pod_replica
 from beckon_shim.tokens import Tokens, follow_keys
-from beckon_shim.waiters import Fate, Waiter, Waiters
+from beckon_shim.waiters import Fate, Waiter, Waiters, decode_error, undeliverable
 from tests.patience import until
 
 

@@ -13,8 +13,8 @@ from beckon_shim.bearers import Bearers, Issued, NoToken, no_account
 from beckon_shim.brokers import Target
 from beckon_shim.client import Client
 from beckon_shim.cluster import Account, Cluster
+from beckon_shim.delivery import BrokerPosts
 from beckon_shim.messages import Ack
-from beckon_shim.posts import BrokerPosts
 from beckon_shim.service import Waits
 from tests.patience import PATIENCE, eventually
 from tests.shim.brokers import broker, brokers_at

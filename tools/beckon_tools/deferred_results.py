@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured, to_structured
 from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS_MARK, STATE
 from beckon_contract.failures import Reason, failure
-from beckon_tools.event_sender import has_sink, send_event
 from beckon_tools.expiry import EXPIRY, read_expiry
-from beckon_tools.outbox import find_outbox
+from beckon_tools.outbox import find_outbox, has_sink, send_event
 from beckon_tools.progress import report_data, report_event, send_report
 from beckon_tools.results import to_data
 

@@ -13,7 +13,7 @@ import orjson
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent
 from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, PROGRESS_MARK, STATE
 from beckon_tools.errors import NotSent
-from beckon_tools.event_sender import has_sink, send_event
+from beckon_tools.outbox import has_sink, send_event
 from beckon_tools.settings import Settings
 
 logger = logging.getLogger(__name__)

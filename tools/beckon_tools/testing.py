@@ -25,7 +25,7 @@ from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, STATE, is_ac
 from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool
-from beckon_tools.event_sender import taken_by
+from beckon_tools.outbox import taken_by
 from beckon_tools.settings import Settings
 
 _SOURCE = "/beckon/agents/default/trial"

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from beckon_adapter.egress.credentials import Credentials, NoCredential, Sealed
-from beckon_adapter.egress.hosts import AllowedHosts, NotAllowed
+from beckon_adapter.egress.hosts import AllowedHosts, Credentials, NoCredential, NotAllowed, Sealed
 from beckon_adapter.request import HttpRequest
 
 _HOPS = 5

@@ -1,12 +1,23 @@
-"""The hosts allowed by the adapter's owner."""
+"""The permissions of the adapter's owner: allowed hosts, and credentials bound to them.
 
+A credential has a name, and is read from a file.
+"""
+
+import base64
+import logging
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+import httpx2
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-SETTING = "BECKON_ADAPTER_ALLOWED_HOSTS"
+from beckon_adapter.templates import is_token
+
+HOSTS_SETTING = "BECKON_ADAPTER_ALLOWED_HOSTS"
 
 _PORTS = {"https": 443, "http": 80}
 _PATTERN = re.compile(
@@ -91,10 +102,157 @@ class AllowedHosts:
             if entry.matches(scheme, host.strip("[]"), number):
                 return entry
         origin = host if (scheme, number) == ("https", 443) else f"{scheme}://{host}:{number}"
-        raise NotAllowed(f"the HTTP adapter may not call {origin}: its owner has not allowed it ({SETTING})")
+        raise NotAllowed(
+            f"the HTTP adapter may not call {origin}: its owner has not allowed it ({HOSTS_SETTING})"
+        )
 
     def reached_at(self, host: str, port: int) -> Iterator[AllowedHost]:
         """Yield the entries for a host and port, of any scheme."""
         for entry in (*self._entries, *self.services):
             if any(entry.matches(scheme, host, port) for scheme in _PORTS):
                 yield entry
+
+
+logger = logging.getLogger(__name__)
+
+CREDENTIALS_SETTING = "BECKON_ADAPTER_CREDENTIALS"
+
+_HIDDEN = "[credential]"
+_SHORTEST_HIDDEN = 4  # characters; hiding less would tear common words apart
+_LARGEST = 65_536  # bytes of a file
+
+
+class NoCredential(Exception):
+    """The credential of a rule is not available.
+
+    The message says who must do what.
+    """
+
+
+class Credential(BaseModel):
+    """One entry of the setting: where its secret is, how it is sent, and to which hosts alone.
+
+    `file` holds a token, or `user:password` for `basic`; it is read again for every request, so that a
+    Secret may change. `name` of the header or the parameter is `as`. Entries of one name are sent together:
+    some APIs want a key and a token.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    hosts: tuple[str, ...] = Field(min_length=1)
+    type: Literal["bearer", "basic", "header", "query"] = "bearer"
+    parameter: str = Field("", alias="as")
+    file: Path
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.type in ("header", "query") and not self.parameter:
+            raise ValueError(
+                f"a credential of type {self.type} needs as: the name of the {self.type} parameter"
+            )
+        if self.type == "header" and not is_token(self.parameter):
+            raise ValueError(f"{self.parameter[:40]!r} is no name of a header")
+        for host in self.hosts:
+            AllowedHost(host=host)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The headers and parameters of a credential, for one request.
+
+    Their values and the secrets are not in the `repr`.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def hide(self, content: bytes) -> bytes:
+        """Return an API's answer without the secrets.
+
+        They are replaced as they are and percent-encoded.
+        """
+        for secret in self.secrets:
+            for form in {secret, quote(secret, safe="")}:
+                content = content.replace(form.encode(), _HIDDEN.encode())
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """All credentials of the adapter's owner."""
+
+    entries: Sequence[Credential] = ()
+
+    def seal(self, name: str, url: httpx2.URL) -> Sealed:
+        """Return the headers and parameters for a URL; raise `NoCredential`."""
+        parts = [_seal_part(entry, url) for entry in self.entries if entry.name == name]
+        if not parts:
+            raise NoCredential(
+                f"the HTTP adapter has no credential {name!r}; its owner can add it ({CREDENTIALS_SETTING})"
+            )
+        return _combine_parts(name, parts)
+
+
+def _seal_part(entry: Credential, url: httpx2.URL) -> Sealed:
+    bound = AllowedHosts([AllowedHost(host=host) for host in entry.hosts])
+    try:
+        bound.find(url.scheme, url.host, url.port)
+    except NotAllowed:
+        raise NoCredential(
+            f"the credential {entry.name!r} is not for {url.host}; "
+            f"its owner binds it to hosts ({CREDENTIALS_SETTING})"
+        ) from None
+    return _seal_secret(entry, _read_secret(entry))
+
+
+def _combine_parts(name: str, parts: Sequence[Sealed]) -> Sealed:
+    headers = [pair for part in parts for pair in part.headers.items()]
+    query = [pair for part in parts for pair in part.query.items()]
+    if len({each.lower() for each, _ in headers}) < len(headers) or len(dict(query)) < len(query):
+        raise NoCredential(
+            f"the credential {name!r} would send one thing twice; its owner mends it ({CREDENTIALS_SETTING})"
+        )
+    return Sealed(dict(headers), dict(query), tuple(secret for part in parts for secret in part.secrets))
+
+
+def _read_secret(entry: Credential) -> str:
+    """Return the secret of a credential; raise `NoCredential`.
+
+    A problem with its file is logged, and not reported to the caller.
+    """
+    try:
+        content = entry.file.read_bytes()[:_LARGEST].decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        logger.warning("the credential %s cannot be read: %s", entry.name, _error_text(entry, error))
+        content = ""
+    if not content or not content.isprintable():
+        raise NoCredential(
+            f"the credential {entry.name!r} is not there; the log of the HTTP adapter says why"
+        )
+    return content
+
+
+def _error_text(entry: Credential, error: Exception) -> str:
+    return f"{entry.file}: {error.strerror}" if isinstance(error, OSError) else f"{entry.file} is not ASCII"
+
+
+def _seal_secret(entry: Credential, secret: str) -> Sealed:
+    match entry.type:
+        case "bearer":
+            return Sealed(headers={"authorization": f"Bearer {secret}"}, secrets=_long_secrets((secret,)))
+        case "basic":
+            encoded = base64.b64encode(secret.encode()).decode()
+            password = secret.partition(":")[2]
+            headers = {"authorization": f"Basic {encoded}"}
+            return Sealed(headers=headers, secrets=_long_secrets((encoded, secret, password)))
+        case "header":
+            return Sealed(headers={entry.parameter: secret}, secrets=_long_secrets((secret,)))
+        case "query":
+            return Sealed(query={entry.parameter: secret}, secrets=_long_secrets((secret,)))
+
+
+def _long_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
+    return tuple(secret for secret in secrets if len(secret) >= _SHORTEST_HIDDEN)

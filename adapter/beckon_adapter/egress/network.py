@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import httpcore2
 import httpx2
 
-from beckon_adapter.egress.hosts import SETTING, AllowedHost, AllowedHosts, NotAllowed
+from beckon_adapter.egress.hosts import HOSTS_SETTING, AllowedHost, AllowedHosts, NotAllowed
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -165,7 +165,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         """
         entry = next(self._allowed.reached_at(host, port), None)
         if entry is None:
-            raise NotAllowed(f"the HTTP adapter may not call {host}:{port} ({SETTING})")
+            raise NotAllowed(f"the HTTP adapter may not call {host}:{port} ({HOSTS_SETTING})")
         if entry.connect:
             address, _, number = entry.connect.rpartition(":")
             return [(address.strip("[]"), int(number))]
@@ -195,7 +195,8 @@ def _refuse_forbidden(host: str, entry: AllowedHost, addresses: Sequence[str]) -
     """
     for address in addresses:
         if why := refusal_reason(address, private=entry.private):
-            cure = "" if entry.private else f"; if it should be, write private: true beside it ({SETTING})"
+            cure = f"; if it should be, write private: true beside it ({HOSTS_SETTING})"
+            cure = "" if entry.private else cure
             raise NotAllowed(f"the HTTP adapter may not call {host}: {why}{cure}")
 
 

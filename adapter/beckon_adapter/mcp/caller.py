@@ -30,8 +30,7 @@ from prometheus_client import Gauge
 
 from beckon_adapter.declaration import Call, Report
 from beckon_adapter.egress.client import EgressClient, TooLarge, Unreachable
-from beckon_adapter.egress.credentials import Credentials, NoCredential
-from beckon_adapter.egress.hosts import NotAllowed
+from beckon_adapter.egress.hosts import Credentials, NoCredential, NotAllowed
 from beckon_adapter.mcp.command_server import CommandServer
 from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
 from beckon_adapter.mcp.rule import SETTING, McpRule, NamedServer

@@ -14,8 +14,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
 
 from beckon_adapter.egress.client import TooLarge, Unreachable
-from beckon_adapter.egress.credentials import NoCredential
-from beckon_adapter.egress.hosts import NotAllowed
+from beckon_adapter.egress.hosts import NoCredential, NotAllowed
 from beckon_tools.errors import ToolError
 
 LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)

@@ -14,11 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from beckon_agent.agents.answering import AnsweringReporter
 from beckon_agent.agents.configured import AgentEntry, Agents, Own, Parts, Place
 from beckon_agent.agents.keys import KeyRing, NoAnswer, NoSecret, SecretEntry
 from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, is_different, status_of
-from beckon_agent.agents.kubernetes_tools import ToolStore
+from beckon_agent.agents.kubernetes_tools import AnsweringReporter, ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_contract.resources import agent_resource, tool_resource

@@ -19,6 +19,7 @@ from beckon_agent.tool_calls.outcome import (
     NEVER_CONNECTED,
     PATIENCE,
     CallOutcome,
+    NotAccepted,
     OutgoingCall,
     RawHeaders,
     call_event,
@@ -26,6 +27,8 @@ from beckon_agent.tool_calls.outcome import (
     from_reply,
     problem_in,
     read_body,
+    retry_after,
+    retry_until_accepted,
     too_large,
     trace_headers,
     unknown_outcome,
@@ -33,7 +36,6 @@ from beckon_agent.tool_calls.outcome import (
 from beckon_agent.tool_calls.progress import Latest, OnReport, current_listener, read_report
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem, record_receipt
 from beckon_agent.tool_calls.reply_keys import ReplyKeys
-from beckon_agent.tool_calls.retry import NotAccepted, retry_after, retry_until_accepted
 from beckon_contract.cloudevents.events import (
     STRUCTURED_TYPE,
     CloudEvent,

@@ -12,6 +12,7 @@ from beckon_agent.tool_calls.outcome import (
     NEVER_CONNECTED,
     PATIENCE,
     CallOutcome,
+    NotAccepted,
     OutgoingCall,
     RawHeaders,
     call_event,
@@ -21,12 +22,13 @@ from beckon_agent.tool_calls.outcome import (
     is_repeatable,
     problem_in,
     read_body,
+    retry_after,
+    retry_until_accepted,
     too_large,
     trace_headers,
     unknown_outcome,
 )
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem
-from beckon_agent.tool_calls.retry import NotAccepted, retry_after, retry_until_accepted
 from beckon_contract.cloudevents.events import CloudEvent, is_event, to_binary
 from beckon_contract.cloudevents.media_types import is_json
 from beckon_contract.failures import Reason

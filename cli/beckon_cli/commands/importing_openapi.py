@@ -12,7 +12,7 @@ from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Tool
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
-from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from beckon_cli.output import err
 
 

@@ -1,7 +1,9 @@
 """What an import found: tools with their credentials, and skipped items."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any, Generic, Protocol, TypeVar
 
 from beckon_cli.importing.files import Source
@@ -178,3 +180,43 @@ class Found(Generic[Tool_co]):
     def skipped(self) -> list[Skipped]:
         """The skipped items among the results."""
         return [each for each in self.results if isinstance(each, Skipped)]
+
+
+Thing = TypeVar("Thing")
+
+
+def choose_things(
+    things: Sequence[Thing],
+    words: Sequence[str],
+    means: Callable[[str, Thing], bool],
+    *,
+    noun: str,
+    known: Iterable[str],
+) -> list[bool]:
+    """Return one boolean for each item: True if any word matches.
+
+    Without words all are True. Raises `NoSource` for a word that matches nothing, with the most similar of
+    the words that are `known`.
+    """
+    if not words:
+        return [True] * len(things)
+    chosen = [False] * len(things)
+    for word in words:
+        hits = [means(word, thing) for thing in things]
+        if not any(hits):
+            raise NoSource(f"--select {word!r} means no {noun}{_near_word(word, known)}")
+        chosen = [before or hit for before, hit in zip(chosen, hits, strict=True)]
+    return chosen
+
+
+def matches_pattern(text: str, pattern: str) -> bool:
+    """Return True if a text matches a pattern, ignoring case.
+
+    `*` in the pattern means any text.
+    """
+    return fnmatchcase(text.lower(), pattern.lower().replace("[", "[[]"))
+
+
+def _near_word(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, dict.fromkeys(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else "; --list shows what there is"

@@ -10,7 +10,7 @@ from beckon_adapter.rule import parse_rule
 from beckon_cli.importing.candidates import Found
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions
-from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from tests.shared_data import shared_data
 
 DATA = shared_data("openapi")

@@ -11,7 +11,7 @@ from beckon_cli.errors import CommandError
 from beckon_cli.importing.openapi.documents import FileDocuments
 from beckon_cli.importing.openapi.finding import read_description, select_operations
 from beckon_cli.importing.openapi.naming import name_operations
-from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from tests.cli.importing.reading import openapi, written
 from tests.cli.run_beckon import beckon
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from tests.cli.importing.reading import found_in, openapi, written
 
 

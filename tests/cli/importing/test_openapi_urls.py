@@ -12,7 +12,7 @@ import pytest
 from beckon_cli.importing.openapi.documents import BadDescription, UrlDocuments
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
-from beckon_cli.importing.openapi.servers import ServerChoice
+from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from tests.cli.importing.reading import openapi
 from tests.cli.importing.test_openapi_strangers import with_reference
 

@@ -31,11 +31,11 @@ from beckon_agent.store.sql import database
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters
 from beckon_agent.store.sql.database import ADDRESSES, Database
-from beckon_agent.store.sql.event_log import SqlEventLog, SqlMaterials
 from beckon_agent.store.sql.history import SqlHistory
 from beckon_agent.store.sql.journal import SqlJournal
 from beckon_agent.store.sql.runs import SqlRuns
 from beckon_agent.store.sql.sqlite import SQLite, make_file
+from beckon_agent.store.sql.steps import SqlEventLog, SqlMaterials
 from beckon_agent.store.sql.tables import metadata
 
 

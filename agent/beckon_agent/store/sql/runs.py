@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import FINAL, Ended, LogEntries, NewRun, Past, RunStatus, StoredRun
 from beckon_agent.store.base import NOTHING, NotHeld, RunExists
-from beckon_agent.store.sql import event_log
+from beckon_agent.store.sql import steps
 from beckon_agent.store.sql.conversations import (
     advance_conversation,
     append_segment,
@@ -204,7 +204,7 @@ class SqlRuns:
         if keep_seconds is not None:
             deleted += await self._purge_batch(runs.c.ended_at < now() - keep_seconds)
         await self._database.write(sweep_counters)
-        await self._database.write(event_log.sweep_materials)
+        await self._database.write(steps.sweep_materials)
         return deleted
 
     async def _purge_batch(self, over: ColumnElement[bool]) -> int:

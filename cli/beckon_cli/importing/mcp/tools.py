@@ -14,11 +14,19 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
 from beckon_adapter.mcp.http_server import iterate_errors, read_tool_list
-from beckon_cli.importing.candidates import Credential, Found, NoSource, Part, Service, Skipped
+from beckon_cli.importing.candidates import (
+    Credential,
+    Found,
+    NoSource,
+    Part,
+    Service,
+    Skipped,
+    choose_things,
+    matches_pattern,
+)
 from beckon_cli.importing.files import Source
 from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.mcp.service import service_name
-from beckon_cli.importing.selection import choose_things, matches_pattern
 from beckon_contract.catalogue.options import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
 from beckon_contract.names import Identity, assign_names
 from beckon_contract.schema.parameters import SchemaError, normalise

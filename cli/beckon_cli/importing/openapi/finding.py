@@ -8,9 +8,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
-from beckon_cli.importing.candidates import Found
+from beckon_cli.importing.candidates import Found, choose_things, matches_pattern
 from beckon_cli.importing.files import Source
-from beckon_cli.importing.openapi import openapi3, servers, swagger2
+from beckon_cli.importing.openapi import openapi3, swagger2
 from beckon_cli.importing.openapi.documents import (
     BadDescription,
     Documents,
@@ -21,9 +21,8 @@ from beckon_cli.importing.openapi.documents import (
 )
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
 from beckon_cli.importing.openapi.naming import name_operations
+from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from beckon_cli.importing.openapi.operations import METHODS, Description, Operation
-from beckon_cli.importing.openapi.servers import ServerChoice
-from beckon_cli.importing.selection import choose_things, matches_pattern
 
 MAX_OPERATIONS = 5000
 
@@ -41,9 +40,9 @@ def read_description(documents: Documents, choice: ServerChoice) -> Description:
         raise BadDescription(f"{documents.name} has no paths, and so nothing that could be called")
     dialect = swagger2 if version.startswith("2.") else openapi3
     known = (
-        servers.host_and_schemes(root, documents.start)
+        openapi3.host_and_schemes(root, documents.start)
         if dialect is swagger2
-        else servers.read_servers(root.get("servers"), documents.start, choice)
+        else openapi3.read_servers(root.get("servers"), documents.start, choice)
     )
     choice.check(known)
     operations = tuple(dialect.read_operations(root, documents.start, choice))

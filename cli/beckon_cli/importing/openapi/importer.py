@@ -11,7 +11,7 @@ from typing import Any
 from beckon_adapter.rule import InvalidRule, parse_rule
 from beckon_cli.importing.candidates import Credential, Skipped
 from beckon_cli.importing.manifests import write_yaml
-from beckon_cli.importing.openapi import servers
+from beckon_cli.importing.openapi import openapi3
 from beckon_cli.importing.openapi.arguments import CannotImport, flatten_operation
 from beckon_cli.importing.openapi.bodies import JSON, Flat, to_literal
 from beckon_cli.importing.openapi.documents import BadDescription
@@ -199,7 +199,7 @@ def _find_obstacle(operation: Operation) -> str:
     """
     if operation.method in _UNUSABLE:
         return f"no tool: {operation.method.upper()} {_UNUSABLE[operation.method]}"
-    return operation.problem or servers.find_problem(operation.server)
+    return operation.problem or openapi3.find_problem(operation.server)
 
 
 def _fit_arguments(

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from beckon_cli.importing.openapi import servers
+from beckon_cli.importing.openapi import openapi3
 from beckon_cli.importing.openapi.documents import BadDescription, Node
-from beckon_cli.importing.openapi.openapi3 import common_fields, parameters_of, required_schemes
+from beckon_cli.importing.openapi.openapi3 import ServerChoice, common_fields, parameters_of, required_schemes
 from beckon_cli.importing.openapi.operations import METHODS, Body, Operation, Parameter, Scheme
-from beckon_cli.importing.openapi.servers import ServerChoice
 
 _FORM, _MULTIPART, _JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 _PLACES = ("path", "query", "header")
@@ -22,7 +21,7 @@ def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Ope
 
     An operation that cannot be read has a `problem`.
     """
-    server = servers.choose_server(servers.host_and_schemes(root, base), choice)
+    server = openapi3.choose_server(openapi3.host_and_schemes(root, base), choice)
     for path in root.get_raw("paths").value or {}:
         if path.startswith("x-"):
             continue
