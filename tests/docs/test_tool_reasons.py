@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
-JUDGING = sorted((ROOT / "operator" / "beckon_operator" / "judging").glob("*.py"))
+CONDITIONS = sorted((ROOT / "operator" / "beckon_operator" / "conditions").glob("*.py"))
 DIAGNOSTICS = ROOT / "contract" / "beckon_contract" / "catalogue" / "diagnostics.py"
 
 # Where a reason stands among the arguments of what makes a condition.
@@ -27,7 +27,7 @@ def reasons(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", [*JUDGING, DIAGNOSTICS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*CONDITIONS, DIAGNOSTICS], ids=lambda path: path.stem)
 def test_every_reason_is_documented(path: Path) -> None:
     documented = set(re.findall(r"`([A-Z][A-Za-z]+)`", PAGE.read_text(encoding="utf-8")))
 
@@ -35,6 +35,6 @@ def test_every_reason_is_documented(path: Path) -> None:
 
 
 def test_the_search_for_reasons_finds_them() -> None:
-    found = set[str]().union(*(reasons(path) for path in [*JUDGING, DIAGNOSTICS]))
+    found = set[str]().union(*(reasons(path) for path in [*CONDITIONS, DIAGNOSTICS]))
 
     assert {"ServiceNotReady", "NoReplyTrigger", "TriggerOverrides", "FilterMismatch"} <= found
