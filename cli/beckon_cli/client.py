@@ -21,6 +21,10 @@ _WITH_CALLS = {"beckon": {"events": True}}  # a chunk for each tool call that be
 Message = Mapping[str, object]
 
 
+class KeyRefused(CommandError):
+    """The agent answered 401: it requires a valid API key."""
+
+
 class AgentClient:
     """A client of the agent at `url`.
 
@@ -191,7 +195,7 @@ def _failure_in(document: Mapping[str, Any], status: int = 200) -> CommandError:
     detail = document.get("detail") or error.get("message") or f"the agent answered {status}"
     problems = document.get("problems") or []
     if status == 401:
-        return CommandError(f"{detail}; the command line sends the key in BECKON_API_KEY")
+        return KeyRefused(f"{detail}; the command line sends the key in BECKON_API_KEY")
     if str(document.get("type", "")).endswith("may-have-effects"):
         detail = f"{str(detail).partition(';')[0]}; --yes calls them all the same"
     if document.get("reason") == "unknown_tool":

@@ -5,16 +5,22 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
 from beckon_cli.client import AgentClient, Message
 from beckon_cli.errors import CommandError
-from beckon_cli.local.session import agent_session
+from beckon_cli.local.session import agent_session, find_agent
 from beckon_cli.output import call_text, compact_json, err, out, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
 from beckon_cli.stored import StoredAnswer, document_of
+
+_HELP = """\
+/new    begin a new conversation
+/help   show this list
+/quit   end; so does Ctrl-D
+Ctrl-C interrupts an answer; without an answer in progress it ends the conversation."""
 
 
 async def typed_lines(prompt: str) -> AsyncGenerator[str]:
@@ -48,7 +54,7 @@ async def typed_lines(prompt: str) -> AsyncGenerator[str]:
             yield line
 
 
-def ask(*question: str, stored: bool = False, json: bool = False) -> None:
+def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, json: bool = False) -> None:
     """Ask one question; print the answer and the tool calls that led to it.
 
     Starts the platform for as long as it takes, where none is running.
@@ -57,6 +63,10 @@ def ask(*question: str, stored: bool = False, json: bool = False) -> None:
     ----------
     question
         The question, in quotes or not.
+    agent
+        The name of an agent; else the first one.
+    url
+        The URL of an agent elsewhere, with its key in BECKON_API_KEY; else the one on this machine.
     stored
         Keep the run: it survives a restart of the agent, and a call may wait for a person's word.
     json
@@ -66,20 +76,35 @@ def ask(*question: str, stored: bool = False, json: bool = False) -> None:
     if not entered:
         raise CommandError('no question; write: beckon ask "What is 17% of 2340?"', status=2)
     answering = _ask_stored if stored else _ask
-    asyncio.run(answering(load_settings(), entered, as_json=json))
+    asyncio.run(answering(load_settings(), _Target(agent, url), entered, as_json=json))
 
 
-def chat() -> None:
-    """Talk with the agent on the terminal; answers stream as they are written."""
+def chat(*, agent: str = "", url: str = "") -> None:
+    """Talk with the agent on the terminal; answers stream as they are written.
+
+    Parameters
+    ----------
+    agent
+        The name of an agent; else the first one.
+    url
+        The URL of an agent elsewhere, with its key in BECKON_API_KEY or typed; else the one on this machine.
+    """
     try:
-        asyncio.run(_chat(load_settings()))
+        asyncio.run(_chat(load_settings(), _Target(agent, url)))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
-async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
-    async with agent_session(settings) as client:
-        agent = (await client.list_agents())[0]
+class _Target(NamedTuple):
+    """The agent that a command names; each part may be empty."""
+
+    agent: str
+    url: str
+
+
+async def _ask(settings: Settings, target: _Target, question: str, *, as_json: bool) -> None:
+    async with agent_session(settings, target.url) as client:
+        agent = await find_agent(client, target.agent)
         answer = await _answer(
             client.stream_chat(agent, [{"role": "user", "content": question}]), quiet=as_json
         )
@@ -87,9 +112,9 @@ async def _ask(settings: Settings, question: str, *, as_json: bool) -> None:
         print_json({"question": question, "answer": answer.text, "calls": answer.calls})
 
 
-async def _ask_stored(settings: Settings, question: str, *, as_json: bool) -> None:
-    async with agent_session(settings) as client:
-        agent = (await client.list_agents())[0]
+async def _ask_stored(settings: Settings, target: _Target, question: str, *, as_json: bool) -> None:
+    async with agent_session(settings, target.url) as client:
+        agent = await find_agent(client, target.agent)
         with err.status("waiting for the agent …"):
             answer = StoredAnswer(await client.create_response({"model": agent, "input": question}))
     if as_json:
@@ -98,16 +123,20 @@ async def _ask_stored(settings: Settings, question: str, *, as_json: bool) -> No
         answer.show()
 
 
-async def _chat(settings: Settings) -> None:
-    async with agent_session(settings) as client:
-        conversation = _Conversation(client, (await client.list_agents())[0])
+async def _chat(settings: Settings, target: _Target) -> None:
+    async with agent_session(settings, target.url) as client:
+        conversation = _Conversation(client, await find_agent(client, target.agent))
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, conversation.interrupt)
-        err.print("A conversation with the agent; /new begins anew, /quit or Ctrl-D ends it.", style="dim")
+        err.print(
+            "A conversation with the agent; /help shows the commands, /quit or Ctrl-D ends it.", style="dim"
+        )
         async for line in typed_lines("you> "):
             if line == "/quit":
                 return
             if line == "/new":
                 conversation.messages.clear()
+            elif line == "/help":
+                err.print(_HELP, style="dim")
             else:
                 await conversation.say(line)
 

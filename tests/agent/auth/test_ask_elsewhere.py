@@ -1,0 +1,131 @@
+"""`beckon ask` and `beckon chat` at an agent elsewhere: its URL, its name, and its key."""
+
+import asyncio
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from beckon_agent.auth.authentication import make_authenticator
+from beckon_agent.auth.settings import AccessOptions
+from beckon_contract.api_keys import new_entry, new_key
+from tests.agent.auth.closed_service import ClosedService, closed_service, terms
+from tests.agent.event_platform import EventPlatform
+from tests.agent.scripted_model import says
+from tests.cli.run_beckon import beckon
+from tests.e2e.local_platform import clean_environment
+from tests.e2e.terminal import Terminal
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+USER_KEY = new_key()
+SECONDS = 30
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def service(
+    platform: EventPlatform, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[ClosedService]:
+    """A service with two agents, closed by a file of keys."""
+    keys = tmp_path_factory.mktemp("keys") / "keys"
+    keys.write_text(new_entry(USER_KEY, "ada").line() + "\n")
+    async with (
+        aiohttp.ClientSession() as session,
+        closed_service(
+            platform,
+            {"first": terms(), "second": terms()},
+            make_authenticator(AccessOptions(host="0.0.0.0", keys_file=keys), session),
+        ) as made,
+    ):
+        yield made
+
+
+async def run(
+    *words: str, key: str = "", given: str = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    settings = {"BECKON_API_KEY": key} if key else {}
+    return await asyncio.to_thread(beckon, *words, settings=settings, given=given, cwd=cwd)
+
+
+async def test_a_question_goes_to_the_agent_that_is_named(service: ClosedService) -> None:
+    service.model.script[:] = [says("Good day."), says("Again.")]
+    url = str(service.http.base_url)
+
+    named = await run("ask", "--url", url, "--agent", "second", "hello", key=USER_KEY)
+    stored = await run("ask", "--url", url, "--agent", "second", "--stored", "hello", key=USER_KEY)
+    listed = await run("ask", "--url", url, "--agent", "third", "hello", key=USER_KEY)
+    runs = await service.http.get("/runs?agent=second", headers={"authorization": f"Bearer {USER_KEY}"})
+
+    assert (named.returncode, named.stdout) == (0, "Good day.\n")
+    assert (stored.returncode, stored.stdout) == (0, "Again.\n")
+    assert [run["question"] for run in runs.json()["data"]] == ["hello"]
+    assert (listed.returncode, listed.stderr) == (
+        2,
+        "beckon: there is no agent 'third'; choose one of: first, second\n",
+    )
+
+
+async def test_a_refused_key_is_an_error_and_starts_no_platform(service: ClosedService) -> None:
+    url = str(service.http.base_url)
+
+    without = await run("ask", "--url", url, "hello")
+    wrong = await run("chat", "--url", url, key=new_key(), given="hello\n")
+
+    for printed in (without, wrong):
+        assert printed.returncode == 1
+        assert printed.stderr.count("\n") == 1
+        assert "BECKON_API_KEY" in printed.stderr
+        assert USER_KEY not in printed.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["agent.example", "ftp://agent.example", "http://", "http://u:p@h", "http://[", "http://h?x=1"]
+)
+async def test_what_is_no_url_is_refused_in_one_line(url: str, tmp_path: Path) -> None:
+    printed = await run("ask", "--url", url, "hello", cwd=tmp_path)
+
+    assert printed.returncode == 2
+    assert printed.stderr == "beckon: --url is no URL of an agent; write for instance https://agent.example\n"
+
+
+async def test_an_agent_that_does_not_answer_is_not_replaced_by_a_local_one(tmp_path: Path) -> None:
+    printed = await run("ask", "--url", "http://127.0.0.1:9", "hello", cwd=tmp_path)
+
+    assert printed.returncode == 1
+    assert "no agent answers at http://127.0.0.1:9" in printed.stderr
+
+
+async def test_a_terminal_is_asked_for_the_key_and_shows_the_commands(service: ClosedService) -> None:
+    service.model.script[:] = [says("Good day.")]
+
+    assert await asyncio.to_thread(_chat_on_a_terminal, str(service.http.base_url)) == 0
+
+
+def _chat_on_a_terminal(url: str) -> int:
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        program = str(Path(sys.executable).parent / "beckon")
+        os.execvpe(program, [program, "chat", "--url", url], clean_environment({"TERM": "xterm"}))
+    try:
+        terminal = Terminal(descriptor)
+        terminal.read_until(f"API key for {url}: ", SECONDS)
+        terminal.type(USER_KEY.encode() + b"\n")
+        shown = terminal.read_until("you> ", SECONDS)
+        terminal.type(b"/help\n")
+        helped = terminal.read_until("you> ", SECONDS)
+        terminal.type(b"hello\n")
+        terminal.read_until("Good day.", SECONDS)
+        terminal.read_until("you> ", SECONDS)
+        terminal.type(b"/quit\n")
+        _, status = os.waitpid(pid, 0)
+    finally:
+        os.close(descriptor)
+    assert USER_KEY not in shown
+    assert all(command in helped for command in ("/new ", "/help ", "/quit "))
+    return os.waitstatus_to_exitcode(status)
