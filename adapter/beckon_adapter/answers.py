@@ -32,7 +32,7 @@ _TEXTUAL = frozenset(
     }
 )
 _TEXTUAL_SUFFIXES = ("+xml", "+yaml")
-# Where APIs tell what was wrong: RFC 9457, and the habits of many.
+# The members in which APIs describe an error: RFC 9457, and common practice.
 _WORDS = (
     "detail",
     "message",

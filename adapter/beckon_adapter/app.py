@@ -130,7 +130,7 @@ def new_app(
 def _make_client(allowed: AllowedHosts) -> httpx2.AsyncClient:
     """Return the HTTP client for APIs, limited to allowed hosts."""
     transport = CheckedTransport(CheckedNetwork(allowed), _CONNECTIONS)
-    # Nothing is asked to be packed: what unpacks has no bound of its own.
+    # No compression is requested: decompression has no limit of its own.
     headers = {"user-agent": USER_AGENT, "accept-encoding": "identity"}
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
 

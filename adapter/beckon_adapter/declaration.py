@@ -23,7 +23,7 @@ from beckon_tools.progress import Progress
 from beckon_tools.signature import InvalidArguments, Signature
 
 Report = Callable[[float, float | None, str], Awaitable[None]]
-"""Tells how far a call has come: what is done, of how much, and a word on it. Raises nothing."""
+"""Reports the progress of a call: the done part, the whole, and a text. Raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)

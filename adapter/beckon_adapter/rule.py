@@ -141,7 +141,7 @@ class HttpRule(_Strict):
         for name, text in value.items():
             check_header(name, parse_template(str(text)))
         if len({name.lower() for name in value}) < len(value):
-            raise ValueError("the same header stands twice; their names do not differ by case")
+            raise ValueError("the same header is named twice; the case of names does not count")
         return value
 
     @field_validator("cookies")

@@ -58,7 +58,7 @@ class AdapterSettings(BaseSettings):
         (),
         description="MCP servers by name, a list in YAML of `{name: …, url: …}` or `{name: …, command: […], "
         "env: {…}, secret: […]}` for a command that speaks over its standard streams; `secret` names "
-        "variables of `env` whose values are kept out of log and results.",
+        "variables of `env` whose values never appear in log and results.",
     )
     manifests: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_read_folders)] = Field(
         (),

@@ -148,7 +148,7 @@ class Leadership:
         try:
             self._seen = await write(record)
         except Conflict:
-            # Somebody was faster. Whether this replica still leads is for its last renewal to say.
+            # Another replica was faster. The last renewal decides if this one still leads.
             return
         self._seen_at = self._renewed_at = started
 

@@ -23,9 +23,9 @@ class Metrics:
             "write_seconds", "Seconds that writing one Tool takes, retries included."
         )
         self.writes = self._new_counter("writes", "Tools written.", "action")
-        self.failures = self._new_counter("failures", "What went wrong and is tried again later.", "what")
+        self.failures = self._new_counter("failures", "Failures that are retried later.", "what")
         self.missed = self._new_counter(
-            "missed", "Changes that no watch told of, found by comparing.", "kind"
+            "missed", "Changes that no watch reported, found by comparing.", "kind"
         )
         self.events = self._new_counter("events", "Kubernetes Events about Tools.", "outcome")
         self.waiting = self._new_gauge(

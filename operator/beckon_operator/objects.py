@@ -190,7 +190,7 @@ def read_observed(document: Mapping[str, Any]) -> ObservedObject:
         history = _read_history(metadata.get("managedFields"))
         resource = replace(resource, status={})
     else:
-        # The last-applied manifest is a second copy of all of it, and tells only of EventTypes.
+        # The last-applied manifest is a second copy of the object, needed for EventTypes only.
         notes = {name: text for name, text in resource.annotations.items() if name != LAST_APPLIED}
         resource = replace(resource, annotations=notes)
     return ObservedObject(resource, version_of(metadata), history, bool(metadata.get("deletionTimestamp")))

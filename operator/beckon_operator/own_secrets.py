@@ -13,7 +13,7 @@ from beckon_sources.api_types import Refused, object_path
 logger = logging.getLogger(__name__)
 
 FIRST_KEY = "beckon-first-key"
-"""The Secret in which the first API key can be read, until somebody deletes it."""
+"""The Secret with the readable first API key, until it is deleted."""
 
 _SHIM_ENTRY = "keys"  # one key a line, the first signs: beckon_contract.correlation
 _AGENT_ENTRY = "keys.jsonl"  # one key a line: beckon_contract.api_keys

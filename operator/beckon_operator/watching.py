@@ -16,7 +16,7 @@ from beckon_sources.api_types import ApiError, Collection, Page, Refused
 logger = logging.getLogger(__name__)
 
 _PAGE = 500  # objects of a list that are read at once
-# Seconds in which a watch may still tell of what a list already has.
+# Seconds by which the report of a watch may follow a list.
 _LAG = 2.0
 
 
@@ -61,7 +61,7 @@ class Listing:
         if await self._differs_from_cluster(kind):
             news = await self._read_kind(kind)
             self._metrics.missed.labels(kind.plural).inc(news)
-            logger.info("comparing found %d %s that no watch had told of", news, kind.plural)
+            logger.info("comparing found %d changes of %s that no watch had reported", news, kind.plural)
 
     async def _differs_from_cluster(self, kind: Kind) -> bool:
         for namespace in self._namespaces or ("",):
@@ -170,7 +170,7 @@ def _kopf_settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.watching.chunk_size = 500
-    # Else kopf lists namespaces and CRDs, which nobody needs a right to: what is served is compared.
+    # Otherwise kopf lists namespaces and CRDs, for which the operator has no rights.
     settings.scanning.disabled = True
     settings.process.ultimate_exiting_timeout = None
     settings.queueing.idle_timeout = 1.0  # a task for each object that changed, no longer than needed

@@ -137,7 +137,7 @@ class Writer:
         if (namespace, name) not in self._foreign:
             self._foreign.add((namespace, name))
             logger.warning(
-                "Tool %s/%s was made by somebody else and is left alone; delete it for its EventType's own",
+                "Tool %s/%s has another owner and is left alone; delete it to get the one of its EventType",
                 namespace,
                 name,
             )

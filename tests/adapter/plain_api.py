@@ -32,7 +32,7 @@ SECRET = "s3cr3t-of-the-owner"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ApiRequest:
     """One request that the API had."""
 
     method: str
@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class ApiAnswer:
     """One answer that the API gives."""
 
     status: int = 200
@@ -52,20 +52,20 @@ class Told:
     breaks_off: bool = False
 
 
-def told(
+def api_answer(
     document: object, status: int = 200, *headers: tuple[str, str], kind: str = "application/json"
-) -> Told:
+) -> ApiAnswer:
     """Build an answer: bytes as they are, anything else as JSON."""
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return Told(status, body, (("content-type", kind), *headers))
+    return ApiAnswer(status, body, (("content-type", kind), *headers))
 
 
 @dataclass
 class PlainApi:
-    """Answers what it is told to, the last answer for ever, and notes what it was asked."""
+    """Gives these answers in order, repeats the last one, and records the requests."""
 
-    answers: list[Told] = field(default_factory=lambda: [told({})])
-    asked: list[Asked] = field(default_factory=list)
+    answers: list[ApiAnswer] = field(default_factory=lambda: [api_answer({})])
+    requests: list[ApiRequest] = field(default_factory=list)
 
     async def __call__(
         self,
@@ -83,7 +83,7 @@ class PlainApi:
         query = scope["query_string"].decode()
         path = scope["raw_path"].decode() + (f"?{query}" if query else "")
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        self.asked.append(Asked(scope["method"], path, headers, body))
+        self.requests.append(ApiRequest(scope["method"], path, headers, body))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         await asyncio.sleep(answer.seconds)
         raw = [(name.encode(), value.encode()) for name, value in answer.headers]
@@ -127,13 +127,13 @@ def answering(*addresses: Sequence[str]) -> Resolve:
     return resolve
 
 
-def way_to(
+def egress_to(
     *hosts: AllowedHost,
     credentials: Sequence[Credential] = (),
     resolver: Resolve | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> EgressClient:
-    """Return a way out to these hosts."""
+    """Return a client for these hosts."""
     allowed = AllowedHosts(hosts)
     network = CheckedNetwork(allowed, resolver) if resolver else CheckedNetwork(allowed)
     transport = CheckedTransport(network, 10, tls)
@@ -142,10 +142,10 @@ def way_to(
 
 
 @asynccontextmanager
-async def closing(way: EgressClient) -> AsyncIterator[EgressClient]:
-    """Give a way out, and close its connections at the end."""
-    async with way.client:
-        yield way
+async def closing(egress: EgressClient) -> AsyncIterator[EgressClient]:
+    """Yield a client, and close its connections at the end."""
+    async with egress.client:
+        yield egress
 
 
 def get(url: str, *headers: tuple[str, str], method: str = "GET", body: bytes = b"") -> HttpRequest:
@@ -154,7 +154,7 @@ def get(url: str, *headers: tuple[str, str], method: str = "GET", body: bytes = 
 
 
 def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    """Trust an authority and nobody else."""
+    """Trust one authority only."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return context
@@ -199,10 +199,10 @@ class GivenSource:
 
 @asynccontextmanager
 async def adapting(
-    way: EgressClient, *resources: Resource, servers: Sequence[NamedServer] = (), **settings: object
+    egress: EgressClient, *resources: Resource, servers: Sequence[NamedServer] = (), **settings: object
 ) -> AsyncIterator[Caller]:
     """Serve an adapter with these EventTypes, and give a caller of it."""
-    carrying = Backends(way, servers)
+    carrying = Backends(egress, servers)
     book = RuleRegistry(has_rule, lambda resource: declare_tool(resource, carrying.by_annotation))
     book.replace(resources)
     app = AdapterApp(book, GivenSource(book), carrying, configured(**settings))
@@ -215,7 +215,7 @@ async def before(api: PlainApi, path: str = "/", **rule: object) -> AsyncIterato
     """Serve an API, and an adapter with one EventType whose rule leads to a path of it."""
     async with serving(api) as port:
         asked = event_type({"url": f"http://api.test:{port}{path}", **rule})
-        async with adapting(way_to(local(port)), asked) as adapter:
+        async with adapting(egress_to(local(port)), asked) as adapter:
             yield adapter
 
 

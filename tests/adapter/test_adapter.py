@@ -9,15 +9,15 @@ import stamina
 
 from beckon_contract.cloudevents.events import CloudEvent
 from tests.adapter.plain_api import (
+    ApiAnswer,
     PlainApi,
-    Told,
     adapting,
+    api_answer,
     before,
+    egress_to,
     event_type,
     local,
     serving,
-    told,
-    way_to,
 )
 from tests.tools.serving import call
 
@@ -32,7 +32,7 @@ def _no_waiting() -> Iterator[None]:
         yield
 
 
-def asked(arguments: object = None, id: str = "call-1", **more: str) -> CloudEvent:  # noqa: A002 - the attribute's name
+def call_event(arguments: object = None, id: str = "call-1", **more: str) -> CloudEvent:  # noqa: A002 - the attribute's name
     return call(TYPE, arguments, id=id, **more)
 
 
@@ -43,29 +43,29 @@ def failure(document: object) -> dict[str, str]:
 
 
 async def test_a_call_becomes_a_request_and_the_answer_a_correlated_reply() -> None:
-    api = PlainApi([told({"temperature": 21.5, "unit": "C"})])
+    api = PlainApi([api_answer({"temperature": 21.5, "unit": "C"})])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/cities/{{city}}/weather"}
-        async with adapting(way_to(local(port)), event_type(rule, CITY)) as adapter:
+        async with adapting(egress_to(local(port)), event_type(rule, CITY)) as adapter:
             reply = await adapter.reply(
-                asked({"city": "San José"}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01")
+                call_event({"city": "San José"}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01")
             )
 
     assert reply.json() == {"temperature": 21.5, "unit": "C"}
     assert (reply.type, reply.source) == ("api.asked.reply", "/beckon/adapter/default/asked")
     assert reply.extensions["replyid"] == "token-1"
     assert str(reply.extensions["traceparent"]).split("-")[1] == "1" * 32
-    assert [(one.method, one.path) for one in api.asked] == [("GET", "/cities/San%20Jos%C3%A9/weather")]
-    assert "idempotency-key" not in api.asked[0].headers
-    assert api.asked[0].headers["traceparent"].split("-")[1] == "1" * 32
+    assert [(one.method, one.path) for one in api.requests] == [("GET", "/cities/San%20Jos%C3%A9/weather")]
+    assert "idempotency-key" not in api.requests[0].headers
+    assert api.requests[0].headers["traceparent"].split("-")[1] == "1" * 32
 
 
 async def test_a_rule_that_names_the_trace_itself_is_left_its_way() -> None:
-    api = PlainApi([told({})])
+    api = PlainApi([api_answer({})])
     async with before(api, headers={"traceparent": "of the rule"}) as adapter:
-        await adapter.reply(asked({}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01"))
+        await adapter.reply(call_event({}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01"))
 
-    assert api.asked[0].headers["traceparent"] == "of the rule"
+    assert api.requests[0].headers["traceparent"] == "of the rule"
 
 
 @pytest.mark.parametrize(
@@ -79,50 +79,58 @@ async def test_a_rule_that_names_the_trace_itself_is_left_its_way() -> None:
 )
 async def test_the_rule_selects_what_the_model_sees(result: str | None, found: object) -> None:
     api = PlainApi(
-        [told({"items": [{"id": 1, "name": "a", "more": True}, {"id": 2}]}, kind="application/hal+json")]
+        [
+            api_answer(
+                {"items": [{"id": 1, "name": "a", "more": True}, {"id": 2}]}, kind="application/hal+json"
+            )
+        ]
     )
     async with before(api, result=result) as adapter:
-        assert await adapter.result(asked({})) == found
+        assert await adapter.result(call_event({})) == found
 
 
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (told(b"Hello\n", kind="text/plain"), "Hello\n"),
-        (told("Grüße".encode("latin-1"), kind="text/plain; charset=ISO-8859-1"), "Grüße"),
-        (told(b"x", kind="text/plain; charset=no-such"), "x"),
-        (told(b"<a/>", kind="application/atom+xml"), "<a/>"),
-        (told(b"<svg/>", kind="image/svg+xml"), "<svg/>"),
+        (api_answer(b"Hello\n", kind="text/plain"), "Hello\n"),
+        (api_answer("Grüße".encode("latin-1"), kind="text/plain; charset=ISO-8859-1"), "Grüße"),
+        (api_answer(b"x", kind="text/plain; charset=no-such"), "x"),
+        (api_answer(b"<a/>", kind="application/atom+xml"), "<a/>"),
+        (api_answer(b"<svg/>", kind="image/svg+xml"), "<svg/>"),
         (
-            told(b"\x89PNG", kind="image/png"),
+            api_answer(b"\x89PNG", kind="image/png"),
             {"media_type": "image/png", "data_base64": base64.b64encode(b"\x89PNG").decode()},
         ),
-        (Told(200, b'{"a": 1}'), {"a": 1}),
-        (Told(200, b"just text"), "just text"),
-        (Told(200, b"\xff\xfe"), {"media_type": "application/octet-stream", "data_base64": "//4="}),
-        (Told(204), {"status": 204}),
-        (Told(201, b"", (("content-type", "application/json"),)), {"status": 201}),
-        (told(b"null"), None),
+        (ApiAnswer(200, b'{"a": 1}'), {"a": 1}),
+        (ApiAnswer(200, b"just text"), "just text"),
+        (ApiAnswer(200, b"\xff\xfe"), {"media_type": "application/octet-stream", "data_base64": "//4="}),
+        (ApiAnswer(204), {"status": 204}),
+        (ApiAnswer(201, b"", (("content-type", "application/json"),)), {"status": 201}),
+        (api_answer(b"null"), None),
     ],
 )
-async def test_answers_of_every_kind_become_results(answer: Told, found: object) -> None:
+async def test_answers_of_every_kind_become_results(answer: ApiAnswer, found: object) -> None:
     async with before(PlainApi([answer])) as adapter:
-        assert await adapter.result(asked({})) == found
+        assert await adapter.result(call_event({})) == found
 
 
 @pytest.mark.parametrize(
     ("answer", "result", "said"),
     [
-        (told(b"{", kind="application/json"), None, "what it calls JSON and is none"),
-        (told(b"text", kind="text/plain"), "a", "answered with text/plain; the rule's result needs JSON"),
-        (told({"a": "text"}), "sum(a)", "the rule's result does not fit"),
-        (told(b"x" * 20_000, kind="text/plain"), None, "more than 10000 bytes"),
-        (Told(304), None, "status 304"),
+        (api_answer(b"{", kind="application/json"), None, "what it calls JSON and is none"),
+        (
+            api_answer(b"text", kind="text/plain"),
+            "a",
+            "answered with text/plain; the rule's result needs JSON",
+        ),
+        (api_answer({"a": "text"}), "sum(a)", "the rule's result does not fit"),
+        (api_answer(b"x" * 20_000, kind="text/plain"), None, "more than 10000 bytes"),
+        (ApiAnswer(304), None, "status 304"),
     ],
 )
-async def test_an_answer_that_is_no_result_is_told(answer: Told, result: str | None, said: str) -> None:
+async def test_an_answer_that_is_no_result_is_told(answer: ApiAnswer, result: str | None, said: str) -> None:
     async with before(PlainApi([answer]), result=result) as adapter:
-        error = failure(await adapter.result(asked({})))
+        error = failure(await adapter.result(call_event({})))
 
     assert error["reason"] == "tool_failed"
     assert said in error["message"]
@@ -144,24 +152,24 @@ async def test_an_answer_that_is_no_result_is_told(answer: Told, result: str | N
 async def test_what_the_model_can_mend_is_a_400_in_the_words_of_the_api(
     status: int, body: object, kind: str, words: str
 ) -> None:
-    api = PlainApi([told(body, status, kind=kind)])
+    api = PlainApi([api_answer(body, status, kind=kind)])
     async with before(api) as adapter:
-        response = await adapter.post(asked({}))
+        response = await adapter.post(call_event({}))
 
     assert response.status_code == 400
     assert response.json()["detail"] == f"api.test answered {status}" + (f": {words}" if words else "")
-    assert len(api.asked) == 1
+    assert len(api.requests) == 1
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 410, 418])
 async def test_other_refusals_are_told_in_the_reply_and_not_repeated(status: int) -> None:
-    api = PlainApi([told({"message": "no"}, status)])
+    api = PlainApi([api_answer({"message": "no"}, status)])
     async with before(api) as adapter:
-        error = failure(await adapter.result(asked({})))
+        error = failure(await adapter.result(call_event({})))
 
     assert error["message"].startswith(f"api.test answered {status}: no")
     assert ("the owner of the HTTP adapter" in error["message"]) == (status in (401, 403))
-    assert len(api.asked) == 1
+    assert len(api.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -170,14 +178,14 @@ async def test_other_refusals_are_told_in_the_reply_and_not_repeated(status: int
 async def test_a_failing_api_is_asked_again_by_the_rule_and_then_by_the_broker(
     method: str, attempts: int
 ) -> None:
-    api = PlainApi([told({"message": "down"}, 503, ("retry-after", "7"))])
+    api = PlainApi([api_answer({"message": "down"}, 503, ("retry-after", "7"))])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": method, "retries": 2}
-        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
-            response = await adapter.post(asked({}))
-            assert len(api.asked) == attempts
-            api.answers = [told({"ok": True})]
-            assert await adapter.result(asked({})) == {"ok": True}
+        async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
+            response = await adapter.post(call_event({}))
+            assert len(api.requests) == attempts
+            api.answers = [api_answer({"ok": True})]
+            assert await adapter.result(call_event({})) == {"ok": True}
 
     assert (response.status_code, response.headers["retry-after"]) == (503, "7")
     assert response.json()["detail"] == "api.test answered 503: down"
@@ -185,30 +193,34 @@ async def test_a_failing_api_is_asked_again_by_the_rule_and_then_by_the_broker(
 
 async def test_a_failure_that_passes_is_not_seen() -> None:
     api = PlainApi(
-        [told({}, 500), Told(200, b"x", (("content-length", "9"),), breaks_off=True), told({"ok": True})]
+        [
+            api_answer({}, 500),
+            ApiAnswer(200, b"x", (("content-length", "9"),), breaks_off=True),
+            api_answer({"ok": True}),
+        ]
     )
     async with before(api) as adapter:
-        assert await adapter.result(asked({})) == {"ok": True}
+        assert await adapter.result(call_event({})) == {"ok": True}
 
-    assert len(api.asked) == 3
+    assert len(api.requests) == 3
 
 
 async def test_too_many_requests_are_for_the_broker_to_repeat() -> None:
-    async with before(PlainApi([told({}, 429, ("retry-after", "soon"))])) as adapter:
-        response = await adapter.post(asked({}))
+    async with before(PlainApi([api_answer({}, 429, ("retry-after", "soon"))])) as adapter:
+        response = await adapter.post(call_event({}))
 
     assert response.status_code == 503
     assert "retry-after" not in response.headers
 
 
 async def test_a_post_that_may_have_had_its_effect_is_not_repeated_unless_it_may_be() -> None:
-    api = PlainApi([Told(200, b"late", seconds=2)])
+    api = PlainApi([ApiAnswer(200, b"late", seconds=2)])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": "POST", "timeout": "600ms"}
-        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
-            error = failure(await adapter.result(asked({})))
-        async with adapting(way_to(local(port)), event_type(rule, idempotent="true")) as adapter:
-            response = await adapter.post(asked({}))
+        async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
+            error = failure(await adapter.result(call_event({})))
+        async with adapting(egress_to(local(port)), event_type(rule, idempotent="true")) as adapter:
+            response = await adapter.post(call_event({}))
 
     assert error["reason"] == "outcome_unknown"
     assert "may have had its effect, and was not repeated" in error["message"]
@@ -219,75 +231,77 @@ async def test_a_post_that_may_have_had_its_effect_is_not_repeated_unless_it_may
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (told({"message": "down"}, 500), "tool_failed"),
-        (told({"message": "down"}, 502), "outcome_unknown"),
-        (told({"message": "down"}, 503), "outcome_unknown"),
-        (told({"message": "down"}, 504), "outcome_unknown"),
-        (Told(200, b"x", (("content-length", "9"),), breaks_off=True), "outcome_unknown"),
+        (api_answer({"message": "down"}, 500), "tool_failed"),
+        (api_answer({"message": "down"}, 502), "outcome_unknown"),
+        (api_answer({"message": "down"}, 503), "outcome_unknown"),
+        (api_answer({"message": "down"}, 504), "outcome_unknown"),
+        (ApiAnswer(200, b"x", (("content-length", "9"),), breaks_off=True), "outcome_unknown"),
     ],
     ids=["500", "502", "503", "504", "breaks off"],
 )
 async def test_what_may_have_had_its_effect_is_sent_once_however_often_the_call_comes(
-    method: str, answer: Told, reason: str
+    method: str, answer: ApiAnswer, reason: str
 ) -> None:
     api = PlainApi([answer])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": method, "retries": 5}
-        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
-            errors = [failure(await adapter.result(asked({}))) for _ in range(6)]
-        async with adapting(way_to(local(port)), event_type(rule, idempotent="true")) as adapter:
-            repeatable = await adapter.post(asked({}))
+        async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
+            errors = [failure(await adapter.result(call_event({}))) for _ in range(6)]
+        async with adapting(egress_to(local(port)), event_type(rule, idempotent="true")) as adapter:
+            repeatable = await adapter.post(call_event({}))
 
     assert [error["reason"] for error in errors] == [reason] * 6
-    assert len(api.asked) == 2
+    assert len(api.requests) == 2
     assert repeatable.status_code == 503
 
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_post_that_the_api_wants_later_is_for_the_broker_to_repeat(status: int) -> None:
-    api = PlainApi([told({}, status, ("retry-after", "7"))])
+    api = PlainApi([api_answer({}, status, ("retry-after", "7"))])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": "POST"}
-        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
-            response = await adapter.post(asked({}))
+        async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
+            response = await adapter.post(call_event({}))
 
     assert (response.status_code, response.headers["retry-after"]) == (503, "7")
 
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_post_that_was_answered_with_a_redirect_is_never_repeated(status: int) -> None:
-    api = PlainApi([Told(303, b"", (("location", "/done"),)), told({}, status, ("retry-after", "7"))])
+    api = PlainApi(
+        [ApiAnswer(303, b"", (("location", "/done"),)), api_answer({}, status, ("retry-after", "7"))]
+    )
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": "POST"}
-        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
+        async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
             for _ in range(2):
-                failure(await adapter.result(asked({})))
+                failure(await adapter.result(call_event({})))
 
-    assert [one.method for one in api.asked] == ["POST", "GET"]
+    assert [one.method for one in api.requests] == ["POST", "GET"]
 
 
 async def test_a_post_that_never_arrived_is_repeated() -> None:
     async with serving(PlainApi()) as port:
         pass
     rule = {"url": f"http://api.test:{port}/", "method": "POST"}
-    async with adapting(way_to(local(port)), event_type(rule)) as adapter:
-        response = await adapter.post(asked({}))
+    async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
+        response = await adapter.post(call_event({}))
 
     assert response.status_code == 503
     assert "cannot be reached" in response.json()["detail"]
 
 
 async def test_every_delivery_of_a_call_has_one_idempotency_key() -> None:
-    api = PlainApi([told({}, 429), told({})])
+    api = PlainApi([api_answer({}, 429), api_answer({})])
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/", "method": "POST"}
-        async with adapting(way_to(local(port)), event_type(rule)) as adapter:
-            await adapter.post(asked({}))
-            await adapter.post(asked({}))
-            await adapter.post(asked({}))
-            await adapter.post(asked({}, id="call-2"))
+        async with adapting(egress_to(local(port)), event_type(rule)) as adapter:
+            await adapter.post(call_event({}))
+            await adapter.post(call_event({}))
+            await adapter.post(call_event({}))
+            await adapter.post(call_event({}, id="call-2"))
 
-    first, second, other = (one.headers["idempotency-key"] for one in api.asked)
+    first, second, other = (one.headers["idempotency-key"] for one in api.requests)
     assert first == second != other
 
 
@@ -295,24 +309,24 @@ async def test_arguments_are_checked_by_the_schema_before_anything_is_sent() -> 
     api = PlainApi()
     async with serving(api) as port:
         rule = {"url": f"http://api.test:{port}/{{city}}"}
-        async with adapting(way_to(local(port)), event_type(rule, CITY)) as adapter:
+        async with adapting(egress_to(local(port)), event_type(rule, CITY)) as adapter:
             for arguments, said in (
                 ({}, "city"),
                 ({"city": 5}, "city"),
                 ({"city": ".."}, "'city'"),
                 ([], "object"),
             ):
-                response = await adapter.post(asked(arguments))
+                response = await adapter.post(call_event(arguments))
                 assert response.status_code == 400
                 assert said in response.json()["detail"]
 
-    assert api.asked == []
+    assert api.requests == []
 
 
 async def test_a_mistake_in_a_rule_is_logged_and_told_to_who_calls(caplog: pytest.LogCaptureFixture) -> None:
     broken = event_type({"url": "http://api.test/{town}"}, CITY)
-    async with adapting(way_to(), broken) as adapter:
-        error = failure(await adapter.result(asked({"city": "x"})))
+    async with adapting(egress_to(), broken) as adapter:
+        error = failure(await adapter.result(call_event({"city": "x"})))
 
     assert "the EventType asked has a mistake" in error["message"]
     assert "names the argument 'town', which does not exist; the parameters are city" in error["message"]
@@ -321,52 +335,52 @@ async def test_a_mistake_in_a_rule_is_logged_and_told_to_who_calls(caplog: pytes
 
 
 async def test_a_host_that_is_not_allowed_is_told_with_the_setting() -> None:
-    async with adapting(way_to(), event_type({"url": "https://api.test/"})) as adapter:
-        error = failure(await adapter.result(asked({})))
+    async with adapting(egress_to(), event_type({"url": "https://api.test/"})) as adapter:
+        error = failure(await adapter.result(call_event({})))
 
     assert "may not call api.test" in error["message"]
     assert "BECKON_ADAPTER_ALLOWED_HOSTS" in error["message"]
 
 
 async def test_events_of_no_eventtype_are_taken_and_left_alone() -> None:
-    async with adapting(way_to(), event_type({"url": "https://api.test/"})) as adapter:
+    async with adapting(egress_to(), event_type({"url": "https://api.test/"})) as adapter:
         assert (await adapter.post(call("other.type", {}))).status_code == 204
 
 
 async def test_namespaces_are_told_apart_by_the_broker() -> None:
-    api = PlainApi([told({})])
+    api = PlainApi([api_answer({})])
     async with serving(api) as port:
         types = [
             event_type({"url": f"http://api.test:{port}/{space}"}, namespace=space)
             for space in ("one", "two")
         ]
-        async with adapting(way_to(local(port)), *types) as adapter:
+        async with adapting(egress_to(local(port)), *types) as adapter:
             adapter.client.headers["kn-namespace"] = "two"
-            await adapter.result(asked({}))
+            await adapter.result(call_event({}))
             adapter.client.headers["kn-namespace"] = "three"
-            assert (await adapter.post(asked({}, id="call-2"))).status_code == 204
+            assert (await adapter.post(call_event({}, id="call-2"))).status_code == 204
             del adapter.client.headers["kn-namespace"]
-            error = failure(await adapter.result(asked({}, id="call-3")))
+            error = failure(await adapter.result(call_event({}, id="call-3")))
 
-    assert [one.path for one in api.asked] == ["/two"]
+    assert [one.path for one in api.requests] == ["/two"]
     assert "EventType one/asked, EventType two/asked" in error["message"]
 
 
 async def test_a_duplicate_is_answered_without_asking_again() -> None:
-    api = PlainApi([told({"n": 1}), told({"n": 2})])
+    api = PlainApi([api_answer({"n": 1}), api_answer({"n": 2})])
     async with before(api) as adapter:
-        assert await adapter.result(asked({})) == await adapter.result(asked({})) == {"n": 1}
+        assert await adapter.result(call_event({})) == await adapter.result(call_event({})) == {"n": 1}
 
 
 async def test_a_file_among_the_arguments_is_sent_and_one_in_the_answer_comes_back() -> None:
-    api = PlainApi([told(b"RIFF", kind="audio/wav")])
+    api = PlainApi([api_answer(b"RIFF", kind="audio/wav")])
     media = {"media_type": "audio/wav", "data_base64": base64.b64encode(b"RIFF").decode()}
     async with serving(api) as port:
         rule = json.dumps(
             {"url": f"http://api.test:{port}/", "body": "{sound}", "body_type": "audio/*"}
         ).replace("audio/*", "application/octet-stream")
         schema = {"type": "object", "properties": {"sound": {"type": "object"}}}
-        async with adapting(way_to(local(port)), event_type(rule, schema)) as adapter:
-            assert await adapter.result(asked({"sound": media})) == media
+        async with adapting(egress_to(local(port)), event_type(rule, schema)) as adapter:
+            assert await adapter.result(call_event({"sound": media})) == media
 
-    assert (api.asked[0].headers["content-type"], api.asked[0].body) == ("audio/wav", b"RIFF")
+    assert (api.requests[0].headers["content-type"], api.requests[0].body) == ("audio/wav", b"RIFF")

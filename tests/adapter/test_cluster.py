@@ -12,7 +12,7 @@ from beckon_adapter.backends import Backends
 from beckon_adapter.cluster import ClusterSource
 from beckon_adapter.declaration import declare_tool, has_rule
 from beckon_adapter.registry import RuleRegistry
-from tests.adapter.plain_api import way_to
+from tests.adapter.plain_api import egress_to
 from tests.patience import until
 from tests.sources.api_server import ApiServer, api_server_of, refusing
 
@@ -32,7 +32,7 @@ def event_types_at(*event_types: dict[str, Any]) -> contextlib.AbstractAsyncCont
 
 @contextlib.asynccontextmanager
 async def following(api: ApiServer, *namespaces: str) -> AsyncIterator[tuple[ClusterSource, RuleRegistry]]:
-    carrying = Backends(way_to())
+    carrying = Backends(egress_to())
     book = RuleRegistry(has_rule, lambda resource: declare_tool(resource, carrying.by_annotation))
     source = ClusterSource(api.client(), namespaces or ("shop",), book)
     task = asyncio.create_task(source.follow())

@@ -23,7 +23,7 @@ from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.cloudevents.events import to_binary
 from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_tools.errors import UsageError
-from tests.adapter.plain_api import adapting, way_to
+from tests.adapter.plain_api import adapting, egress_to
 from tests.e2e.local_platform import clean_environment, is_running, port_range
 from tests.patience import PATIENCE, until
 from tests.tools.serving import Caller, call
@@ -62,16 +62,16 @@ async def bridging(*tools: Resource, **environment: str) -> AsyncIterator[Caller
         env=environment,
         secret=frozenset({"SECRET"} & environment.keys()),
     )
-    async with adapting(way_to(), *tools, servers=[server]) as adapter:
+    async with adapting(egress_to(), *tools, servers=[server]) as adapter:
         yield adapter
 
 
-def asked(tool: str, arguments: object, id: str) -> Any:  # noqa: A002 - the attribute's name
+def call_event(tool: str, arguments: object, id: str) -> Any:  # noqa: A002 - the attribute's name
     return call(f"wild.{tool}", arguments, id=id)
 
 
 async def pid_of(adapter: Caller, id: str) -> int:  # noqa: A002 - the attribute's name
-    return int(str(await adapter.result(asked("process", {}, id))))
+    return int(str(await adapter.result(call_event("process", {}, id))))
 
 
 async def test_a_command_that_was_killed_between_two_calls_is_another_one_at_the_next(
@@ -93,8 +93,8 @@ async def test_a_command_that_hangs_is_given_up_and_replaced_and_its_effect_not_
     mark = tmp_path / "mark"
     async with bridging(tool_of("hang", timeout="1s"), tool_of("process")) as adapter:
         first = await pid_of(adapter, "1")
-        hung = await adapter.result(asked("hang", {"mark": str(mark)}, "2"))
-        delivered_again = await adapter.result(asked("hang", {"mark": str(mark)}, "2"))
+        hung = await adapter.result(call_event("hang", {"mark": str(mark)}, "2"))
+        delivered_again = await adapter.result(call_event("hang", {"mark": str(mark)}, "2"))
         await until(lambda: not is_running(first))
         second = await pid_of(adapter, "3")
 
@@ -117,7 +117,9 @@ async def test_what_a_command_complains_of_is_logged_without_its_secrets_and_not
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(command_server, "_MOST", 3)
     async with bridging(tool_of("complain"), SECRET="s3cr3t-key") as adapter:
-        await adapter.result(asked("complain", {"text": "x" * 5000 + "\nwith s3cr3t-key", "times": 9}, "1"))
+        await adapter.result(
+            call_event("complain", {"text": "x" * 5000 + "\nwith s3cr3t-key", "times": 9}, "1")
+        )
 
     messages = [record.getMessage() for record in caplog.records if record.name.endswith(".command_server")]
     said = [message for message in messages if message.startswith("wild: ")]
@@ -131,13 +133,13 @@ async def test_what_a_command_complains_of_is_logged_without_its_secrets_and_not
 
 async def test_a_secret_that_a_command_tells_does_not_reach_the_model() -> None:
     async with bridging(tool_of("secret"), SECRET='s3"cr3t-key') as adapter:
-        assert await adapter.result(asked("secret", {}, "1")) == "it is [hidden]"
+        assert await adapter.result(call_event("secret", {}, "1")) == "it is [hidden]"
 
 
 async def test_what_is_no_message_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     command = ("sh", "-c", 'echo welcome; echo again; exec "$0" "$1"', sys.executable, str(SERVER))
     server = NamedServer(name="wild", command=command)
-    async with adapting(way_to(), tool_of("process"), servers=[server]) as adapter:
+    async with adapting(egress_to(), tool_of("process"), servers=[server]) as adapter:
         await pid_of(adapter, "1")
 
     noise = [record for record in caplog.records if "is no message" in record.getMessage()]
@@ -178,7 +180,7 @@ async def test_tools_that_are_no_longer_those_of_the_eventtypes_are_told_and_cou
 
 async def test_tools_that_agree_are_counted_as_none(caplog: pytest.LogCaptureFixture) -> None:
     async with bridging(tool_of("second", NUMBER)) as adapter:
-        await adapter.result(asked("second", {"number": 1}, "1"))
+        await adapter.result(call_event("second", {"number": 1}, "1"))
         await measured(adapter, "0.0")
 
     assert "no longer what was imported" not in caplog.text
@@ -253,14 +255,14 @@ async def test_a_bridge_with_its_eventtypes_runs_the_command_before_any_call_and
     written(tmp_path, tool_of("process"), tool_of("secret"))
     async with running(tmp_path) as (bridge, process):
         first = await pid_of(bridge, "1")
-        headers, body = to_binary(asked("process", {}, "2"))
+        headers, body = to_binary(call_event("process", {}, "2"))
         elsewhere = await bridge.client.post("/", headers=[*headers, ("kn-namespace", "shop")], content=body)
-        told = await bridge.result(asked("secret", {}, "3"))
+        hidden = await bridge.result(call_event("secret", {}, "3"))
         os.kill(first, signal.SIGKILL)
         await until(lambda: not is_running(first))
 
     assert elsewhere.text == f'"{first}"'
-    assert told == "it is [hidden]"
+    assert hidden == "it is [hidden]"
     assert process.returncode == 0
     assert "s3cr3t-key" not in process.log
 
@@ -280,7 +282,7 @@ async def test_the_first_process_of_a_container_buries_orphans_and_ends_at_a_sig
     written(tmp_path, tool_of("orphan"))
     unshare = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     async with running(tmp_path, *unshare) as (bridge, process):
-        await bridge.result(asked("orphan", {}, "1"))
+        await bridge.result(call_event("orphan", {}, "1"))
         (init,) = children(process.pid)
         assert len(children(init)) == 2
         await until(lambda: len(children(init)) == 1)

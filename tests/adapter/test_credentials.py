@@ -1,4 +1,4 @@
-"""Credentials: sent as their owner says, to their own hosts alone, and seen by nobody."""
+"""Credentials: sent as their owner says, to their own hosts alone, and never shown."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from beckon_adapter.egress.hosts import Credential, NoCredential
-from tests.adapter.plain_api import SECRET, PlainApi, closing, get, local, serving, told, way_to
+from tests.adapter.plain_api import SECRET, PlainApi, api_answer, closing, egress_to, get, local, serving
 
 
 def write(file: Path, content: str | None) -> None:
@@ -21,10 +21,10 @@ async def test_no_netrc_adds_credentials(monkeypatch: pytest.MonkeyPatch, tmp_pa
     netrc.write_text("machine api.test login user password pass\n")
     monkeypatch.setenv("NETRC", os.fspath(netrc))
     api = PlainApi()
-    async with serving(api) as port, closing(way_to(local(port))) as way:
-        await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+    async with serving(api) as port, closing(egress_to(local(port))) as egress:
+        await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
-    assert "authorization" not in api.asked[0].headers
+    assert "authorization" not in api.requests[0].headers
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ async def test_a_credential_is_sent_as_the_owner_says(
         credential = Credential.model_validate(
             {"name": "key", "hosts": [f"http://api.test:{port}"], "type": type_, "as": name, "file": secret}
         )
-        async with closing(way_to(local(port), credentials=[credential])) as way:
-            await way.send_request(get(f"http://api.test:{port}/?a=1"), "key", 5)
+        async with closing(egress_to(local(port), credentials=[credential])) as egress:
+            await egress.send_request(get(f"http://api.test:{port}/?a=1"), "key", 5)
 
     header, value = found
-    assert (api.asked[0].headers[header] if header else api.asked[0].path) == value
+    assert (api.requests[0].headers[header] if header else api.requests[0].path) == value
 
 
 def part(kind: str, name: str, port: int, file: Path) -> Credential:
@@ -65,10 +65,10 @@ async def test_entries_of_one_name_are_sent_together(tmp_path: Path) -> None:
     api = PlainApi()
     async with serving(api) as port:
         both = [part("query", "key", port, key), part("query", "token", port, token)]
-        async with closing(way_to(local(port), credentials=both)) as way:
-            await way.send_request(get(f"http://api.test:{port}/?a=1"), "key", 5)
+        async with closing(egress_to(local(port), credentials=both)) as egress:
+            await egress.send_request(get(f"http://api.test:{port}/?a=1"), "key", 5)
 
-    assert api.asked[0].path == "/?a=1&key=the-key&token=the-token"
+    assert api.requests[0].path == "/?a=1&key=the-key&token=the-token"
 
 
 async def test_entries_that_send_the_same_thing_are_refused(secret: Path) -> None:
@@ -76,24 +76,24 @@ async def test_entries_that_send_the_same_thing_are_refused(secret: Path) -> Non
     api = PlainApi()
     async with serving(api) as port:
         twice = [part("header", "X-Key", port, secret), part("header", "x-key", port, secret)]
-        async with closing(way_to(local(port), credentials=twice)) as way:
+        async with closing(egress_to(local(port), credentials=twice)) as egress:
             with pytest.raises(NoCredential, match="would send one thing twice"):
-                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
 
-    assert api.asked == []
+    assert api.requests == []
 
 
 async def test_a_credential_goes_to_its_own_hosts_alone_and_has_to_exist(secret: Path) -> None:
     api = PlainApi()
     async with serving(api) as port:
         credential = Credential(name="key", hosts=("api.example.com",), file=secret)
-        async with closing(way_to(local(port), credentials=[credential])) as way:
+        async with closing(egress_to(local(port), credentials=[credential])) as egress:
             with pytest.raises(NoCredential, match="'key' is not for api"):
-                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
             with pytest.raises(NoCredential, match="has no credential 'other'"):
-                await way.send_request(get(f"http://api.test:{port}/"), "other", 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), "other", 5)
 
-    assert api.asked == []
+    assert api.requests == []
 
 
 async def test_neither_rule_nor_call_replaces_a_credential(secret: Path) -> None:
@@ -106,13 +106,13 @@ async def test_neither_rule_nor_call_replaces_a_credential(secret: Path) -> None
             )
             for kind, name in places.items()
         ]
-        async with closing(way_to(local(port), credentials=credentials)) as way:
+        async with closing(egress_to(local(port), credentials=credentials)) as egress:
             with pytest.raises(NoCredential, match="api_key"):
-                await way.send_request(get(f"http://api.test:{port}/?api_key=mine"), "query", 5)
+                await egress.send_request(get(f"http://api.test:{port}/?api_key=mine"), "query", 5)
             with pytest.raises(NoCredential, match="X-Key"):
-                await way.send_request(get(f"http://api.test:{port}/", ("x-key", "mine")), "header", 5)
+                await egress.send_request(get(f"http://api.test:{port}/", ("x-key", "mine")), "header", 5)
 
-    assert api.asked == []
+    assert api.requests == []
 
 
 async def test_a_credential_may_change_and_may_be_missing(
@@ -121,18 +121,18 @@ async def test_a_credential_may_change_and_may_be_missing(
     api = PlainApi()
     async with serving(api) as port:
         credential = Credential(name="key", hosts=(f"http://api.test:{port}",), file=secret)
-        async with closing(way_to(local(port), credentials=[credential])) as way:
-            await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+        async with closing(egress_to(local(port), credentials=[credential])) as egress:
+            await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
             write(secret, "rotated")
-            await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+            await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
             write(secret, None)
             with pytest.raises(NoCredential, match="'key' is not there"):
-                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
             write(secret, "two\nlines")
             with pytest.raises(NoCredential):
-                await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
 
-    assert [one.headers["authorization"] for one in api.asked] == [f"Bearer {SECRET}", "Bearer rotated"]
+    assert [one.headers["authorization"] for one in api.requests] == [f"Bearer {SECRET}", "Bearer rotated"]
     assert "No such file" in caplog.text
     assert "rotated" not in caplog.text
 
@@ -141,12 +141,16 @@ async def test_an_answer_that_repeats_the_credential_comes_without_it(secret: Pa
     write(secret, f"user:{SECRET}/+")
     encoded = "dXNlcjpzM2NyM3Qtb2YtdGhlLW93bmVyLys="
     api = PlainApi(
-        [told({"you": f"user:{SECRET}/+", "sent": encoded, "quoted": SECRET + "%2F%2B", "x": SECRET + "/+"})]
+        [
+            api_answer(
+                {"you": f"user:{SECRET}/+", "sent": encoded, "quoted": SECRET + "%2F%2B", "x": SECRET + "/+"}
+            )
+        ]
     )
     async with serving(api) as port:
         credential = Credential(name="key", hosts=(f"http://api.test:{port}",), type="basic", file=secret)
-        async with closing(way_to(local(port), credentials=[credential])) as way:
-            answer = await way.send_request(get(f"http://api.test:{port}/"), "key", 5)
+        async with closing(egress_to(local(port), credentials=[credential])) as egress:
+            answer = await egress.send_request(get(f"http://api.test:{port}/"), "key", 5)
 
     assert SECRET.encode() not in answer.body
     assert encoded.encode() not in answer.body

@@ -12,28 +12,28 @@ from beckon_adapter.egress.hosts import AllowedHost, NotAllowed
 from beckon_adapter.egress.network import CheckedNetwork
 from tests.adapter.plain_api import (
     LIMIT,
+    ApiAnswer,
     PlainApi,
-    Told,
     answering,
+    api_answer,
     closing,
+    egress_to,
     get,
     local,
     serving,
-    told,
     trusting,
-    way_to,
 )
 
 
 async def test_a_request_arrives_as_it_was_built() -> None:
-    api = PlainApi([told({"ok": True})])
-    async with serving(api) as port, closing(way_to(local(port))) as way:
+    api = PlainApi([api_answer({"ok": True})])
+    async with serving(api) as port, closing(egress_to(local(port))) as egress:
         url = f"http://api.test:{port}/a%2Fb/%7Bx%7D/%252e?q=a%20b&l=1,2&p%5Ba%5D=%7C&plus=%2B"
 
-        answer = await way.send_request(get(url, ("x-a", "b"), method="PUT", body=b"{}"), None, 5)
+        answer = await egress.send_request(get(url, ("x-a", "b"), method="PUT", body=b"{}"), None, 5)
 
     assert (answer.status, answer.media_type, answer.body) == (200, "application/json", b'{"ok": true}')
-    (asked,) = api.asked
+    (asked,) = api.requests
     assert (asked.method, asked.body, asked.headers["x-a"]) == ("PUT", b"{}", "b")
     assert asked.path == "/a%2Fb/%7Bx%7D/%252e?q=a%20b&l=1,2&p%5Ba%5D=%7C&plus=%2B"
     assert asked.headers["host"] == f"api.test:{port}"
@@ -51,11 +51,11 @@ async def test_a_request_arrives_as_it_was_built() -> None:
 )
 async def test_what_is_not_allowed_is_not_asked(url: str) -> None:
     api = PlainApi()
-    async with serving(api) as port, closing(way_to(local(port))) as way:
+    async with serving(api) as port, closing(egress_to(local(port))) as egress:
         with pytest.raises(NotAllowed, match="BECKON_ADAPTER_ALLOWED_HOSTS"):
-            await way.send_request(get(url.format(port=port)), None, 5)
+            await egress.send_request(get(url.format(port=port)), None, 5)
 
-    assert api.asked == []
+    assert api.requests == []
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ async def test_what_is_not_allowed_is_not_asked(url: str) -> None:
 )
 async def test_a_host_that_is_allowed_may_not_lead_to_this_machine(host: str) -> None:
     """The system's resolver reads odd forms of addresses: what counts is what it makes of them."""
-    async with closing(way_to(AllowedHost(host=f"http://{host}:80"))) as way:
+    async with closing(egress_to(AllowedHost(host=f"http://{host}:80"))) as egress:
         with pytest.raises(NotAllowed, match="is not on the public internet"):
-            await way.send_request(get(f"http://{host}:80/"), None, 5)
+            await egress.send_request(get(f"http://{host}:80/"), None, 5)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ async def test_a_host_that_is_allowed_may_not_lead_to_this_machine(host: str) ->
 )
 async def test_every_address_of_a_name_is_checked(addresses: list[str], why: str) -> None:
     allowed = AllowedHost(host="http://api.test")
-    async with closing(way_to(allowed, resolver=answering(addresses))) as way:
+    async with closing(egress_to(allowed, resolver=answering(addresses))) as egress:
         with pytest.raises(NotAllowed, match="may not call") as caught:
-            await way.send_request(get("http://api.test/"), None, 5)
+            await egress.send_request(get("http://api.test/"), None, 5)
 
     assert why in str(caught.value)
 
@@ -93,11 +93,11 @@ async def test_a_private_host_may_be_on_this_machine_but_never_at_the_metadata()
     async with serving(api) as port:
         private = AllowedHost(host=f"http://api.test:{port}", private=True)
         resolver = answering(["127.0.0.1"])
-        async with closing(way_to(private, resolver=resolver)) as way:
-            assert (await way.send_request(get(f"http://api.test:{port}/"), None, 5)).status == 200
-        async with closing(way_to(private, resolver=answering(["169.254.169.254"]))) as way:
+        async with closing(egress_to(private, resolver=resolver)) as egress:
+            assert (await egress.send_request(get(f"http://api.test:{port}/"), None, 5)).status == 200
+        async with closing(egress_to(private, resolver=answering(["169.254.169.254"]))) as egress:
             with pytest.raises(NotAllowed, match="metadata"):
-                await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
 
 async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -> None:
@@ -111,25 +111,25 @@ async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -
     api = PlainApi()
     async with serving(api) as port:
         host = AllowedHost(host=f"http://api.test:{port}", private=True)
-        async with closing(way_to(host, resolver=rebinding)) as way:
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+        async with closing(egress_to(host, resolver=rebinding)) as egress:
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert asked == ["api.test"]
-    assert len(api.asked) == 2
+    assert len(api.requests) == 2
 
 
 async def test_a_later_connection_checks_its_address_anew() -> None:
     resolver = answering(["127.0.0.1"], ["169.254.169.254"])
-    api = PlainApi([told({}, 200, ("connection", "close"))])
+    api = PlainApi([api_answer({}, 200, ("connection", "close"))])
     async with serving(api) as port:
         host = AllowedHost(host=f"http://api.test:{port}", private=True)
-        async with closing(way_to(host, resolver=resolver)) as way:
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+        async with closing(egress_to(host, resolver=resolver)) as egress:
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
             with pytest.raises(NotAllowed, match="metadata"):
-                await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+                await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
-    assert len(api.asked) == 1
+    assert len(api.requests) == 1
 
 
 async def test_tls_and_the_host_header_go_by_the_name_and_the_connection_by_the_address(
@@ -138,12 +138,12 @@ async def test_tls_and_the_host_header_go_by_the_name_and_the_connection_by_the_
     api = PlainApi()
     async with serving(api, certificate) as port:
         host = AllowedHost(host=f"api.example.com:{port}", private=True)
-        way = way_to(host, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
-        async with closing(way):
-            answer = await way.send_request(get(f"https://api.example.com:{port}/"), None, 5)
+        egress = egress_to(host, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
+        async with closing(egress):
+            answer = await egress.send_request(get(f"https://api.example.com:{port}/"), None, 5)
 
     assert answer.status == 200
-    assert api.asked[0].headers["host"] == f"api.example.com:{port}"
+    assert api.requests[0].headers["host"] == f"api.example.com:{port}"
 
 
 async def test_a_certificate_for_another_name_is_refused(
@@ -151,10 +151,10 @@ async def test_a_certificate_for_another_name_is_refused(
 ) -> None:
     async with serving(PlainApi(), certificate) as port:
         host = AllowedHost(host=f"other.example.com:{port}", private=True)
-        way = way_to(host, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
-        async with closing(way):
+        egress = egress_to(host, resolver=answering(["127.0.0.1"]), tls=trusting(authority))
+        async with closing(egress):
             with pytest.raises(Unreachable, match="ConnectError") as caught:
-                await way.send_request(get(f"https://other.example.com:{port}/"), None, 5)
+                await egress.send_request(get(f"https://other.example.com:{port}/"), None, 5)
 
     assert not caught.value.sent
 
@@ -163,8 +163,8 @@ async def test_the_second_address_is_tried_where_the_first_does_not_answer() -> 
     api = PlainApi()
     async with serving(api) as port:
         host = AllowedHost(host=f"http://api.test:{port}", private=True)
-        async with closing(way_to(host, resolver=answering(["127.0.0.2", "127.0.0.1"]))) as way:
-            assert (await way.send_request(get(f"http://api.test:{port}/"), None, 5)).status == 200
+        async with closing(egress_to(host, resolver=answering(["127.0.0.2", "127.0.0.1"]))) as egress:
+            assert (await egress.send_request(get(f"http://api.test:{port}/"), None, 5)).status == 200
 
 
 async def test_the_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,57 +172,57 @@ async def test_the_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monk
     async with serving(proxy) as proxy_port, serving(api) as port:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy_port}")
-        async with closing(way_to(local(port))) as way:
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+        async with closing(egress_to(local(port))) as egress:
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
-    assert (len(proxy.asked), len(api.asked)) == (0, 1)
+    assert (len(proxy.requests), len(api.requests)) == (0, 1)
 
 
 async def test_no_socket_of_this_machine_is_an_api() -> None:
     with pytest.raises(NotAllowed):
-        await CheckedNetwork(way_to().allowed).connect_unix_socket("/run/docker.sock")
+        await CheckedNetwork(egress_to().allowed).connect_unix_socket("/run/docker.sock")
 
 
 async def test_an_answer_has_a_largest_size_packed_or_not() -> None:
     api = PlainApi()
-    async with serving(api) as port, closing(way_to(local(port))) as way:
+    async with serving(api) as port, closing(egress_to(local(port))) as egress:
         for body, packing in (
             (b"x" * (LIMIT + 1), "identity"),
             (gzip.compress(b"x" * (LIMIT + 1)), "gzip"),
             (zlib.compress(b"x" * 10_000_000), "deflate"),
         ):
-            api.answers = [told(body, 200, ("content-encoding", packing))]
+            api.answers = [api_answer(body, 200, ("content-encoding", packing))]
             with pytest.raises(TooLarge, match=f"more than {LIMIT} bytes"):
-                await way.send_request(get(f"http://api.test:{port}/"), None, 5)
-        api.answers = [told(gzip.compress(b'{"a": 1}'), 200, ("content-encoding", "gzip"))]
-        assert (await way.send_request(get(f"http://api.test:{port}/"), None, 5)).body == b'{"a": 1}'
-        api.answers = [told(b"no gzip", 200, ("content-encoding", "gzip"))]
+                await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
+        api.answers = [api_answer(gzip.compress(b'{"a": 1}'), 200, ("content-encoding", "gzip"))]
+        assert (await egress.send_request(get(f"http://api.test:{port}/"), None, 5)).body == b'{"a": 1}'
+        api.answers = [api_answer(b"no gzip", 200, ("content-encoding", "gzip"))]
         with pytest.raises(Unreachable, match="cannot be unpacked"):
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
-        api.answers = [told(b"x", 200, ("content-encoding", "br"))]
-        with pytest.raises(Unreachable, match="nobody asked for"):
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
+        api.answers = [api_answer(b"x", 200, ("content-encoding", "br"))]
+        with pytest.raises(Unreachable, match="was not requested"):
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
 
 async def test_it_is_told_whether_a_request_may_have_arrived() -> None:
-    api = PlainApi([Told(200, b"half", seconds=3)])
-    async with serving(api) as port, closing(way_to(local(port))) as way:
+    api = PlainApi([ApiAnswer(200, b"half", seconds=3)])
+    async with serving(api) as port, closing(egress_to(local(port))) as egress:
         with pytest.raises(Unreachable, match="did not answer within") as slow:
-            await way.send_request(get(f"http://api.test:{port}/"), None, 1)
-        api.answers = [Told(200, b"half", (("content-length", "100"),), breaks_off=True)]
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 1)
+        api.answers = [ApiAnswer(200, b"half", (("content-length", "100"),), breaks_off=True)]
         with pytest.raises(Unreachable, match="broke off") as broken:
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
-    async with closing(way_to(local(port))) as way:
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
+    async with closing(egress_to(local(port))) as egress:
         with pytest.raises(Unreachable, match="cannot be reached") as absent:
-            await way.send_request(get(f"http://api.test:{port}/"), None, 5)
+            await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
     assert (slow.value.sent, broken.value.sent, absent.value.sent) == (True, True, False)
 
 
 async def test_the_transport_knows_no_other_network() -> None:
     """The pool is one that httpx2 would have made itself: an upgrade must not bring its own back."""
-    way = way_to(resolver=answering(["8.8.8.8"]))
-    async with closing(way):
+    egress = egress_to(resolver=answering(["8.8.8.8"]))
+    async with closing(egress):
         request = httpx2.Request("GET", "http://not-allowed.test/")
         with pytest.raises(NotAllowed):
-            await way.client.send(request)
+            await egress.client.send(request)

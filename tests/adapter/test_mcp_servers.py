@@ -14,7 +14,7 @@ from beckon_adapter.egress.hosts import AllowedHost, Credential
 from beckon_adapter.mcp.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.rule import InvalidRule
 from beckon_contract.kubernetes_objects import Resource
-from tests.adapter.plain_api import PlainApi, adapting, event_type, local, serving, told, way_to
+from tests.adapter.plain_api import PlainApi, adapting, api_answer, egress_to, event_type, local, serving
 from tests.tools.serving import Caller, call
 
 SERVER = Path(__file__).with_name("mcp_tools.py")
@@ -62,17 +62,19 @@ async def free_port() -> int:
 async def bridging(kind: str, tool: str, parameters: object = None, **more: str) -> AsyncIterator[Caller]:
     """Serve an adapter with one tool of the server, over HTTP or the standard streams."""
     if kind == "stdio":
-        async with adapting(way_to(), tool_of("tools", tool, parameters, **more), servers=[STDIO]) as adapter:
+        async with adapting(
+            egress_to(), tool_of("tools", tool, parameters, **more), servers=[STDIO]
+        ) as adapter:
             yield adapter
         return
     port = await free_port()
     asked = tool_of(f"http://127.0.0.1:{port}/mcp", tool, parameters, **more)
-    way = way_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
-    async with http_server(port), adapting(way, asked) as adapter:
+    egress = egress_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
+    async with http_server(port), adapting(egress, asked) as adapter:
         yield adapter
 
 
-def asked(arguments: object, id: str = "call-1") -> Any:  # noqa: A002 - the attribute's name
+def call_event(arguments: object, id: str = "call-1") -> Any:  # noqa: A002 - the attribute's name
     return call("api.asked", arguments, id=id)
 
 
@@ -84,7 +86,7 @@ def message(result: object) -> str:
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_a_call_is_one_of_the_servers_tool_and_its_structured_result_the_reply(kind: str) -> None:
     async with bridging(kind, "mirror") as adapter:
-        reply = await adapter.reply(asked({"x": 1, "y": 2}))
+        reply = await adapter.reply(call_event({"x": 1, "y": 2}))
 
     assert reply.json() == {"x": -1, "y": -2}
     assert reply.extensions["replyid"] == "token-1"
@@ -114,16 +116,16 @@ SOUND = {"media_type": "audio/wav", "data_base64": base64.b64encode(b"RIFF").dec
 )
 async def test_content_of_every_kind_becomes_a_result(tool: str, arguments: object, found: object) -> None:
     async with bridging("stdio", tool) as adapter:
-        assert await adapter.result(asked(arguments)) == found
+        assert await adapter.result(call_event(arguments)) == found
 
 
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_what_the_tool_refuses_is_told_and_the_server_lives_on(kind: str) -> None:
     async with bridging(kind, "add") as adapter:
-        wrong = message(await adapter.result(asked({"a": "x"})))
-        good = await adapter.result(asked({"a": 1, "b": 2}, "call-2"))
+        wrong = message(await adapter.result(call_event({"a": "x"})))
+        good = await adapter.result(call_event({"a": 1, "b": 2}, "call-2"))
     async with bridging(kind, "no_such_tool") as adapter:
-        unknown = message(await adapter.result(asked({})))
+        unknown = message(await adapter.result(call_event({})))
 
     assert "validation errors" in wrong
     assert good == {"result": 3}
@@ -132,7 +134,7 @@ async def test_what_the_tool_refuses_is_told_and_the_server_lives_on(kind: str) 
 
 async def test_arguments_are_checked_by_the_eventtype_first() -> None:
     async with bridging("stdio", "add", NUMBERS) as adapter:
-        response = await adapter.post(asked({"a": "x"}))
+        response = await adapter.post(call_event({"a": "x"}))
 
     assert response.status_code == 400
 
@@ -142,8 +144,8 @@ async def test_a_command_runs_once_for_all_its_calls_with_an_environment_of_its_
 ) -> None:
     monkeypatch.setenv("BECKON_MANIFESTS", "secret")
     async with bridging("stdio", "process") as adapter:
-        first = await adapter.result(asked({}))
-        second = await adapter.result(asked({}, "call-2"))
+        first = await adapter.result(call_event({}))
+        second = await adapter.result(call_event({}, "call-2"))
 
     assert first == second
     assert str(first).endswith(" yes")
@@ -154,8 +156,8 @@ async def test_a_command_that_died_is_started_again_and_a_call_that_may_be_repea
 ) -> None:
     mark = str(tmp_path / "mark")
     async with bridging("stdio", "die_once", idempotent="true") as adapter:
-        lost = await adapter.post(asked({"mark": mark}))
-        again = await adapter.result(asked({"mark": mark}))
+        lost = await adapter.post(call_event({"mark": mark}))
+        again = await adapter.result(call_event({"mark": mark}))
 
     assert (lost.status_code, again) == (503, "alive")
     assert "the MCP server tools is lost" in lost.json()["detail"]
@@ -164,7 +166,7 @@ async def test_a_command_that_died_is_started_again_and_a_call_that_may_be_repea
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_a_call_that_the_server_may_have_carried_out_is_not_repeated(kind: str) -> None:
     async with bridging(kind, "die") as adapter:
-        results = [await adapter.result(asked({})) for _ in range(2)]
+        results = [await adapter.result(call_event({})) for _ in range(2)]
 
     assert results[0] == results[1]
     assert "may have had its effect, and was not repeated" in message(results[0])
@@ -173,14 +175,14 @@ async def test_a_call_that_the_server_may_have_carried_out_is_not_repeated(kind:
 
 async def test_a_server_that_is_away_is_for_the_broker_to_try_again_and_is_asked_when_it_is_back() -> None:
     port = await free_port()
-    way = way_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
-    async with adapting(way, tool_of(f"http://127.0.0.1:{port}/mcp", "add")) as adapter:
-        away = await adapter.post(asked({"a": 1, "b": 2}))
+    egress = egress_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
+    async with adapting(egress, tool_of(f"http://127.0.0.1:{port}/mcp", "add")) as adapter:
+        away = await adapter.post(call_event({"a": 1, "b": 2}))
         async with http_server(port):
-            back = await adapter.result(asked({"a": 1, "b": 2}))
-        gone = await adapter.post(asked({"a": 1, "b": 2}, "call-2"))
+            back = await adapter.result(call_event({"a": 1, "b": 2}))
+        gone = await adapter.post(call_event({"a": 1, "b": 2}, "call-2"))
         async with http_server(port):
-            again = await adapter.result(asked({"a": 1, "b": 2}, "call-2"))
+            again = await adapter.result(call_event({"a": 1, "b": 2}, "call-2"))
 
     assert (away.status_code, gone.status_code) == (503, 503)
     assert back == again == {"result": 3}
@@ -189,8 +191,8 @@ async def test_a_server_that_is_away_is_for_the_broker_to_try_again_and_is_asked
 @pytest.mark.parametrize("command", [("/no/such/program",), ("true",)])
 async def test_a_command_that_does_not_start_is_for_the_broker_to_try_again(command: Sequence[str]) -> None:
     server = NamedServer(name="tools", command=tuple(command))
-    async with adapting(way_to(), tool_of("tools", "add"), servers=[server]) as adapter:
-        response = await adapter.post(asked({}))
+    async with adapting(egress_to(), tool_of("tools", "add"), servers=[server]) as adapter:
+        response = await adapter.post(call_event({}))
 
     assert response.status_code == 503
     assert "does not start" in response.json()["detail"]
@@ -199,14 +201,14 @@ async def test_a_command_that_does_not_start_is_for_the_broker_to_try_again(comm
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_a_server_that_takes_too_long_is_given_up(kind: str) -> None:
     async with bridging(kind, "slow, timeout: 3s") as adapter:
-        told_of = message(await adapter.result(asked({"seconds": 20})))
+        told_of = message(await adapter.result(call_event({"seconds": 20})))
 
     assert "did not answer in time" in told_of
 
 
 async def test_an_answer_that_is_too_large_is_told() -> None:
     async with bridging("http", "large") as adapter:
-        told_of = message(await adapter.result(asked({})))
+        told_of = message(await adapter.result(call_event({})))
 
     assert "answered with more than 10000 bytes" in told_of
 
@@ -220,21 +222,21 @@ async def test_an_answer_that_is_too_large_is_told() -> None:
     ],
 )
 async def test_a_server_that_the_owner_did_not_allow_is_not_called(server: str, said: str) -> None:
-    async with adapting(way_to(), tool_of(server, "add")) as adapter:
-        assert said in message(await adapter.result(asked({})))
+    async with adapting(egress_to(), tool_of(server, "add")) as adapter:
+        assert said in message(await adapter.result(call_event({})))
 
 
 async def test_a_server_gets_its_credential(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cr3t")
-    api = PlainApi([told({"error": "no"}, 401)])
+    api = PlainApi([api_answer({"error": "no"}, 401)])
     async with serving(api) as port:
         origin = f"http://api.test:{port}"
         credential = Credential(name="key", hosts=(origin,), file=tmp_path / "token")
         rule = tool_of(f"{origin}/mcp", "add, credential: key")
-        async with adapting(way_to(local(port), credentials=[credential]), rule) as adapter:
-            response = await adapter.post(asked({}))
+        async with adapting(egress_to(local(port), credentials=[credential]), rule) as adapter:
+            response = await adapter.post(call_event({}))
 
-    assert {one.headers["authorization"] for one in api.asked} == {"Bearer s3cr3t"}
+    assert {one.headers["authorization"] for one in api.requests} == {"Bearer s3cr3t"}
     assert "s3cr3t" not in response.text
 
 
@@ -263,20 +265,20 @@ async def test_a_server_that_repeats_its_credential_is_heard_without_it(tmp_path
     token.write_text("s3cr3t")
     port = await free_port()
     origin = f"http://127.0.0.1:{port}"
-    way = way_to(
+    egress = egress_to(
         AllowedHost(host=origin, private=True),
         credentials=[Credential(name="key", hosts=(origin,), file=token)],
     )
     said = tool_of(f"{origin}/mcp", "say, credential: key")
-    async with http_server(port), adapting(way, said) as adapter:
-        result = await adapter.result(asked({"text": "the token is s3cr3t"}))
+    async with http_server(port), adapting(egress, said) as adapter:
+        result = await adapter.result(call_event({"text": "the token is s3cr3t"}))
     refused = tool_of(f"{origin}/mcp", "add, credential: key")
-    way = way_to(
+    egress = egress_to(
         AllowedHost(host=origin, private=True),
         credentials=[Credential(name="key", hosts=(origin,), file=token)],
     )
-    async with http_server(port), adapting(way, refused) as adapter:
-        error = message(await adapter.result(asked({"a": "s3cr3t"})))
+    async with http_server(port), adapting(egress, refused) as adapter:
+        error = message(await adapter.result(call_event({"a": "s3cr3t"})))
 
     assert result == "the token is [credential]"
     assert "s3cr3t" not in error
@@ -284,6 +286,6 @@ async def test_a_server_that_repeats_its_credential_is_heard_without_it(tmp_path
 
 async def test_a_server_of_the_older_revision_is_called_as_well() -> None:
     old = NamedServer(name="tools", command=(sys.executable, str(SERVER.with_name("old_mcp_tools.py"))))
-    async with adapting(way_to(), tool_of("tools", "greet"), servers=[old]) as adapter:
-        assert await adapter.result(asked({"name": "Ann"})) == "hello Ann"
-        assert await adapter.result(asked({"name": "Bob"}, "call-2")) == "hello Bob"
+    async with adapting(egress_to(), tool_of("tools", "greet"), servers=[old]) as adapter:
+        assert await adapter.result(call_event({"name": "Ann"})) == "hello Ann"
+        assert await adapter.result(call_event({"name": "Bob"}, "call-2")) == "hello Bob"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from beckon_contract.cloudevents.events import CloudEvent, to_binary
-from tests.adapter.plain_api import PlainApi, serving, told
+from tests.adapter.plain_api import PlainApi, api_answer, serving
 from tests.agent.telemetry.collector import collector
 from tests.e2e.local_platform import clean_environment, port_range
 from tests.patience import PATIENCE
@@ -91,7 +91,11 @@ def allowing(port: int, folder: Path, **more: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", ["query", "bearer"])
 async def test_a_secret_is_in_no_answer_no_log_and_no_trace(kind: str, tmp_path: Path) -> None:
-    answers = [told({"message": f"no: {SECRET}"}, 400), told({"message": SECRET}, 503), told({"you": SECRET})]
+    answers = [
+        api_answer({"message": f"no: {SECRET}"}, 400),
+        api_answer({"message": SECRET}, 503),
+        api_answer({"you": SECRET}),
+    ]
     api = PlainApi(answers)
     (key := tmp_path / "key").write_text(SECRET)
     async with serving(api) as port:
@@ -115,7 +119,7 @@ async def test_a_secret_is_in_no_answer_no_log_and_no_trace(kind: str, tmp_path:
                 texts = [(await adapter.post(call("api.asked", {}, id=f"call-{n}"))).text for n in range(3)]
             bodies, spans = b"".join(traces.bodies), traces.spans
 
-    assert all(SECRET in one.path + str(one.headers) for one in api.asked)
+    assert all(SECRET in one.path + str(one.headers) for one in api.requests)
     assert "[credential]" in texts[0]
     assert json.loads(texts[2]) == {"you": "[credential]"}
     assert SECRET not in adapter.log + "".join(texts)
@@ -127,7 +131,7 @@ async def test_a_secret_is_in_no_answer_no_log_and_no_trace(kind: str, tmp_path:
 
 
 async def test_a_rule_that_comes_later_is_served_from_its_first_call_on(tmp_path: Path) -> None:
-    api = PlainApi([told({"n": 1})])
+    api = PlainApi([api_answer({"n": 1})])
     async with serving(api) as port, running(allowing(port, tmp_path)) as adapter:
         before = await adapter.post(call("api.asked", {}))
         write(tmp_path, port)

@@ -10,8 +10,8 @@ from beckon_adapter.mcp.caller import passed_on
 from beckon_adapter.mcp.rule import NamedServer
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_tools import outbox
-from tests.adapter.plain_api import adapting, way_to
-from tests.adapter.test_mcp_servers import SERVER, asked, bridging, tool_of
+from tests.adapter.plain_api import adapting, egress_to
+from tests.adapter.test_mcp_servers import SERVER, bridging, call_event, tool_of
 from tests.patience import PATIENCE
 
 
@@ -24,7 +24,7 @@ async def test_what_a_server_says_of_its_progress_is_reported(kind: str) -> None
     events: list[CloudEvent] = []
     with outbox.taken_by(events.append):
         async with bridging(kind, "count") as adapter:
-            assert await adapter.result(asked({"to": 3})) == "asked to tell"
+            assert await adapter.result(call_event({"to": 3})) == "progress requested"
 
     first, *_, last = reported(events) * 2
     assert isinstance(first, dict)
@@ -45,8 +45,8 @@ async def test_a_report_holds_no_secret_of_the_server() -> None:
     )
     events: list[CloudEvent] = []
     with outbox.taken_by(events.append):
-        async with adapting(way_to(), tool_of("tools", "count"), servers=[secret]) as adapter:
-            await adapter.result(asked({"to": 1}))
+        async with adapting(egress_to(), tool_of("tools", "count"), servers=[secret]) as adapter:
+            await adapter.result(call_event({"to": 1}))
 
     assert [one["message"] for one in reported(events) if isinstance(one, dict)] == ["1 of 1, [hidden]"]
 
@@ -54,7 +54,7 @@ async def test_a_report_holds_no_secret_of_the_server() -> None:
 async def test_who_has_no_broker_does_not_ask_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(outbox.SINK, raising=False)
     async with bridging("stdio", "count") as adapter:
-        assert await adapter.result(asked({"to": 3})) == "not asked to tell"
+        assert await adapter.result(call_event({"to": 3})) == "no progress requested"
 
 
 async def test_of_reports_that_come_while_one_is_sent_the_newest_is_next_and_nobody_waits() -> None:

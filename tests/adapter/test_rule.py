@@ -81,7 +81,7 @@ def test_the_method_is_get_unless_there_is_a_body_or_it_is_named(text: str, meth
         ("{url: 'https://a.example/', headers: {X-HTTP-Method-Override: '{m}'}}", "write a fixed value"),
         ('{"url": "https://a.example/", "headers": {"X-A": "b\\r\\nX-C: d"}}', "visible ASCII"),
         ("{url: 'https://a.example/', headers: {'X A': b}}", "no name of a header"),
-        ("{url: 'https://a.example/', headers: {X-A: b, x-a: c}}", "stands twice"),
+        ("{url: 'https://a.example/', headers: {X-A: b, x-a: c}}", "named twice"),
         ("{url: 'https://a.example/', cookies: {'a;b': c}}", "no name of a cookie"),
         ("{url: 'https://a.example/', method: GET, body: {a: 1}}", "a GET carries no body"),
         (

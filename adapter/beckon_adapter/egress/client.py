@@ -134,7 +134,9 @@ class EgressClient:
         if packing in ("", "identity") or not body:
             return body
         if packing not in _INFLATED:
-            raise Unreachable(f"answered in the encoding {packing[:20]!r}, which nobody asked for", sent=True)
+            raise Unreachable(
+                f"answered in the encoding {packing[:20]!r}, which was not requested", sent=True
+            )
         try:
             inflater = zlib.decompressobj(_EITHER_HEADER)
             whole = inflater.decompress(body, self.limit + 1)

@@ -14,7 +14,7 @@ from beckon_adapter.egress.hosts import HOSTS_SETTING, AllowedHost, AllowedHosts
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# Nobody serves an API there, but clouds hand credentials to machines; 0.0.0.0 is this machine.
+# No API is served there, but clouds give credentials to machines; 0.0.0.0 is this machine.
 # No setting opens them. 168.63.129.16 is Azure's, 100.100.100.200 Alibaba's, 192.0.0.192 Oracle's.
 _NEVER: tuple[Network, ...] = tuple(
     ip_network(text)

@@ -283,7 +283,7 @@ class McpCaller:
     async def _check_tools(self, place: Place, server: Server) -> None:
         try:
             self._agreement.compare_tools(place[0], await server.list_tools())
-        except Exception as error:  # calls tell what is wrong with the server
+        except Exception as error:  # calls report the fault of the server
             logger.info(
                 "the tools of the MCP server %s cannot be compared: %s",
                 urlsplit(place[0]).hostname or place[0],

@@ -278,7 +278,7 @@ class CommandServer:
             else:
                 logger.warning("the MCP server %s does not start: %s", self._name, reason)
                 run.client.set_exception(Unreachable(f"does not start: {reason}", sent=False))
-                run.client.exception()  # whoever waits hears it; nobody need
+                run.client.exception()  # marks it as retrieved, even if no caller waits
         finally:
             self._stop_run(run)
 

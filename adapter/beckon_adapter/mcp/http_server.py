@@ -153,7 +153,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         answer = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
         if answer.headers.get("content-encoding", "identity") != "identity":
             await answer.aclose()
-            raise httpx2.DecodingError("answered in an encoding that nobody asked for", request=request)
+            raise httpx2.DecodingError("answered in an encoding that was not requested", request=request)
         return httpx2.Response(
             answer.status_code, headers=answer.headers, stream=_Limited(answer, self._limit), request=request
         )

@@ -28,7 +28,7 @@ class NamedServer(BaseModel):
     """One entry of the setting: a server at a URL, or a command that speaks MCP over its standard streams.
 
     A command has the environment of `env` and nothing of the adapter's but PATH and HOME. `secret` names
-    those of `env` whose values are kept out of the log and out of results.
+    those of `env` whose values never appear in the log and in results.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

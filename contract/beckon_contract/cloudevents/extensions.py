@@ -21,7 +21,7 @@ ACCEPTED = "accepted"
 """The value of `STATE` by which a reply is no answer yet."""
 
 PROGRESS = "progress"
-"""The value of `STATE` on an event that tells how far a call has come. It bears no reply attribute."""
+"""The value of `STATE` on a progress report. Such an event has no reply attribute."""
 
 PROGRESS_MARK = "beckonprogress"
 """On a report of progress: the token of the call, by which the report finds who waits for the answer.
@@ -48,10 +48,10 @@ def is_acceptance(extensions: Mapping[str, object]) -> bool:
 
 
 DEPTH = "beckondepth"
-"""How many agents stand before whoever takes the event."""
+"""The number of agents before the receiver of the event."""
 
 BUDGET = "beckonbudget"
-"""The tokens that are left for whoever takes the event, and for all that it calls."""
+"""The tokens that are left for the receiver of the event and all its calls."""
 
 USED = "beckonused"
 """On a reply: the tokens that it cost."""

@@ -203,7 +203,7 @@ def _warn_unusable(new: Resource, text: str) -> tuple[str, ...]:
         return ()
     try:
         if why_no_tool(parse_event_type(new)) is not None:
-            return ()  # its schema may be of any kind, and is nobody's business here
+            return ()  # its schema is not for a tool, so it may be of any kind
         normalise_text(text)
     except InvalidEventType:
         return ()  # which its Tool says with every mistake
@@ -214,7 +214,7 @@ def _warn_unusable(new: Resource, text: str) -> tuple[str, ...]:
 
 def _too_large(size: int) -> str:
     return (
-        f"spec.schemaData is not kept: with it the annotations have {size} bytes, and Kubernetes allows "
+        f"spec.schemaData is not copied: with it the annotations have {size} bytes, and Kubernetes allows "
         f"{MAX_ANNOTATIONS}; shorten it, because Knative erases the field itself"
     )
 

@@ -156,7 +156,7 @@ class CertificateRotator:
                         await self.do_round()
                 self._complaint = ""
             except Exception as error:
-                # Whatever it is, what was loaded is served on: a process that ends serves nobody.
+                # A process that ends serves no review: the loaded certificate stays in use after any error.
                 self._log_failure(error)
             await asyncio.sleep(every)
 

@@ -64,7 +64,7 @@ _MAX_ITEMS = 20  # OpenAI's limit for one request
 
 Items = Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)]
 Words = Annotated[
-    str, Query(alias="query", max_length=200, description="Only those in which somebody said this.")
+    str, Query(alias="query", max_length=200, description="Only conversations with this text in a message.")
 ]
 After = Annotated[
     str | None,

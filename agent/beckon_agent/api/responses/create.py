@@ -85,9 +85,7 @@ async def decide_calls(answers: Answers, engine: Engine) -> None:
     """
     for call, answer in answers.decided:
         if answers.run.status in FINAL and call.decision is None:
-            raise _decision_conflict(
-                answer, f"nobody waits for an answer: the response is {answers.run.status}"
-            )
+            raise _decision_conflict(answer, f"no decision is pending: the response is {answers.run.status}")
         decision = "approved" if answer.approve else "denied"
         if call.decision is None and call.state == "approval":
             done = await engine.decide_call(
@@ -98,7 +96,7 @@ async def decide_calls(answers: Answers, engine: Engine) -> None:
             )
             if done:
                 continue
-            raise _decision_conflict(answer, "somebody has decided about this call at this moment")
+            raise _decision_conflict(answer, "another decision about this call was made at this moment")
         if call.decision != decision:
             raise _decision_conflict(answer, f"this call was {call.decision or 'ended'} already")
 

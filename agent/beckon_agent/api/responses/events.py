@@ -40,10 +40,10 @@ Event = dict[str, Any]
 """One event of the API, with its `type` and `sequence_number`."""
 
 PROGRESS = "beckon:mcp_call.progress"
-"""The one type of event that the API does not have: a tool reports how far its call has come.
+"""An event type of our own: the progress of a tool's call.
 
-It is told to who includes it by this name, and named as the specification asks of an extension. It
-repeats the number of the event before it, since it is told live, and to nobody twice.
+A request gets it if its `include` has this name, which has the form that the specification requires of an
+extension. It repeats the number of the event before it, because it is sent live only, and never again.
 """
 
 _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
@@ -274,7 +274,7 @@ class Encoder:
     def _request_approval(self, call: ApprovalRequested) -> None:
         if call.id in self._approvals:
             return
-        if call.id in self._calls:  # it was told of as if it began
+        if call.id in self._calls:  # it was reported as begun
             index, begun = self._calls.pop(call.id)
             self._finish_item(index, {**begun, "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
@@ -311,7 +311,7 @@ class Encoder:
     def _suspend_run(self) -> None:
         if self._awaiting:
             self._pause_part()
-        else:  # a tool answers later: the response goes on then, and nobody has to wait here
+        else:  # a tool answers later, and the response continues then
             self._emit_response("response.in_progress", State("in_progress"))
 
     def _pause_part(self) -> None:
@@ -343,7 +343,7 @@ class Encoder:
         self._close_text("incomplete" if cut else "completed")
         for index, item in self._calls.values() if cut else ():
             self._finish_item(index, {**item, "status": "incomplete"})
-        # The API has no event for a cancelled response: this one tells of a response cut short.
+        # The API has no event for a cancelled response; this one reports an incomplete response.
         kind = "incomplete" if state.status == "cancelled" else state.status
         self._emit_response(f"response.{kind}", state)
         if self._part == self._wanted:

@@ -138,7 +138,7 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
         order: Order = "desc",
         after: str | None = None,
     ) -> JsonResponse[ItemPage]:
-        """List what a response was asked, with all that came before it in its conversation."""
+        """List the input of a response, with the conversation before it."""
         with api_errors():
             run, _ = await face.find_response(response_id, request)
             items = to_items(await face.teller.store.runs.load_messages(run.id), run.id)
@@ -163,7 +163,7 @@ def _add_ending(routes: APIRouter, face: _Face) -> None:
 
     @routes.delete(path, **describe_operation("deleteResponse", deleted, _ERRORS))
     async def delete_response(response_id: str, request: Request) -> JsonResponse[DeletedResponse]:
-        """Delete a response with all that is kept of its run; one that is in progress is cancelled."""
+        """Delete a response with its stored run; cancel it if it is in progress."""
         with api_errors():
             run, _ = await face.find_response(response_id, request)
             if not await engine.delete(run.id):
