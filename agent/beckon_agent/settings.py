@@ -63,7 +63,7 @@ class Settings(ServingSettings):
     )
     store: SecretStr = Field(
         SecretStr("sqlite://"),
-        description="Where runs are kept: sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or "
+        description="Where runs are stored: sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or "
         "sqlite:// for memory, which is lost with the process and shared with no other.",
     )
     lease_seconds: float = Field(
@@ -77,7 +77,7 @@ class Settings(ServingSettings):
         validation_alias=AliasChoices("K_SINK", "answer_sink"),
         pattern=r"^(https?://.+)?$",
         description="The Broker for answers to events whose runs had to wait, as a SinkBinding sets it; "
-        "without one they are told as a time-out.",
+        "without one these runs end with a time-out.",
     )
     shim_keys: SecretStr = Field(
         SecretStr(""),
@@ -140,14 +140,15 @@ class Settings(ServingSettings):
         False, description="Whether events are taken without a credential, since most Brokers send none."
     )
     deny_by_default: bool = Field(
-        False, description="Whether an Agent that names no users or groups is for nobody, not for everybody."
+        False,
+        description="Whether an Agent without users and groups admits no caller, instead of every caller.",
     )
     public_url: str = Field(
         "",
         pattern=r"^(https?://[^/?#@\s\"]+(/[^?#@\s\"]*)?)?$",
-        description="Where clients reach the service, for what they are told of it.",
+        description="The URL by which clients reach the service, for its OAuth metadata.",
     )
-    max_steps: int = Field(16, ge=1, description="How often the model may be asked in one run.")
+    max_steps: int = Field(16, ge=1, description="How many requests to the model one run may make.")
     max_seconds: float = Field(300, gt=0, description="How many seconds one run may take.")
     max_tokens: int | None = Field(
         None, ge=1, description="How many tokens one run may use in all; unset: no limit."
@@ -184,16 +185,16 @@ class Settings(ServingSettings):
         description="Whether runs of chat completions are stored where the request does not say `store`; "
         "those of responses always are.",
     )
-    keep_days: float = Field(
-        30, ge=0, description="Days for which ended runs are kept; 0 keeps them until they are deleted."
-    )
+    keep_days: float = Field(30, ge=0, description="Days after which ended runs are deleted; 0 for never.")
     max_result_chars: int = Field(
         20_000, ge=100, description="How much of a tool's result the model is shown."
     )
     max_request_bytes: int = Field(
         4 * 1024 * 1024, ge=1024, description="The largest request that is read, in bytes."
     )
-    max_runs: int = Field(256, ge=1, description="How many runs may be under way; more are answered 503.")
+    max_runs: int = Field(
+        256, ge=1, description="How many runs may be in progress; further requests get 503."
+    )
 
     drain_seconds: int = Field(25, ge=0, description="Seconds given to running requests after SIGTERM.")
 

@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     )
     api_key: SecretStr = Field(
         SecretStr(""),
-        description="The API key of `beckon ask` and the like, for an agent that is not open to everybody.",
+        description="The API key of `beckon ask` and the like, for an agent that requires one.",
     )
     model: str = Field("", description="The model's name at that server; unset: the first one it lists.")
     dialect: str = Field(

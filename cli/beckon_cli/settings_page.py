@@ -70,7 +70,7 @@ def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     if field.default_factory is not None:
-        return "found out"
+        return "determined at start"
     value = field.default
     if isinstance(value, SecretStr):
         value = value.get_secret_value()

@@ -33,8 +33,8 @@ class Settings(ServingSettings):
     )
     service_account: str = Field(
         "",
-        description="The service account of this Pod (downward API): tokens are asked for in its name where "
-        "a Broker wants one (OIDC); empty where none does.",
+        description="The service account of this Pod (downward API): tokens are requested in its name for "
+        "Brokers that require one (OIDC); empty without such Brokers.",
     )
     pod_namespace: str = Field(
         "",
@@ -112,7 +112,7 @@ class Settings(ServingSettings):
     late_reply_sink: str | None = Field(
         None,
         pattern=r"^https?://",
-        description="A URL that takes the replies that nobody awaits any more; without one they are logged.",
+        description="A URL for late replies, whose callers no longer wait; without one they are logged.",
     )
 
     @field_validator("broker_url")

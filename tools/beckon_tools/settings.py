@@ -61,8 +61,10 @@ class Settings(ServingSettings):
         description="Largest event in bytes; raise it where the Broker takes more than Kafka's 1 MiB.",
         validation_alias="BECKON_MAX_EVENT_BYTES",
     )
-    concurrency: Count = Field(100, description="Calls that may run at once; more are told to come again.")
-    remember_seconds: Seconds = Field(900, description="Seconds for which an outcome is kept.")
+    concurrency: Count = Field(
+        100, description="Calls that may run at once; further ones get 503 and are retried."
+    )
+    remember_seconds: Seconds = Field(900, description="Seconds for which an outcome is remembered.")
     remember_url: SecretStr = Field(
         SecretStr(""),
         description="Where the replicas of a tool share outcomes: redis://… or postgresql://…; "
