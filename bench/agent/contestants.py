@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from beckon_cli.local.generated import manifests
+from beckon_cli.local.plan import manifests
 from bench.agent.environments import Peer
 from bench.peer_environment import ROOT
 from bench.shim.processes import Child, free_port, listening, start

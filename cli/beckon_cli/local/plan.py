@@ -1,16 +1,104 @@
-"""The processes of the local platform, with their ports and settings."""
+"""The processes of the local platform, with their ports and settings, and its generated manifests.
+
+The manifests hold addresses, dead-letter sinks and Triggers to the shim. In a cluster, Knative's controllers
+and Beckon's chart provide all of this.
+"""
 
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, shared_server
 from beckon_cli.settings import Settings
+from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_contract.knative.addresses import CLUSTER_DOMAIN
+from beckon_contract.kubernetes_objects import Resource
 from beckon_runtime.collectors import is_named
+
+# Six seconds of retries in all: long enough for a tool to be started again, short
+# enough that a call to a dead one is told as undeliverable before it times out.
+_DELIVERY: Mapping[str, Any] = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
+# Almost 15 minutes in all: the shim acknowledges the answer to a run that waits only when an agent has stored
+# it, and the agents or their database may be away for minutes. Linear, so that the pause never becomes much
+# longer than the outage was: half a second at first, 30 s at the end.
+_REPLY_DELIVERY: Mapping[str, Any] = {"retry": 60, "backoffPolicy": "linear", "backoffDelay": "PT0.5S"}
+
+
+def manifests(
+    *,
+    addresses: Mapping[ServiceName, str],
+    brokers: Mapping[tuple[str, str], Resource | None],
+    broker_url: str,
+    reply_url: str,
+    reply_attribute: str,
+) -> str:
+    """Return, as YAML, a Service for each address, and a Broker with its Triggers for each broker."""
+    documents: list[dict[str, Any]] = [_service(name, url) for name, url in sorted(addresses.items())]
+    for (namespace, name), written in sorted(brokers.items()):
+        documents.append(_broker(namespace, name, written, broker_url, reply_url))
+        replies = _trigger(namespace, name, "replies", reply_attribute, f"{reply_url}/replies")
+        replies["spec"]["delivery"] = {
+            **_REPLY_DELIVERY,
+            "deadLetterSink": {"uri": f"{reply_url}/dead-letters"},
+        }
+        documents.append(replies)
+        progress = _trigger(namespace, name, "progress", PROGRESS_MARK, f"{reply_url}/progress")
+        progress["spec"]["delivery"] = {"retry": 0}  # a report is overtaken by the next one
+        documents.append(progress)
+    return _dump(documents)
+
+
+def _service(service: ServiceName, url: str) -> dict[str, Any]:
+    metadata = {"namespace": service.namespace, "name": service.name}
+    status = {"address": {"url": url}}
+    return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": metadata, "status": status}
+
+
+def _broker(
+    namespace: str, name: str, written: Resource | None, broker_url: str, reply_url: str
+) -> dict[str, Any]:
+    """Return the user's Broker with an address and a dead-letter sink.
+
+    A dead-letter sink that the user's Broker names is not replaced.
+    """
+    spec: dict[str, Any] = dict(written.spec) if written else {}
+    delivery = dict(spec.get("delivery") or _DELIVERY)
+    delivery.setdefault("deadLetterSink", {"uri": f"{reply_url}/dead-letters"})
+    return {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Broker",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {**spec, "delivery": delivery},
+        "status": {"address": {"url": f"{broker_url}/{namespace}/{name}"}},
+    }
+
+
+def _trigger(namespace: str, broker: str, name: str, attribute: str, url: str) -> dict[str, Any]:
+    """Return a Trigger to the shim for events with an attribute.
+
+    The filter value "" means any value, but the attribute must be present.
+    """
+    return {
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Trigger",
+        "metadata": {"namespace": namespace, "name": f"{broker}-beckon-{name}"},
+        "spec": {
+            "broker": broker,
+            "filter": {"attributes": {attribute: ""}},
+            "subscriber": {"uri": url},
+        },
+    }
+
+
+def _dump(documents: Iterable[Mapping[str, Any]]) -> str:
+    return yaml.safe_dump_all(documents, sort_keys=False)
+
 
 _LOOPBACK = "127.0.0.1"
 _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON_STORE"})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from beckon_cli.errors import CommandError
-from beckon_cli.local import generated, plan
+from beckon_cli.local import plan
 from beckon_cli.local.forking import can_fork, import_services
 from beckon_cli.local.ports import answers, free_ports, is_free
 from beckon_cli.local.process import Process, Program
@@ -187,7 +187,7 @@ class Platform:
     def _write_generated(self, needs: WantedService) -> None:
         addresses = {name: local.url for name, local in needs.services.items() if local.url}
         addresses.update(self._tool_urls())
-        text = generated.manifests(
+        text = plan.manifests(
             addresses=addresses,
             brokers=needs.brokers,
             broker_url=self.addresses.broker,

@@ -15,7 +15,7 @@ import pytest_asyncio
 import yaml
 
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_cli.local.generated import manifests
+from beckon_cli.local.plan import manifests
 from tests.agent.long.rig import LongAgent, Rig, running_rig
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.store.between import Between
