@@ -16,6 +16,7 @@ _LONG = httpx.Timeout(
 )  # the agent has limits of its own, and keeps the line alive
 
 
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _WITH_CALLS = {"beckon": {"events": True}}  # a chunk for each tool call that begins or ends
 
 Message = Mapping[str, object]
@@ -138,16 +139,16 @@ class AgentClient:
 
     def _no_agent_error(self, error: httpx.HTTPError) -> CommandError:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-            message = f"no agent answers at {self.url} ({type(error).__name__}); start one: beckon up"
-            return CommandError(message)
+            here = httpx.URL(self.url).host in _LOOPBACK
+            cure = "start one: beckon up" if here else "check the URL, and that the network leads there"
+            return CommandError(f"no agent answers at {self.url} ({type(error).__name__}); {cure}")
         return CommandError(f"the agent at {self.url} went away: {type(error).__name__}")
 
     async def _request_json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         try:
             response = await self._http.request(method, path, **request)
         except httpx.HTTPError as error:
-            message = f"no agent answers at {self.url} ({type(error).__name__}); start one: beckon up"
-            raise CommandError(message) from None
+            raise self._no_agent_error(error) from None
         if response.status_code != 200:
             raise _failure_of(response)
         document: dict[str, Any] = response.json()

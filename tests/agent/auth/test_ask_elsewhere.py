@@ -94,11 +94,19 @@ async def test_what_is_no_url_is_refused_in_one_line(url: str, tmp_path: Path) -
     assert printed.stderr == "beckon: --url is no URL of an agent; write for instance https://agent.example\n"
 
 
-async def test_an_agent_that_does_not_answer_is_not_replaced_by_a_local_one(tmp_path: Path) -> None:
-    printed = await run("ask", "--url", "http://127.0.0.1:9", "hello", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("url", "cure"),
+    [("http://127.0.0.1:9", "start one: beckon up"), ("http://agent.invalid", "check the URL")],
+)
+async def test_an_agent_that_does_not_answer_is_not_replaced_by_a_local_one(
+    url: str, cure: str, tmp_path: Path
+) -> None:
+    printed = await run("ask", "--url", url, "hello", cwd=tmp_path)
 
     assert printed.returncode == 1
-    assert "no agent answers at http://127.0.0.1:9" in printed.stderr
+    assert printed.stderr.startswith(f"beckon: no agent answers at {url} (")
+    assert cure in printed.stderr
+    assert printed.stderr.count("\n") == 1
 
 
 async def test_a_terminal_is_asked_for_the_key_and_shows_the_commands(service: ClosedService) -> None:
