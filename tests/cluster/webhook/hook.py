@@ -18,6 +18,7 @@ from tests.cluster.platform import ROOT
 
 SERVED = "eventtypes.v1beta2.eventing.knative.dev"
 COPY = "beckon.dev/schema-data"
+TEXT = '{"city": {"type": "string"}}'
 
 _KINDS = {
     "ServiceAccount",
@@ -31,6 +32,21 @@ _KINDS = {
     "MutatingWebhookConfiguration",
     *policies.KINDS,
 }
+
+
+def event_type(name: str, schema_data: str | None, version: str = "v1beta2") -> str:
+    """Return the manifest of an EventType as JSON."""
+    spec = {"type": name, "description": "Get the weather."}
+    if schema_data is not None:
+        spec["schemaData"] = schema_data
+    return json.dumps(
+        {
+            "apiVersion": f"eventing.knative.dev/{version}",
+            "kind": "EventType",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+    )
 
 
 @dataclass(frozen=True)

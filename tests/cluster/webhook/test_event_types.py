@@ -6,11 +6,10 @@ import secrets
 import pytest
 
 from tests.cluster.kube import until
-from tests.cluster.webhook.hook import COPY, SERVED, Hook
-from tests.shared_data import shared_data
+from tests.cluster.platform import ROOT
+from tests.cluster.webhook.hook import COPY, SERVED, TEXT, Hook, event_type
 
-BLOG = shared_data("examples", "blog-eventtype.yaml")
-TEXT = '{"city": {"type": "string"}}'
+WEATHER = ROOT / "tests" / "cluster" / "journey" / "manifests" / "event-type.yaml"
 OTHER = '{"city": {"type": "string"}, "unit": {"type": "string"}}'
 
 pytestmark = pytest.mark.timeout(180)  # the first of them waits for the webhook
@@ -21,22 +20,8 @@ def name() -> str:
     return f"weather-{secrets.token_hex(4)}"
 
 
-def event_type(name: str, schema_data: str | None, version: str = "v1beta2") -> str:
-    spec = {"type": name, "description": "Get the weather."}
-    if schema_data is not None:
-        spec["schemaData"] = schema_data
-    return json.dumps(
-        {
-            "apiVersion": f"eventing.knative.dev/{version}",
-            "kind": "EventType",
-            "metadata": {"name": name},
-            "spec": spec,
-        }
-    )
-
-
-def test_the_event_type_of_the_blog_keeps_both_parameters_through_all_that_erases_them(hook: Hook) -> None:
-    hook.kube.apply(BLOG)
+def test_an_event_type_keeps_both_parameters_through_all_that_erases_them(hook: Hook) -> None:
+    hook.kube.apply(WEATHER)
 
     hook.until_erased("get.current.weather")
     copy = hook.copy("get.current.weather")
@@ -44,7 +29,7 @@ def test_the_event_type_of_the_blog_keeps_both_parameters_through_all_that_erase
     assert json.loads(copy).keys() == {"location", "unit"}
     hook.kube.run("label", "eventtype", "get.current.weather", "team=a")
     hook.kube.run("annotate", "eventtype", "get.current.weather", "owner=b")
-    hook.kube.apply(BLOG)
+    hook.kube.apply(WEATHER)
     hook.until_erased("get.current.weather")
     assert hook.copy("get.current.weather") == copy
 

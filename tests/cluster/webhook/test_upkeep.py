@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.kube import Kube, until
-from tests.cluster.webhook.hook import COPY, Hook, deployed, serial
-from tests.cluster.webhook.test_event_types import TEXT, event_type
+from tests.cluster.webhook.hook import COPY, TEXT, Hook, deployed, event_type, serial
 
 DAY = 86_400  # seconds
 BATCH = 20
