@@ -112,7 +112,8 @@ KNOWN: Final = BareJson(_KEYS, calls_in, known=True)
 """The same where it may be an answer: only with the name of a declared tool."""
 
 
-SILENT: Final = frozenset({"<|python_tag|>", "<|eom_id|>", "<|eot_id|>"})
+SILENT: Final = frozenset({"<|eom_id|>", "<|eot_id|>"})
+FRAMING: Final = frozenset({"<|python_tag|>"})
 
 
 def _write_instructions(tools: Sequence[Declaration]) -> str:
@@ -137,7 +138,7 @@ def result_line(name: str, content: str) -> str:
 
 LLAMA3: Final = TextDialect(
     name="llama3",
-    grammar=Grammar({**NAMED.forms, "<function=": function_element}, silent=SILENT),
+    grammar=Grammar({**NAMED.forms, "<function=": function_element}, silent=SILENT, framing=FRAMING),
     instructions=_write_instructions,
     call=_write_call,
     result=result_line,

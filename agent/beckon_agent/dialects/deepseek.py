@@ -19,8 +19,9 @@ _LONGEST_NAME: Final = 256
 _SEPARATOR: Final = "<｜tool▁sep｜>"
 _CALL_END: Final = "<｜tool▁call▁end｜>"
 
-SILENT: Final = frozenset({
-    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>",
+SILENT: Final = frozenset({"<｜end▁of▁sentence｜>"})
+FRAMING: Final = frozenset({
+    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
     *(f"<{slash}{DSML}{section}>" for slash in ("", "/") for section in ("function_calls", "tool_calls")),
 })  # fmt: skip
 
@@ -106,7 +107,7 @@ FORMS: Final = {f'<{DSML}invoke name="': invoke_element(DSML), "<｜tool▁call�
 
 DEEPSEEK: Final = TextDialect(
     name="deepseek",
-    grammar=Grammar(FORMS, silent=SILENT),
+    grammar=Grammar(FORMS, silent=SILENT, framing=FRAMING),
     instructions=_write_instructions,
     call=_write_call,
     result=_write_result,

@@ -62,6 +62,11 @@ class Place:
         return self._last_letter.isalnum() or self._last_letter in _CONTINUED
 
     @property
+    def after_blank(self) -> bool:
+        """True after a blank within a line."""
+        return self._last.isspace()
+
+    @property
     def may_hold_call(self) -> bool:
         """True if a call may be written here.
 

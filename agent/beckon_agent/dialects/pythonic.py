@@ -13,8 +13,9 @@ from beckon_agent.dialects.reader import Form, Grammar
 from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
-SILENT: Final = frozenset({
-    "<|python_start|>", "<|python_end|>", "<|tool_call_start|>", "<|tool_call_end|>", "<|eom|>", "<|eot|>",
+SILENT: Final = frozenset({"<|eom|>", "<|eot|>"})
+FRAMING: Final = frozenset({
+    "<|python_start|>", "<|python_end|>", "<|tool_call_start|>", "<|tool_call_end|>",
 })  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def _write_call(call: WriteCall) -> str:
 
 PYTHONIC: Final = TextDialect(
     name="pythonic",
-    grammar=Grammar({"[": call_list(known=False)}, silent=SILENT),
+    grammar=Grammar({"[": call_list(known=False)}, silent=SILENT, framing=FRAMING),
     instructions=_write_instructions,
     call=_write_call,
     result=result_line,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration, ToolCall
@@ -36,21 +36,23 @@ class Grammar:
     """The markup of calls for a family of models: forms by their openers.
 
     `line` is a form without an opener, at the start of a line (ChatGLM3's name of the tool); `silent` are
-    tokens without meaning for the reader, and not shown. With `trims`, blanks before a text belong to the
-    markup. With `whole`, calls are the whole rest of an answer from the start of a line; otherwise they may
-    have text before and after them, but not in the middle of a sentence.
+    tokens of turns, without meaning for the reader, and not shown; `framing` are tokens around calls, shown
+    unless a call next to them is made. With `trims`, blanks before a text belong to the markup. With `whole`,
+    calls are the whole rest of an answer from the start of a line; otherwise they may have text before and
+    after them, but not in the middle of a sentence.
     """
 
     forms: Mapping[str, Form]
     line: Form | None = None
     silent: frozenset[str] = frozenset()
+    framing: frozenset[str] = frozenset()
     trims: bool = False
     whole: bool = False
 
     @cached_property
     def _literals(self) -> list[str]:
         # The longest first: where one begins another, the longer is meant.
-        literals = {*self.forms, *self.silent} | ({"\n"} if self.line else set())
+        literals = {*self.forms, *self.silent, *self.framing} | ({"\n"} if self.line else set())
         return sorted(literals, key=lambda literal: (-len(literal), literal))
 
     @cached_property
@@ -126,9 +128,11 @@ class MarkupReader:
         self._out: list[Item] = []
         self._held: list[tuple[str, Sequence[RawCall]]] = []
         self._held_size = 0
+        self._held_whole = False
         self._blank: list[str] = []
         self._said = False
         self._called = False
+        self._after_call = False
         self._at_line_start = True
         self._in_section = False  # of markup that began where no call may be written
         self._only_text = False
@@ -147,12 +151,10 @@ class MarkupReader:
         """
         self._source.ended = True
         next(self._steps, None)
-        if called:
+        if called or not self._holds_call:
             self._let_go()
         else:
-            for _, calls in self._held:
-                self._emit_calls(calls)
-            self._held.clear()
+            self._emit_held()
         if self._blank and not (self._called or self._grammar.trims):  # blanks are all that was said
             self._out.append(TextDelta("".join(self._blank)))
         self._blank.clear()
@@ -165,12 +167,33 @@ class MarkupReader:
         return found
 
     def _show_text(self, text: str) -> None:
-        """Show text; blanks after a held call are held with it."""
+        """Show text; blanks after a held call are held with it.
+
+        Other text decides about the held calls.
+        """
         if self._held and (not text or text.isspace()):
             self._hold_calls(text)
             return
+        if self._holds_call and not self._held_whole:
+            after = takewhile(lambda held: held[0].isspace(), reversed(self._held))
+            following = "".join(reversed([raw for raw, _ in after])) + text
+            if not self._sentence_goes_on(following):
+                self._emit_held()
+                self._show_now(following)
+                return
         self._let_go()
         self._show_now(text)
+
+    def _sentence_goes_on(self, following: str) -> bool:
+        """True if a sentence with the held calls goes on behind them.
+
+        That is a comma, or a blank and a small letter; a section of calls that begins without a blank has
+        none but the comma.
+        """
+        if following[:1] in _GOES_ON:
+            return True
+        divided = self._place.after_blank or self._held[0][0] not in self._grammar.framing
+        return divided and following[:1] in (" ", "\t") and following[1:2].islower()
 
     def _show_now(self, text: str) -> None:
         """Show text; blanks wait for the text after them.
@@ -186,6 +209,11 @@ class MarkupReader:
         self._out += [TextDelta(piece) for piece in (*self._blank, text) if piece]
         self._blank.clear()
         self._said = True
+        self._after_call = False
+
+    @property
+    def _holds_call(self) -> bool:
+        return any(calls for _, calls in self._held)
 
     def _hold_calls(self, raw: str, calls: Sequence[RawCall] = ()) -> None:
         if raw:
@@ -194,16 +222,24 @@ class MarkupReader:
 
     def _let_go(self) -> None:
         """Show everything held, as text."""
-        held, self._held, self._held_size = self._held, [], 0
+        held = self._take_held()
         if held:
             self._show_now("".join(raw for raw, _ in held))
+
+    def _take_held(self) -> list[tuple[str, Sequence[RawCall]]]:
+        held, self._held, self._held_size, self._held_whole = self._held, [], 0, False
+        return held
+
+    def _emit_held(self) -> None:
+        for _, calls in self._take_held():
+            self._emit_calls(calls)
 
     def _emit_calls(self, calls: Sequence[RawCall]) -> None:
         self._out += [
             ToolCall(self._new_id(), call.name, call.arguments, origin=self._origin) for call in calls
         ]
         self._blank.clear()
-        self._said, self._called = False, True
+        self._said, self._called, self._after_call = False, True, True
 
     def _read_answer(self) -> Steps[None]:
         source, grammar = self._source, self._grammar
@@ -220,7 +256,10 @@ class MarkupReader:
             elif self._place.in_fence and not self._held:
                 self._show_text(opener)
             elif opener in grammar.forms:
-                yield from self._enter_form(grammar.forms[opener], whole=grammar.whole or opener == _FENCE)
+                whole = grammar.whole or opener == _FENCE
+                yield from self._enter_form(grammar.forms[opener], whole=whole, breaks="\n" in opener)
+            elif opener in grammar.framing:
+                self._pass_frame(opener)
             else:
                 yield from self._pass_token(opener)
 
@@ -232,6 +271,17 @@ class MarkupReader:
             return
         self._at_line_start = True
         if self._held:
+            self._hold_calls(token)
+
+    def _pass_frame(self, token: str) -> None:
+        """Hold a token around calls; one that closes calls just made is dropped."""
+        allowed = self._place.begins_line if self._grammar.whole else self._place.may_hold_call
+        if self._held_size > HELD_LIMIT or not (self._held or self._after_call or allowed):
+            self._show_text(token)
+            self._in_section = True
+            return
+        self._at_line_start = True
+        if self._held or not (self._after_call and _CLOSES.search(token)):
             self._hold_calls(token)
 
     def _read_prose(self) -> Steps[str]:
@@ -267,43 +317,39 @@ class MarkupReader:
             return False
         if (yield from self._source.peek()) in ("", "\r", "\n"):
             return True
-        for following in self._grammar.silent:
+        for following in (*self._grammar.silent, *self._grammar.framing):
             if (yield from self._source.looking_at(following)):
                 return True
         return False
 
-    def _call_allowed(self, *, whole: bool) -> bool:
+    def _call_allowed(self, *, whole: bool, breaks: bool = False) -> bool:
         """True if a call may be written here.
 
-        With `whole`, it must be the whole rest of the answer.
+        With `whole`, it must be the whole rest of the answer from the start of a line; with `breaks`, its
+        opener has a line break.
         """
-        if self._held:
+        if self._holds_call:
             return True
-        return self._place.may_hold_call and not self._in_section and (self._place.begins_line or not whole)
+        begins = self._place.begins_line or breaks or not whole
+        return begins and self._place.may_hold_call and not self._in_section
 
-    def _enter_form(self, form: Form, *, whole: bool) -> Steps[None]:
+    def _enter_form(self, form: Form, *, whole: bool, breaks: bool = False) -> Steps[None]:
         """Read a form; without allowed calls, show it all as text."""
-        source, allowed = self._source, self._call_allowed(whole=whole)
-        amid_sentence = self._place.amid_sentence and not (whole or self._held)
+        source, allowed = self._source, self._call_allowed(whole=whole, breaks=breaks)
         calls = yield from self._attempt_form(form)
         raw = source.raw()
         self._only_text = self._held_size + len(raw) > HELD_LIMIT
-        if calls and allowed and amid_sentence:
-            allowed = not (yield from self._sentence_goes_on())
         if not calls or not allowed or self._only_text or not self._allows(calls, raw):
             self._at_line_start = raw.endswith("\n")
             self._show_text(raw)
             return
         self._at_line_start = True
-        if whole or self._held:
+        if whole or self._holds_call or self._place.amid_sentence:
+            self._held_whole = self._held_whole or whole
             self._hold_calls(raw, calls)
         else:
+            self._take_held()
             self._emit_calls(calls)
-
-    def _sentence_goes_on(self) -> Steps[bool]:
-        """True if a call has more of its sentence behind it: a comma, or a blank and a small letter."""
-        following = yield from self._source.peek_text(2)
-        return following[:1] in _GOES_ON or (following[:1] in (" ", "\t") and following[1:2].islower())
 
     def _attempt_form(self, form: Form) -> Steps[Sequence[RawCall] | None]:
         """Run a form up to the limit of text held back."""

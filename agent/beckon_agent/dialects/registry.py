@@ -29,9 +29,11 @@ _CLOSED: Final = "<|close|>call<|sep|>"
 _SEP: Final = "<|sep|>"
 
 _KIMI_SILENT: Final = frozenset({
+    "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
+})  # fmt: skip
+_KIMI_FRAMING: Final = frozenset({
     "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
-    *(f"<|{side}|>{part}<|sep|>" for side in ("open", "close") for part in ("response", "tools")),
-    "<|close|>message<|sep|>",
+    "<|open|>tools<|sep|>", "<|close|>tools<|sep|>",
 })  # fmt: skip
 
 
@@ -79,7 +81,7 @@ def _read_bracket(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawC
     return (yield from _pythonic(source, tools))
 
 
-# Role and section tokens of ChatGLM3, MiniMax-M2 and Cohere: they say nothing to a user.
+# Tokens of turns of ChatGLM3 and Cohere, and tokens around calls of MiniMax-M2 and Step 3.
 _GLM_TOKENS: Final = frozenset({"<|assistant|>"})
 _MINIMAX_TOKENS: Final = frozenset({"<minimax:tool_call>", "</minimax:tool_call>"})
 _COHERE_TOKENS: Final = frozenset(
@@ -136,34 +138,43 @@ _ANY: Final = Grammar(
      **_SECTION, **_MINIMAX, **_STEP},
     line=named_line,
     silent=bare_json.SILENT | pythonic.SILENT | deepseek.SILENT | _KIMI_SILENT
-    | _GLM_TOKENS | _MINIMAX_TOKENS | _COHERE_TOKENS | _STEP_TOKENS,
+    | _GLM_TOKENS | _COHERE_TOKENS,
+    framing=bare_json.FRAMING | pythonic.FRAMING | deepseek.FRAMING | _KIMI_FRAMING
+    | _MINIMAX_TOKENS | _STEP_TOKENS,
     whole=True,
 )  # fmt: skip
 _NONE: Final = Grammar({}, whole=True)
 
 _FAMILIES: Final[tuple[tuple[str, Grammar], ...]] = (
     (r"glm", Grammar({**_TAGGED, **_SECTION}, line=named_line, silent=_GLM_TOKENS, whole=True)),
-    (r"deepseek", Grammar({**deepseek.FORMS, **_TAGGED}, silent=deepseek.SILENT, whole=True)),
+    (r"deepseek", Grammar(
+        {**deepseek.FORMS, **_TAGGED}, silent=deepseek.SILENT, framing=deepseek.FRAMING, whole=True
+    )),
     (r"qwen|qwq|hermes", Grammar({**_TAGGED, **_BARE}, whole=True)),
     (
         r"llama",
         Grammar(
-            {**_BARE, "<function=": function_element}, silent=bare_json.SILENT | pythonic.SILENT, whole=True
+            {**_BARE, "<function=": function_element},
+            silent=bare_json.SILENT | pythonic.SILENT,
+            framing=bare_json.FRAMING | pythonic.FRAMING,
+            whole=True,
         ),
     ),
     (r"(mis|mix|minis|codes|devs|magis|pix)tral", Grammar({**_MISTRAL, **_BARE}, whole=True)),
-    (r"kimi|moonshot", Grammar(_KIMI_FORMS, silent=_KIMI_SILENT, whole=True)),
+    (r"kimi|moonshot", Grammar(_KIMI_FORMS, silent=_KIMI_SILENT, framing=_KIMI_FRAMING, whole=True)),
     (
         r"minimax",
-        Grammar({**_MINIMAX, **_SECTION}, silent=_MINIMAX_TOKENS, whole=True),
+        Grammar({**_MINIMAX, **_SECTION}, framing=_MINIMAX_TOKENS, whole=True),
     ),
     (r"command|cohere|c4ai", Grammar(_tag_forms("<|START_ACTION|>"), silent=_COHERE_TOKENS, whole=True)),
     (r"jamba|hunyuan", Grammar(_SECTION, whole=True)),
     (r"granite", Grammar(_tag_forms("<|tool_call|>", "<function_call>", "<tool_call>"), whole=True)),
-    (r"(^|[/:])step-?\d", Grammar({**_STEP, **_TAGGED}, silent=_STEP_TOKENS, whole=True)),
+    (r"(^|[/:])step-?\d", Grammar({**_STEP, **_TAGGED}, framing=_STEP_TOKENS, whole=True)),
     (r"longcat", Grammar(_tag_forms("<longcat_tool_call>"), whole=True)),
     (r"internlm", Grammar(_tag_forms("<|action_start|><|plugin|>"), whole=True)),
-    (r"olmo|lfm", Grammar({"[": _read_bracket}, silent=pythonic.SILENT, whole=True)),
+    (r"olmo|lfm", Grammar(
+        {"[": _read_bracket}, silent=pythonic.SILENT, framing=pythonic.FRAMING, whole=True
+    )),
 )  # fmt: skip
 
 _NO_LEAKS = re.compile(r"(^|[/:])(gpt-?[345]|chatgpt|o[1345](-|$)|claude|gemini)", re.IGNORECASE)

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.dialects.registry import DIALECTS
+from beckon_agent.core.run_events import TextDelta
+from beckon_agent.dialects.base import Dialect
+from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
+from beckon_agent.model.response import ThinkSplitter
 from tests.agent.dialects.reading import Read, declare, read
 from tests.shared_data import shared_data
 
@@ -92,25 +95,62 @@ UNCLAIMED = {
 DIFFERENT = {
     "tc0435": "upstream's arguments at a moment within the stream",
     "tc0652": "K3's reasoning in the content, which a server divides off",
+    "tc0666": "calls in reasoning that does not end, which the model client divides off",
     "tc0995": "HTML entities: a model that writes HTML into a parameter means them as they stand",
 }
 """Vectors of claimed families that expect something that we do not want."""
 
 NOT_RECOVERED = {
     **dict.fromkeys(
-        ("tc0015", "tc0020", "tc0063", "tc0067", "tc0068", "tc0163", "tc0176", "tc0198", "tc0441", "tc0816"),
+        (
+            "tc0005", "tc0020", "tc0063", "tc0067", "tc0068", "tc0138", "tc0157", "tc0163", "tc0173",
+            "tc0176", "tc0198", "tc0210", "tc0218", "tc0245", "tc0288", "tc0290", "tc0328", "tc0335",
+            "tc0349", "tc0411", "tc0436", "tc0441", "tc0816", "tc0864", "tc0891", "tc0917", "tc0935",
+        ),
         "the call begins in a line of prose",
     ),
-    "tc0161": "the call follows reasoning that a server divides off",
+    **dict.fromkeys(
+        ("tc0048", "tc0080", "tc0253", "tc0430", "tc0438", "tc0837", "tc0844", "tc0915", "tc0939"),
+        "text follows the call",
+    ),
     "tc0162": "the call is in a fence",
-    "tc0666": "the call is in reasoning that a server divides off",
-    **dict.fromkeys(("tc0048", "tc0837", "tc0844"), "text follows the call"),
-}
-"""Vectors of native servers whose calls are no leak by the rules, and why: they are shown as text."""
+    "tc0887": "a call of a tool that was not offered follows",
+    "tc0889": "the call is within the arguments of another",
+}  # fmt: skip
+"""Vectors whose calls are no leak by the rules under native tool calling, and why: they are shown as text.
+
+The text dialect of their family reads all of them, where the family has one.
+"""
 
 READ_IN_TEXT_DIALECTS = (130, 150)
-READ_AS_LEAKS = (134, 150)
-"""How many vectors have calls that are read, and how many calls."""
+READ_AS_LEAKS = {
+    "deepseek": (7, 7), "glm4": (14, 17), "hermes": (12, 14), "llama3": (8, 8), "mistral": (7, 8),
+    "native": (33, 37), "pythonic": (21, 24), "qwen3_coder": (34, 37),
+}  # fmt: skip
+"""How many vectors have calls that are read, and how many calls, by the dialect of their families."""
+
+OWN_NAMES = {
+    "deepseek_v3": "deepseek-ai/DeepSeek-V3", "deepseekv3": "deepseek-ai/DeepSeek-V3",
+    "deepseekv31": "deepseek-ai/DeepSeek-V3.1", "deepseekv32": "deepseek-ai/DeepSeek-V3.2",
+    "gigachat3": "ai-sage/GigaChat3-10B-A1.8B", "glm47_moe": "zai-org/GLM-4.7", "glm4_moe": "zai-org/GLM-4.5",
+    "granite": "ibm-granite/granite-3.1-8b-instruct",
+    "granite-20b-fc": "ibm-granite/granite-20b-functioncalling",
+    "hermes": "NousResearch/Hermes-3-Llama-3.1-8B", "hunyuan_a13b": "tencent/Hunyuan-A13B-Instruct",
+    "internlm": "internlm/internlm2_5-7b-chat", "jamba": "ai21labs/AI21-Jamba-1.5-Mini",
+    "kimi_k2": "moonshotai/Kimi-K2-Instruct", "lfm2": "LiquidAI/LFM2-1.2B",
+    "llama3_json": "meta-llama/Llama-3.1-8B-Instruct", "llama4_pythonic": "meta-llama/Llama-4-Scout-17B",
+    "longcat": "meituan-longcat/LongCat-Flash-Chat", "minimax": "MiniMaxAI/MiniMax-M1-80k",
+    "mistral": "mistralai/Mistral-7B-Instruct-v0.3", "olmo3": "allenai/Olmo-3-7B-Instruct",
+    "parser_engine": "Qwen/Qwen3-8B", "pythonic": "meta-llama/Llama-3.2-1B", "qwen3": "Qwen/Qwen3-8B",
+    "qwen3_xml": "Qwen/Qwen3-Coder-30B-A3B", "qwen3coder": "Qwen/Qwen3-Coder-30B-A3B",
+    "smg:Cohere": "CohereLabs/c4ai-command-a-03-2025", "smg:KimiK2": "moonshotai/Kimi-K2-Instruct",
+    "smg:Llama": "meta-llama/Llama-3.2-3B-Instruct", "smg:MinimaxM2": "MiniMaxAI/MiniMax-M2",
+    "smg:Mistral": "mistralai/Mistral-Nemo-Instruct-2407", "smg:Pythonic": "meta-llama/Llama-4-Scout-17B",
+    "smg:Qwen": "Qwen/Qwen3-8B", "smg:QwenCoder": "Qwen/Qwen3-Coder-30B-A3B",
+    "smg:QwenXml": "Qwen/Qwen3.5-4B", "smg:Step3": "stepfun-ai/step3", "step3": "stepfun-ai/step3",
+    "step3p5": "stepfun-ai/Step-3.5-Flash", "xlam": "Salesforce/xLAM-2-8b-fc-r",
+}  # fmt: skip
+"""Names of models whose servers leak the markup of a family; the vectors of templates have their own."""
 
 
 def _vectors() -> list[Vector]:
@@ -126,7 +166,7 @@ def _claimed() -> Iterator[tuple[str, Vector]]:
 
 
 CASES = list(_claimed())
-READ = [(name, vector) for name, vector in CASES if vector["id"] not in NOT_RECOVERED]
+READ = [(name, vector) for name, vector in CASES if name != "native" or vector["id"] not in NOT_RECOVERED]
 IDS = [f"{name}-{vector['id']}" for name, vector in CASES]
 
 
@@ -143,6 +183,13 @@ def _raw(vector: Vector) -> str:
     """The text after the reasoning, which the model client has taken off (templates' tests only)."""
     raw: str = vector["raw"]
     return raw.rpartition("</think>")[2] if vector["family"].startswith("tmpl:") else raw
+
+
+def _read_leak(dialect: Dialect, vector: Vector) -> Read:
+    """Read the answer as the agent does: the model client divides off the reasoning."""
+    splitter = ThinkSplitter()
+    pieces = [*splitter.feed(_raw(vector)), *splitter.close()]
+    return read(dialect, [piece.text for piece in pieces if isinstance(piece, TextDelta)], _tools(vector))
 
 
 def _check_calls(vector: Vector, found: Read) -> None:
@@ -170,12 +217,15 @@ def _check_text(vector: Vector, found: Read) -> None:
     content = vector.get("content", vector.get("partial", {}).get("content"))
     if content is None or content.endswith(vector["raw"]):  # a text whose beginning was prefilled
         return
+    content = content.rpartition("</think>")[2]  # the model client divides off the reasoning
     assert content.strip() in (found.before.strip(), found.text.strip())
 
 
 @pytest.mark.parametrize(("name", "vector"), READ, ids=[f"{name}-{vector['id']}" for name, vector in READ])
 def test_a_vector_of_a_claimed_family_is_read_as_its_authors_expect(name: str, vector: Vector) -> None:
     found = read(DIALECTS[name], [_raw(vector)], _tools(vector))
+    if name == "native":
+        found = _read_leak(DIALECTS[name], vector)
 
     _check_calls(vector, found)
     _check_text(vector, found)
@@ -200,20 +250,42 @@ def test_as_many_recorded_calls_are_read_as_the_rules_allow() -> None:
         for name, vector in CASES
         if name != "native"
     ]
-    leaks = [read(DIALECTS["native"], [_raw(vector)], _tools(vector)).calls for _, vector in CASES]
+    leaks: dict[str, list[int]] = {name: [] for name in CLAIMED}
+    for name, vector in CASES:
+        leaks[name].append(len(_read_leak(NATIVE, vector).calls))
 
     assert (sum(map(bool, own)), sum(map(len, own))) == READ_IN_TEXT_DIALECTS
-    assert (sum(map(bool, leaks)), sum(map(len, leaks))) == READ_AS_LEAKS
+    assert {name: (sum(map(bool, found)), sum(found)) for name, found in leaks.items()} == READ_AS_LEAKS
+
+
+def test_the_name_of_the_model_loses_no_leak_of_its_family() -> None:
+    for _, vector in CASES:
+        family = vector["family"]
+        model = OWN_NAMES.get(family) or family.removeprefix("tmpl:").removesuffix(".jinja")
+        own = native_dialect(model, "http://a-server/v1", "own")
+
+        assert _read_leak(own, vector).calls == _read_leak(NATIVE, vector).calls, vector["id"]
 
 
 @pytest.mark.parametrize("vector", [vector for _, vector in CASES if vector["id"] in NOT_RECOVERED])
 def test_a_call_that_is_no_leak_by_the_rules_stays_in_the_text(vector: Vector) -> None:
-    found = read(DIALECTS["native"], [_raw(vector)], _tools(vector))
+    found = _read_leak(NATIVE, vector)
 
-    expected = len(vector.get("calls", [])) or vector["partial"]["n"]
-    assert len(found.calls) < expected
-    assert not found.calls or len(found.text) > 100
+    expected = [call["name"] for call in vector.get("calls", [])] or [
+        *vector["partial"].get("names_at", {}).values()
+    ]
+    assert len(found.calls) < max(len(expected), vector.get("partial", {}).get("n", 1))
+    made = [name for name, _ in found.calls]
+    assert all(name in found.text for name in expected if name not in made or expected.count(name) > 1)
     assert found.calls or found.text.strip() in vector["raw"] or "_RESPONSE" in vector["raw"]
+
+
+def test_parallel_calls_of_llama_are_recovered_if_both_tools_were_offered() -> None:
+    (vector,) = (vector for _, vector in CASES if vector["id"] == "tc0887")
+
+    found = read(NATIVE, [vector["raw"]], declare("get_weather", "get_tourist_attractions"))
+
+    assert [name for name, _ in found.calls] == ["get_weather", "get_tourist_attractions"]
 
 
 def test_every_family_is_claimed_or_named_as_unclaimed() -> None:
