@@ -159,9 +159,10 @@ _CODE = b"ce-knativeerrorcode"
 _DATA = b"ce-knativeerrordata"
 _LONGEST = 1024
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
-# How Go, Python and Java say that nobody listens: the tool cannot have run.
+# The Broker's own words for a failed connection: in the answer of a tool they are about something else.
 _NEVER_CONNECTED = re.compile(
-    r"connection refused|no such host|connect call failed|cannot connect", re.IGNORECASE
+    r"dispatch error: .*(connection refused|no such host|connect call failed|cannot connect)",
+    re.IGNORECASE | re.DOTALL,
 )
 # A client error is a refusal, but for these: time-outs, conflicts and busy tools may come half-way.
 _NOT_REFUSALS = frozenset((408, 409, 425, 429))
@@ -244,7 +245,7 @@ def _short_reason(text: str) -> str:
 def _never_ran(code: int | None, text: str) -> bool:
     if code is not None and 400 <= code < 500 and code not in _NOT_REFUSALS:
         return True
-    return _NEVER_CONNECTED.search(text) is not None
+    return _NEVER_CONNECTED.match(text) is not None
 
 
 def _to_status(text: str) -> int | None:
