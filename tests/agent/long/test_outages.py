@@ -122,3 +122,4 @@ async def test_every_answer_outlives_an_outage_of_the_database(rig: Rig) -> None
         ended = [await agent.until(run_id, "completed") for run_id in begun]
 
     assert sorted(int(each["output"][0]["output"]) for each in ended) == list(range(ANSWERS))
+    assert len(rig.tool.calls) == ANSWERS
