@@ -69,6 +69,12 @@ def call_text(name: str, arguments: object) -> str:
     return f"{name}({compact_json(inside)})"
 
 
+def print_incomplete() -> None:
+    """Print to standard error that the answer is incomplete."""
+    reason = "the run reached a limit, or the model's server ended the answer in the middle"
+    err.print(f"the answer is incomplete: {reason}", style="yellow")
+
+
 def report_text(name: str, report: Mapping[str, Any]) -> str:
     """Return a tool's progress report as text: `name: 2 of 3 · message`."""
     total = report["total"]

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from beckon_cli.errors import CommandError
-from beckon_cli.output import call_text, compact_json, err, out
+from beckon_cli.output import call_text, compact_json, err, out, print_incomplete
 
 Item = Mapping[str, Any]
 
@@ -29,6 +29,11 @@ class StoredAnswer:
         """The model's text in the response."""
         parts = [part for item in self._items_of("message") for part in item["content"]]
         return "".join(part.get("text", "") for part in parts)
+
+    @property
+    def incomplete(self) -> bool:
+        """True if a limit or the model's server ended the answer early."""
+        return bool(self.document["status"] == "incomplete")
 
     @property
     def questions(self) -> list[Item]:
@@ -60,6 +65,8 @@ class StoredAnswer:
             out.print(Text(f"← {call['name']}: {compact_json(call['result'])}", style=style))
         if self.text:
             out.print(Text(self.text))
+        if self.incomplete:
+            print_incomplete()
         for question in self.questions:
             requested = call_text(question["name"], _parse_json(question["arguments"]))
             out.print(Text(f"? {requested}   waits for a person's word", style="yellow"))
@@ -86,4 +93,10 @@ def _parse_json(text: str | None) -> Any:
 def document_of(answer: StoredAnswer) -> dict[str, object]:
     """Return the `--json` document of a stored answer."""
     waiting = [question["name"] for question in answer.questions]
-    return {"response": answer.id, "answer": answer.text, "calls": answer.calls, "waiting": waiting}
+    return {
+        "response": answer.id,
+        "answer": answer.text,
+        "incomplete": answer.incomplete,
+        "calls": answer.calls,
+        "waiting": waiting,
+    }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
-from tests.agent.scripted_model import Reply, asks_for, chunk, refuses, says, sse
+from tests.agent.scripted_model import Reply, asks_for, chunk, refuses, says, sse, streamed
 from tests.browser.chatting import announced, answered, ask, card, turns
 from tests.browser.conftest import Open
 from tests.e2e.local_platform import LocalPlatform
@@ -216,6 +216,24 @@ def test_an_error_of_the_model_is_told_and_can_be_tried_again(page: Page, model:
     answered(page, "I am back.")
     expect(turns(page)).to_have_count(1)
     assert [m["content"] for m in model.bodies[0]["messages"] if m["role"] == "user"] == ["Hello?"]
+
+
+def test_an_answer_that_broke_off_is_shown_as_incomplete_also_after_a_reload(
+    page: Page, model: ModelThread
+) -> None:
+    model.play(streamed(chunk({"content": "The answer is"}), done=False))
+    ask(page, "What is it?")
+    reason = "The answer is incomplete: the model's server ended it in the middle."
+
+    answered(page, "The answer is")
+    expect(turns(page).last).to_contain_text(reason)
+    announced(page, "The answer was cut short.")
+
+    page.reload()
+    expect(turns(page).last).to_contain_text(reason)
+    turns(page).last.get_by_role("link", name=re.compile("run", re.IGNORECASE)).click()
+    expect(page.get_by_role("main")).to_contain_text("The run was cut short")
+    expect(page.get_by_role("main")).to_contain_text("the model's server ended its answer in the middle")
 
 
 def test_a_run_can_be_stopped(page: Page, model: ModelThread) -> None:

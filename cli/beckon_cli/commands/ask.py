@@ -12,7 +12,15 @@ from rich.text import Text
 from beckon_cli.client import AgentClient, Message
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session, find_agent
-from beckon_cli.output import call_text, compact_json, err, out, print_json, report_text
+from beckon_cli.output import (
+    call_text,
+    compact_json,
+    err,
+    out,
+    print_incomplete,
+    print_json,
+    report_text,
+)
 from beckon_cli.settings import Settings, load_settings
 from beckon_cli.stored import StoredAnswer, document_of
 
@@ -70,7 +78,7 @@ def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, js
     stored
         Keep the run: it survives a restart of the agent, and a call may wait for a person's word.
     json
-        Print one JSON document: question, answer, calls.
+        Print one JSON document: question, answer, calls, and whether the answer is incomplete.
     """
     entered = " ".join(question).strip()
     if not entered:
@@ -109,7 +117,14 @@ async def _ask(settings: Settings, target: _Target, question: str, *, as_json: b
             client.stream_chat(agent, [{"role": "user", "content": question}]), quiet=as_json
         )
     if as_json:
-        print_json({"question": question, "answer": answer.text, "calls": answer.calls})
+        print_json(
+            {
+                "question": question,
+                "answer": answer.text,
+                "incomplete": answer.incomplete,
+                "calls": answer.calls,
+            }
+        )
 
 
 async def _ask_stored(settings: Settings, target: _Target, question: str, *, as_json: bool) -> None:
@@ -181,11 +196,15 @@ class _Conversation:
             self._holder.cancel()
 
 
+_CUT = frozenset({"length", "content_filter"})  # finish reasons of an incomplete answer
+
+
 class _ShownAnswer:
     """A streamed answer: its text and its tool calls."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.text = ""
+        self.incomplete = False
         self.calls: list[dict[str, Any]] = []
         self._quiet = quiet
         self._begun: dict[str, dict[str, Any]] = {}
@@ -202,6 +221,8 @@ class _ShownAnswer:
             self._take_call(event)
         for choice in chunk.get("choices") or []:
             self._show_text(choice.get("delta", {}).get("content") or "")
+            if choice.get("finish_reason") in _CUT:
+                self.incomplete = True
 
     def _show_text(self, text: str) -> None:
         self.text += text
@@ -249,4 +270,6 @@ async def _answer(chunks: AsyncIterator[dict[str, Any]], *, quiet: bool) -> _Sho
     if not quiet:
         sys.stdout.write("\n")
         sys.stdout.flush()
+        if answer.incomplete:
+            print_incomplete()
     return answer
