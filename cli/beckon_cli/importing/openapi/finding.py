@@ -40,7 +40,7 @@ def read_description(documents: Documents, choice: ServerChoice) -> Description:
         raise BadDescription(f"{documents.name} has no paths, and so nothing that could be called")
     dialect = swagger2 if version.startswith("2.") else openapi3
     known = (
-        openapi3.host_and_schemes(root, documents.start)
+        swagger2.host_and_schemes(root, documents.start)
         if dialect is swagger2
         else openapi3.read_servers(root.get("servers"), documents.start, choice)
     )

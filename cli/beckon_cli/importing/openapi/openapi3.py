@@ -55,23 +55,6 @@ def read_servers(servers: Node, base: str, choice: ServerChoice) -> list[str]:
     return list(dict.fromkeys(absolute_url(url, base) for url in found))
 
 
-def host_and_schemes(root: Node, base: str) -> list[str]:
-    """Return the server URLs of a Swagger 2 description.
-
-    They are made of its host, basePath and schemes; scheme and host are those of its own URL by default.
-    Without any host, basePath is the only one.
-    """
-    own = urlsplit(base)
-    host = root.get_text("host") or (own.netloc if own.scheme.startswith("http") else "")
-    stated = root.value.get("schemes")
-    listed = stated if isinstance(stated, list) else []
-    schemes = [one for one in listed if one in ("https", "http")]
-    if not schemes:
-        schemes = [own.scheme] if own.scheme.startswith("http") and not root.get_text("host") else ["https"]
-    path = root.get_text("basePath")
-    return [absolute_url(f"{scheme}://{host}{path}", base) for scheme in schemes] if host else [path]
-
-
 def absolute_url(url: str, base: str) -> str:
     """Return a URL made absolute by the description's own.
 

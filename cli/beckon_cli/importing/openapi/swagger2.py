@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from beckon_cli.importing.openapi import openapi3
 from beckon_cli.importing.openapi.documents import BadDescription, Node
@@ -16,12 +17,29 @@ _NOT_SCHEMA = frozenset({"name", "in", "required", "description", "collectionFor
 _KINDS = {"basic": "basic", "oauth2": "bearer"}
 
 
+def host_and_schemes(root: Node, base: str) -> list[str]:
+    """Return the server URLs of a Swagger 2 description.
+
+    They are made of its host, basePath and schemes; scheme and host are those of its own URL by default.
+    Without any host, basePath is the only one.
+    """
+    own = urlsplit(base)
+    host = root.get_text("host") or (own.netloc if own.scheme.startswith("http") else "")
+    stated = root.value.get("schemes")
+    listed = stated if isinstance(stated, list) else []
+    schemes = [one for one in listed if one in ("https", "http")]
+    if not schemes:
+        schemes = [own.scheme] if own.scheme.startswith("http") and not root.get_text("host") else ["https"]
+    path = root.get_text("basePath")
+    return [openapi3.absolute_url(f"{scheme}://{host}{path}", base) for scheme in schemes] if host else [path]
+
+
 def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Operation]:
     """Yield every operation in its order.
 
     An operation that cannot be read has a `problem`.
     """
-    server = openapi3.choose_server(openapi3.host_and_schemes(root, base), choice)
+    server = openapi3.choose_server(host_and_schemes(root, base), choice)
     for path in root.get_raw("paths").value or {}:
         if path.startswith("x-"):
             continue
