@@ -53,18 +53,22 @@ async def find_agent(client: AgentClient, name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def _given_agent(url: str, key: str) -> AsyncIterator[AgentClient]:
+    if not key and sys.stdin.isatty() and await _requires_key(url):
+        try:
+            key = getpass.getpass(f"API key for {url}: ").strip()
+        except EOFError:
+            raise CommandError("no API key; type one, or set BECKON_API_KEY", status=2) from None
     async with AgentClient(url, key) as client:
+        yield client
+
+
+async def _requires_key(url: str) -> bool:
+    async with AgentClient(url) as client:
         try:
             await client.list_agents()
         except KeyRefused:
-            if key or not sys.stdin.isatty():
-                raise
-        else:
-            yield client
-            return
-    entered = getpass.getpass(f"API key for {url}: ")
-    async with AgentClient(url, entered.strip()) as client:
-        yield client
+            return True
+    return False
 
 
 def _check_url(url: str) -> str:
