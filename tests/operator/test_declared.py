@@ -96,10 +96,10 @@ def test_a_kept_schema_in_other_spacing_is_the_same(text: str) -> None:
 
 
 def test_under_server_side_apply_kept_parameters_may_be_stale_and_the_annotation_is_not() -> None:
-    whoever = manager("Apply", "type", "schemaData")
+    by_server_side_apply = manager("Apply", "type", "schemaData")
 
-    assert declared({KEPT: PARAMETERS}, whoever)[1] == "ParametersMayBeStale"
-    assert declared({"beckon.dev/parameters": PARAMETERS}, whoever)[1] == "Declared"
+    assert declared({KEPT: PARAMETERS}, by_server_side_apply)[1] == "ParametersMayBeStale"
+    assert declared({"beckon.dev/parameters": PARAMETERS}, by_server_side_apply)[1] == "Declared"
 
 
 def test_applying_only_labels_makes_nothing_doubtful() -> None:

@@ -257,7 +257,7 @@ async def retry_until_accepted(
         except NotAccepted as busy:
             pause = busy.pause
             if pause >= deadline - time.monotonic():
-                # What was lost before may have had its effect, and must not be told as never called.
+                # What was lost before may have had its effect, and must not be reported as never called.
                 raise next(filter(_is_doubtful, lost), busy) from None
         except aiohttp.ClientConnectionError as error:
             pause = _PAUSE * 2 ** len(lost)

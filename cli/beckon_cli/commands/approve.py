@@ -22,9 +22,9 @@ def approve(response: str, /, *, deny: bool = False, reason: str = "", json: boo
     response
         The id of the response that waits, resp_…, or of one approval, mcpr_…, as `beckon approvals` has it.
     deny
-        Do not make the calls; the model is told so, and why.
+        Do not make the calls; the model gets the refusal and its reason.
     reason
-        What the model, and whoever looks later, is told about it.
+        The reason, for the model and the record of the run.
     json
         Print one JSON document: response, answer, calls, waiting.
     """

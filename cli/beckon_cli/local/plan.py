@@ -22,7 +22,7 @@ from beckon_contract.kubernetes_objects import Resource
 from beckon_runtime.collectors import is_named
 
 # Six seconds of retries in all: long enough for a tool to be started again, short
-# enough that a call to a dead one is told as undeliverable before it times out.
+# enough that a call to a dead one is reported as undeliverable before it times out.
 _DELIVERY: Mapping[str, Any] = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 # Almost 15 minutes in all: the shim acknowledges the answer to a run that waits only when an agent has stored
 # it, and the agents or their database may be away for minutes. Linear, so that the pause never becomes much

@@ -87,7 +87,7 @@ async def running(objects: Objects | None = None, **changes: object) -> AsyncIte
     ended = asyncio.create_task(service.run_until(stop))
     try:
         async with asyncio.timeout(PATIENCE):
-            while not service.health_url:  # noqa: ASYNC110 - a service tells nobody that it listens
+            while not service.health_url:  # noqa: ASYNC110 - a service has no event for the start of listening
                 await asyncio.sleep(0.01)
         yield Running(service, objects, stop, ended)
     finally:

@@ -178,7 +178,7 @@ class SharedOutcomes:
         try:
             await self._ledger.store_outcome(key, owner, data, self._ttl)
         except Unavailable as error:
-            # It has happened, and whoever waits shall know what came of it.
+            # It has happened, so the caller gets the outcome.
             logger.warning("an outcome is not shared, a repetition elsewhere would run again: %s", error)
         return data
 

@@ -68,7 +68,7 @@ class ProgressSender:
             for failure in await asyncio.gather(sending, return_exceptions=True):
                 if failure is not None:  # the result matters more
                     logger.warning(
-                        "request %s: progress of %s was not told: %r", request_id(), self._name, failure
+                        "request %s: progress of %s was not sent: %r", request_id(), self._name, failure
                     )
         finally:
             sending.cancel()

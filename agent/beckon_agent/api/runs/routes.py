@@ -124,12 +124,14 @@ _DECIDED = {
 
 
 class Word(BaseModel):
-    """What somebody decides about a call."""
+    """A person's decision about a call."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     approve: bool = Field(description="Whether the call may be made.")
-    reason: str = Field("", max_length=2000, description="What the model is told, and whoever looks later.")
+    reason: str = Field(
+        "", max_length=2000, description="The reason, for the model and the record of the run."
+    )
 
 
 def make_approvals_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
@@ -185,7 +187,7 @@ def _wanted_approval(call: StoredCall) -> bool:
 def _to_conflict(run: StoredRun, call: StoredCall) -> ProblemError:
     if call.decision is None:
         became = f"is {run.status}" if run.status in FINAL else "goes on without it"
-        detail = f"nobody waits for this word any more: the run {became}"
+        detail = f"the call no longer waits for a decision: the run {became}"
     else:
         detail = f"the call was {call.decision} already"
     return ProblemError(Problem(409, "already-decided", "Already decided", detail))

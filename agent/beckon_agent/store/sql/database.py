@@ -193,7 +193,7 @@ class GroupCommit:
         while pieces := self._next_jobs():
             self._commit_jobs(pieces)
             for loop, theirs in groupby(pieces, lambda piece: piece.loop):
-                if not loop.is_closed():  # else nobody is left to be told
+                if not loop.is_closed():  # else no caller is left
                     loop.call_soon_threadsafe(_settle_jobs, list(theirs))
 
     def _next_jobs(self) -> Sequence[_Job]:
@@ -207,7 +207,7 @@ class GroupCommit:
             with self._transaction() as connection:
                 for piece in pieces:
                     _run_job(piece, connection, alone=len(pieces) == 1)
-        except Exception as error:  # all is undone, and whose fault it was nobody can tell
+        except Exception as error:  # all is undone, and the cause may be any of them
             for piece in pieces:
                 piece.error = piece.error or StoreUnavailable(first_line(error))
 
