@@ -115,13 +115,37 @@ async def test_a_terminal_is_asked_for_the_key_and_shows_the_commands(service: C
     assert await asyncio.to_thread(_chat_on_a_terminal, str(service.http.base_url)) == 0
 
 
-def _chat_on_a_terminal(url: str) -> int:
+async def test_the_end_of_input_instead_of_a_key_is_one_line(service: ClosedService) -> None:
+    status, shown = await asyncio.to_thread(_no_key_on_a_terminal, str(service.http.base_url))
+
+    assert status == 2
+    assert "beckon: no API key; type one, or set BECKON_API_KEY" in shown
+    assert "Traceback" not in shown
+
+
+def _no_key_on_a_terminal(url: str) -> tuple[int, str]:
+    pid, terminal = _start_chat(url)
+    try:
+        terminal.read_until(f"API key for {url}: ", SECONDS)
+        terminal.type(b"\x04")
+        shown = terminal.read_until("BECKON_API_KEY", SECONDS)
+        _, status = os.waitpid(pid, 0)
+    finally:
+        os.close(terminal.descriptor)
+    return os.waitstatus_to_exitcode(status), shown
+
+
+def _start_chat(url: str) -> tuple[int, Terminal]:
     pid, descriptor = pty.fork()
     if pid == 0:
         program = str(Path(sys.executable).parent / "beckon")
         os.execvpe(program, [program, "chat", "--url", url], clean_environment({"TERM": "xterm"}))
+    return pid, Terminal(descriptor)
+
+
+def _chat_on_a_terminal(url: str) -> int:
+    pid, terminal = _start_chat(url)
     try:
-        terminal = Terminal(descriptor)
         terminal.read_until(f"API key for {url}: ", SECONDS)
         terminal.type(USER_KEY.encode() + b"\n")
         shown = terminal.read_until("you> ", SECONDS)
@@ -133,7 +157,7 @@ def _chat_on_a_terminal(url: str) -> int:
         terminal.type(b"/quit\n")
         _, status = os.waitpid(pid, 0)
     finally:
-        os.close(descriptor)
+        os.close(terminal.descriptor)
     assert USER_KEY not in shown
     assert all(command in helped for command in ("/new ", "/help ", "/quit "))
     return os.waitstatus_to_exitcode(status)
